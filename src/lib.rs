@@ -50,6 +50,6 @@ pgrx::pg_module_magic!(name, version);
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     server::process::take_no_backtraces();
-    bench_core::pulse::set(server::process::check_interrupts);
+    bench_core::interrupts::set_check(server::process::check_interrupts);
     launch::settings::define();
 }

@@ -1,6 +1,6 @@
 //! bench.calibrate: equal runs against each other.
 
-use bench_core::comparison::calibration::{LEAST_RUNS, Line, calibrate};
+use bench_core::comparison::calibration::{CalibrationLine, LEAST_RUNS, calibrate};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunArguments;
 use bench_core::sweep::SweepArguments;
@@ -54,7 +54,7 @@ run_function! {
 ///
 /// # Errors
 /// Those of a sweep; 22023 for too few rounds, 55000 where too few of the runs were completed.
-fn of_runs(arguments: SweepArguments) -> Result<Vec<Line>, UserError> {
+fn of_runs(arguments: SweepArguments) -> Result<Vec<CalibrationLine>, UserError> {
     let rounds = required("rounds", arguments.rounds)?;
     if i64::from(rounds) < LEAST_RUNS as i64 {
         return Err(UserError::new(

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use crate::catalog::searches;
 use crate::error::{OrRaise, notice};
-use crate::launch::room;
+use crate::launch::default_clients;
 use crate::sweep::launch::{plan, run_to_the_end, start};
 
 run_function! {
@@ -47,7 +47,7 @@ fn search_for(
     let (search, run) = search.of_trials(RunArguments { workload, ..run })?;
     let clients = match clients {
         Some(clients) => clients,
-        None => room::clients(run.driver.as_deref(), run.target.is_some(), run.nodes.as_deref())?,
+        None => default_clients::clients(run.driver.as_deref(), run.target.is_some(), run.nodes.as_deref())?,
     };
     Ok(SweepArguments {
         clients: Some(vec![Some(clients)]),

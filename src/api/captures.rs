@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::required;
 use super::runs::deadline;
-use crate::capture::launch::{self, CaptureSpec};
-use crate::capture::{document, fidelity_of_run, worker};
+use crate::capture::spec::CaptureSpec;
+use crate::capture::{document, fidelity_of_run, launch, worker};
 use crate::error::OrRaise;
 use crate::server::jsonb::Jsonb;
 

@@ -115,7 +115,7 @@ fn unschedule(name: Option<String>) -> bool {
         let name = required("name", name)?;
         pg_cron::check_name(&name)?;
         pg_cron::check_usable(|_| {
-            format!("{} Here, for a run under way: bench.stop.", pg_cron::unschedule_elsewhere(&name))
+            format!("{} Here, for a run under way: bench.stop.", pg_cron::unschedule_in_database(&name))
         })?;
         let mut found = pg_cron::unschedule(&name)?;
         for run_id in catalog::runs_of_job(&name)? {

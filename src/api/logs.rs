@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::error::OrRaise;
-use crate::launch::log::{self, Arguments, Source};
+use crate::launch::log::{self, Arguments, LogSource};
 use crate::server::jsonb::Jsonb;
 
 type Row = (Option<String>, Option<i32>, i64, f64, bool, Option<String>, Option<f64>, i64, Option<String>);
@@ -49,8 +49,8 @@ fn rows(
     let name = required("name", name)?;
     let format = format.as_deref().map(log::format).transpose()?;
     let source = match (log, file) {
-        (Some(table), None) => Source::Table(table),
-        (None, Some(path)) => Source::File { path, format },
+        (Some(table), None) => LogSource::Table(table),
+        (None, Some(path)) => LogSource::File { path, format },
         (found, _) => {
             let which = if found.is_some() { "both" } else { "neither" };
             let message = format!("one of log and file must be given, not {which}");
@@ -61,7 +61,7 @@ fn rows(
     let shapes = required("shapes", shapes)?;
     let options = required("options", options)?.0;
     let lines = log::capture(&Arguments { name, source, shapes, options })?;
-    let row = |line: log::Line| {
+    let row = |line: log::CaptureLine| {
         let statement = line.statement;
         (
             statement.workload.clone(),

@@ -15,7 +15,7 @@ use crate::catalog;
 use crate::error::{OrRaise, internal};
 use crate::integration::citus;
 use crate::launch::checks::MAX_SCRIPT;
-use crate::launch::{fetch, part, reach};
+use crate::launch::{fetch_parts, node_connectivity, run_part};
 use crate::observe::node::{self, NodeState};
 use crate::server::jsonb::Jsonb;
 use crate::server::process::{current_timestamp, now_ns, wake};
@@ -53,7 +53,7 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
 fn unreached_nodes() -> JsonB {
     (|| {
         citus::check_installed("a look at the nodes")?;
-        reach::unreached().map(|unreached| json(&unreached))
+        node_connectivity::unreached().map(|unreached| json(&unreached))
     })()
     .or_raise()
 }
@@ -61,14 +61,14 @@ fn unreached_nodes() -> JsonB {
 /// Fetches what nodes still have of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn fetch(run_id: Option<i64>) -> i64 {
-    required("run_id", run_id).and_then(fetch::fetch).or_raise()
+    required("run_id", run_id).and_then(fetch_parts::fetch).or_raise()
 }
 
 /// Starts this node's part of another's run. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn start_part(request: Option<PartJsonb>) -> JsonB {
     // What is wrong is told as JSON: an error would get there without its SQLSTATE.
-    let answer = match required("request", request).and_then(|request| part::start(request.0)) {
+    let answer = match required("request", request).and_then(|request| run_part::start(request.0)) {
         Ok(run_id) => PartAnswer::RunId(run_id),
         Err(error) => PartAnswer::Error(error),
     };

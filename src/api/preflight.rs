@@ -20,9 +20,7 @@ run_function! {
 type Row = (String, String, String, String);
 
 fn rows(arguments: RunArguments) -> Result<TableIterator<'static, Row>, UserError> {
-    Ok(TableIterator::new(
-        look(arguments)?.into_iter().map(|risk| {
-            (risk.topic.to_owned(), risk.severity.as_str().to_owned(), risk.finding, risk.advice)
-        }),
-    ))
+    Ok(TableIterator::new(look(arguments)?.into_iter().map(|risk| {
+        (risk.topic.as_str().to_owned(), risk.severity.as_str().to_owned(), risk.finding, risk.advice)
+    })))
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::{Source, Stride, unpack};
+use bench_core::feeder::{RowSource, Stride, unpack};
 use bench_core::script::{self, PreviewLine, Prng, Symbols, Variables};
 use bench_core::spec::ScriptSpec;
 use pgrx::prelude::*;
@@ -13,7 +13,7 @@ use crate::catalog::{self, Workload};
 use crate::error::{OrRaise, raise};
 use crate::fixture::{self, local_shard_keys};
 use crate::launch::checks::check_length;
-use crate::launch::feeders::{Fed, Rows, read_as};
+use crate::launch::feeders::{RowLimit, RunFeeders, read_as};
 use crate::launch::workload::find;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
@@ -73,13 +73,13 @@ fn lines(
     for (name, value) in values {
         variables.set(symbols.intern(&name), value);
     }
-    let fed = workload.map_or_else(|| Ok(Fed::default()), |workload| read(workload, seed))?;
+    let fed = workload.map_or_else(|| Ok(RunFeeders::default()), |workload| read(workload, seed))?;
     let taken: Vec<AtomicU64> = (0..fed.feeders).map(|_| AtomicU64::new(0)).collect();
     let id_of = |name: &str| symbols.lookup(name).filter(|_| !given.contains_key(name));
     let rows = unpack(&fed.bytes).unwrap_or_default().into_iter();
-    let feeds: Vec<Source> =
-        rows.zip(&taken).map(|(rows, taken)| Source::new(rows, taken, Stride::WHOLE, id_of)).collect();
-    feeds.iter().flat_map(Source::variables).for_each(|variable| variables.feed(variable));
+    let feeds: Vec<RowSource> =
+        rows.zip(&taken).map(|(rows, taken)| RowSource::new(rows, taken, Stride::WHOLE, id_of)).collect();
+    feeds.iter().flat_map(RowSource::variables).for_each(|variable| variables.feed(variable));
     let mut begin = |variables: &mut Variables, random: &mut Prng| {
         feeds.iter().all(|feed| feed.draw(random).map(|row| feed.set(row, variables)).is_some())
     };
@@ -102,7 +102,7 @@ fn lines(
 }
 
 /// The rows of a workload's feeders, as a run reads them.
-fn read(workload: Workload, seed: i64) -> Result<Fed, UserError> {
+fn read(workload: Workload, seed: i64) -> Result<RunFeeders, UserError> {
     let schema = match &workload.fixture {
         Some(name) => fixture::usable(name)?.and_then(|fixture| fixture.schema),
         None => None,
@@ -121,7 +121,7 @@ fn read(workload: Workload, seed: i64) -> Result<Fed, UserError> {
         ..ScriptSpec::default()
     };
     let schemas: Vec<&str> = schema.as_deref().into_iter().collect();
-    read_as(&role, std::slice::from_mut(&mut script), seed, Rows::All, &schemas, &[])
+    read_as(&role, std::slice::from_mut(&mut script), seed, RowLimit::All, &schemas, &[])
 }
 
 fn between(argument: &str, value: i32, least: i32, most: i32) -> Result<u32, UserError> {

@@ -2,7 +2,7 @@
 
 use bench_core::document::{Document, Finding};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::report::{Exchange, Format, exchange, render};
+use bench_core::report::{ExportFormat, Format, export, render};
 use pgrx::prelude::*;
 
 use super::required;
@@ -32,7 +32,13 @@ fn findings(
 > {
     let found = document(run_id).or_raise().findings;
     TableIterator::new(found.into_iter().map(|Finding { severity, topic, finding, figures, advice }| {
-        (severity.as_str().to_owned(), topic, finding, pgrx::JsonB(figures.into()), advice)
+        (
+            severity.as_str().to_owned(),
+            topic.as_str().to_owned(),
+            finding,
+            pgrx::JsonB(figures.into()),
+            advice,
+        )
     }))
 }
 
@@ -59,9 +65,9 @@ fn report(run_id: Option<i64>, format: Option<String>) -> String {
         if let Some(format) = Format::parse(&format) {
             return Ok(render(&document(run_id)?, format));
         }
-        let names = || Format::NAMES.iter().chain(Exchange::NAMES);
-        let format = Exchange::parse(&format).ok_or_else(|| unknown_format(&format, names()))?;
-        Ok(exchange(&document(run_id)?, format))
+        let names = || Format::NAMES.iter().chain(ExportFormat::NAMES);
+        let format = ExportFormat::parse(&format).ok_or_else(|| unknown_format(&format, names()))?;
+        Ok(export(&document(run_id)?, format))
     })()
     .or_raise()
 }

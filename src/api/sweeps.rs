@@ -17,7 +17,7 @@ use super::required;
 use super::runs::{deadline, status_shown};
 use crate::catalog;
 use crate::error::OrRaise;
-use crate::launch::handle::Watch;
+use crate::launch::launch_handle::Watch;
 use crate::launch::under_way;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;

@@ -26,7 +26,7 @@ fn export(run_ids: Option<Vec<Option<i64>>>) -> StoredJsonb {
 #[pg_extern(sql = false)]
 fn export_part_count(run_ids: Option<Vec<Option<i64>>>) -> i32 {
     let count = |pieces: usize| i32::try_from(pieces).unwrap_or(i32::MAX);
-    ended_runs(run_ids).and_then(|run_ids| Ok(count(catalog::pieces(&run_ids)?.len()))).or_raise()
+    ended_runs(run_ids).and_then(|run_ids| Ok(count(catalog::chunks(&run_ids)?.len()))).or_raise()
 }
 
 /// A part of a document. See the COMMENT ON.
@@ -34,7 +34,7 @@ fn export_part_count(run_ids: Option<Vec<Option<i64>>>) -> i32 {
 fn export_part(run_ids: Option<Vec<Option<i64>>>, part: Option<i32>) -> StoredJsonb {
     (|| {
         let run_ids = ended_runs(run_ids)?;
-        let piece = catalog::piece(&run_ids, required("part", part)?)?;
+        let piece = catalog::chunk(&run_ids, required("part", part)?)?;
         catalog::export_piece(&run_ids, Some(&piece))
     })()
     .or_raise()

@@ -7,7 +7,7 @@ use crate::server::spi::{fetch_all, quote_identifier};
 
 /// A relation, as far as drawing its rows is concerned.
 #[derive(Clone, Debug)]
-pub struct Relation {
+pub struct SampledRelation {
     pub oid: pg_sys::Oid,
     /// Qualified, and quoted where it has to be.
     pub name: String,
@@ -19,7 +19,7 @@ pub struct Relation {
 }
 
 /// A relation by its OID; `None` where it has gone.
-pub fn relation(oid: pg_sys::Oid) -> Result<Option<Relation>, UserError> {
+pub fn relation(oid: pg_sys::Oid) -> Result<Option<SampledRelation>, UserError> {
     let sql = "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.relkind OPERATOR(pg_catalog.=) ANY ('{r,m,p}'::pg_catalog.\"char\"[]), \
                    c.relpersistence OPERATOR(pg_catalog.=) 't'::pg_catalog.\"char\", \
                    (SELECT pg_catalog.sum(greatest(p.reltuples, 0))::pg_catalog.float8 FROM pg_catalog.pg_class p \
@@ -27,7 +27,7 @@ pub fn relation(oid: pg_sys::Oid) -> Result<Option<Relation>, UserError> {
                FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
                WHERE c.oid OPERATOR(pg_catalog.=) $1";
     let found = fetch_all(sql, &[oid.into()], |row| {
-        Ok(Relation {
+        Ok(SampledRelation {
             oid,
             name: row.get::<String>(1)?.unwrap_or_default(),
             is_table: row.get::<bool>(2)?.unwrap_or_default(),
@@ -40,7 +40,7 @@ pub fn relation(oid: pg_sys::Oid) -> Result<Option<Relation>, UserError> {
 
 /// What a column takes that INSERT gives a value.
 #[derive(Clone, Debug, Default)]
-pub struct Target {
+pub struct InsertedColumn {
     /// The expression of its default, or `DEFAULT` for an identity column.
     pub default: Option<String>,
     /// It alone is unique.
@@ -50,7 +50,7 @@ pub struct Target {
 }
 
 /// A column that is inserted into.
-pub fn target(relation: pg_sys::Oid, column: i16) -> Result<Target, UserError> {
+pub fn target(relation: pg_sys::Oid, column: i16) -> Result<InsertedColumn, UserError> {
     let sql = "SELECT CASE WHEN a.attidentity OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\" THEN 'DEFAULT' \
                    ELSE pg_catalog.pg_get_expr(d.adbin, d.adrelid) END, \
                    EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid OPERATOR(pg_catalog.=) a.attrelid AND i.indisunique \
@@ -63,7 +63,7 @@ pub fn target(relation: pg_sys::Oid, column: i16) -> Result<Target, UserError> {
                    ON d.adrelid OPERATOR(pg_catalog.=) a.attrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum \
                WHERE a.attrelid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.=) $2";
     let found = fetch_all(sql, &[relation.into(), column.into()], |row| {
-        Ok(Target {
+        Ok(InsertedColumn {
             default: row.get(1)?,
             is_unique: row.get::<bool>(2)?.unwrap_or_default(),
             ends_key: row.get::<bool>(3)?.unwrap_or_default(),
@@ -96,7 +96,7 @@ pub fn statistics(relation: pg_sys::Oid, column: i16) -> Result<Vec<(f64, String
 }
 
 /// Whether an expression over a relation's columns is the first column of an index.
-pub fn is_indexed(relation: &Relation, expression: &str) -> Result<bool, UserError> {
+pub fn is_indexed(relation: &SampledRelation, expression: &str) -> Result<bool, UserError> {
     let sql = "SELECT pg_catalog.pg_get_indexdef(i.indexrelid, 1, true) FROM pg_catalog.pg_index i \
                WHERE i.indrelid OPERATOR(pg_catalog.=) $1 AND i.indisvalid AND i.indpred IS NULL";
     let all = fetch_all(sql, &[relation.oid.into()], |row| row.get::<String>(1))?;

@@ -21,7 +21,7 @@ const FORMAT_VERSION: i32 = 1;
 
 /// A capture.
 #[derive(Serialize, Deserialize)]
-struct Document {
+struct CaptureDocument {
     format_version: i32,
     name: String,
     #[serde(flatten)]
@@ -70,8 +70,13 @@ pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
         let Workload { name, script, .. } = workload;
         workloads.push(WorkloadDocument { name, script, feeders, rows });
     }
-    let document =
-        Document { format_version: FORMAT_VERSION, name: name.to_owned(), head, statements, workloads };
+    let document = CaptureDocument {
+        format_version: FORMAT_VERSION,
+        name: name.to_owned(),
+        head,
+        statements,
+        workloads,
+    };
     serde_json::to_value(document).map_err(|e| internal(e.to_string()))
 }
 
@@ -81,8 +86,8 @@ pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
 /// # Errors
 /// 22023 for what is no such document; those of a capture for its name; those of scripts.
 pub fn import(document: Value) -> Result<String, UserError> {
-    let document: Document = serde_json::from_value(document).map_err(|e| invalid(e.to_string()))?;
-    let Document { format_version, name, head, statements, workloads } = document;
+    let document: CaptureDocument = serde_json::from_value(document).map_err(|e| invalid(e.to_string()))?;
+    let CaptureDocument { format_version, name, head, statements, workloads } = document;
     if format_version != FORMAT_VERSION {
         let message = format!("the document of a capture has format_version {format_version}");
         return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)

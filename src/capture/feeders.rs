@@ -8,13 +8,15 @@ use bench_core::feeder::{Feeder, Pick};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::columns::{self, Relation};
+use super::columns::{self, SampledRelation};
+use super::generated_values;
 use super::queries::query_of;
-use super::ways::Shape;
-use super::{fresh, trial};
-use crate::engine::parameters::{self, Analysed, How, Parameter, Place, Wrap};
+use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, column, sql_of};
+use super::sampling::FeederShape;
+use super::search::{self, ChosenFeeders};
+use crate::engine::parameters::{self, Analysed, How, Parameter, ParameterPlace};
 use crate::server::guc;
-use crate::server::spi::{call, fetch, quote_literal};
+use crate::server::spi::{call, fetch, fetch_all, quote_identifier, quote_literal};
 use crate::server::transaction::rolled_back;
 use crate::server::trust::objects::untriable;
 use crate::server::trust::statement;
@@ -24,7 +26,7 @@ const MAX_ROWS: u32 = 100_000;
 
 /// A feeder, and the values that it selects where no relation's rows serve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Fed {
+pub struct FilledFeeder {
     pub feeder: Feeder,
     /// Names and types of its columns.
     pub columns: Vec<(String, String)>,
@@ -34,7 +36,7 @@ pub struct Fed {
     pub wrapped: Vec<String>,
 }
 
-impl Fed {
+impl FilledFeeder {
     /// The query of its feeder, from that of the kept values.
     pub fn select(&self, kept: &str) -> String {
         if self.wrapped.is_empty() {
@@ -46,36 +48,11 @@ impl Fed {
 
 /// How a statement is replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Replay {
+pub struct StatementReplay {
     pub script: String,
-    pub fed: Vec<Fed>,
+    pub fed: Vec<FilledFeeder>,
     /// What the replay leaves out or takes for granted.
     pub notes: Vec<String>,
-}
-
-/// What takes a parameter's place in the script.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// A column of a feeder.
-    Fed,
-    /// SQL.
-    Sql(String),
-    /// As many as the feeders' shape says.
-    Limit,
-    /// As [`Self::Limit`], of a part of the statement.
-    InnerLimit,
-    /// 0, unless the feeders' shape has pages.
-    Offset,
-    /// A number that is compared with what is no column's: as the feeders' shape says, of this type.
-    Compared(String),
-}
-
-/// Where a parameter's value comes from.
-pub struct Plan<'a> {
-    pub text: &'a str,
-    pub analysed: &'a Analysed,
-    pub relations: Vec<Relation>,
-    pub values: Vec<Source>,
 }
 
 fn told(error: UserError) -> String {
@@ -94,7 +71,12 @@ fn analyse(text: &str) -> Result<Analysed, String> {
 }
 
 /// How a statement with such a share of the captured time can be replayed, or why it cannot.
-pub fn replay(text: &str, counts: &Counts, share: f64, options: &CaptureOptions) -> Result<Replay, String> {
+pub fn replay(
+    text: &str,
+    counts: &Counts,
+    share: f64,
+    options: &CaptureOptions,
+) -> Result<StatementReplay, String> {
     let text = parsable(&grouped(text));
     let lists = squashed(&text);
     let one_each = analyse(&expanded(&text, |_| 1))?;
@@ -120,18 +102,18 @@ pub fn replay(text: &str, counts: &Counts, share: f64, options: &CaptureOptions)
             let found = columns::relation(occurrence.relation).map_err(told)?;
             found.ok_or_else(|| "a relation has been dropped".to_owned())
         })
-        .collect::<Result<Vec<Relation>, String>>()?;
+        .collect::<Result<Vec<SampledRelation>, String>>()?;
     let values = (0..analysed.parameters.len())
         .map(|index| value(&analysed, index, rows_per_call, &mut notes))
-        .collect::<Result<Vec<Source>, String>>()?;
-    let plan = Plan { text: &text, analysed: &analysed, relations, values };
+        .collect::<Result<Vec<ParameterSource>, String>>()?;
+    let plan = ReplayPlan { text: &text, analysed: &analysed, relations, values };
     // Even a view of a table may call a function, when it is read or planned.
     let untriable = untriable(&analysed.objects).map_err(told)?;
-    let trial::Chosen { shape, kept } = match &untriable {
-        None => trial::shape(&plan, counts, share, options.mask).map_err(told)?,
+    let ChosenFeeders { shape, kept } = match &untriable {
+        None => search::shape(&plan, counts, share, options.mask).map_err(told)?,
         Some(object) => {
             notes.push(format!("not tried: it uses {object}"));
-            trial::Chosen::default()
+            ChosenFeeders::default()
         }
     };
     let fed = if kept.is_empty() {
@@ -147,7 +129,7 @@ pub fn replay(text: &str, counts: &Counts, share: f64, options: &CaptureOptions)
         vec![feed_kept(&plan, &shape, &kept)]
     };
     for (index, source) in plan.values.iter().enumerate() {
-        if matches!(source, Source::Compared(_)) {
+        if matches!(source, ParameterSource::Compared(_)) {
             let sql = sql_of(&plan, &shape, index as u32 + 1, |_| String::new());
             notes.push(format!("${} meets no column: {sql}", index + 1));
         }
@@ -155,14 +137,14 @@ pub fn replay(text: &str, counts: &Counts, share: f64, options: &CaptureOptions)
     if analysed.writes && !analysed.takes_back && analysed.occurrences.iter().any(|o| o.is_target) {
         notes.push("writes: each call changes the data that later ones find".to_owned());
     }
-    Ok(Replay { script: script_of(&plan, &shape, !kept.is_empty()), fed, notes })
+    Ok(StatementReplay { script: script_of(&plan, &shape, !kept.is_empty()), fed, notes })
 }
 
 /// The one feeder of kept values of all parameters.
-fn feed_kept(plan: &Plan, shape: &Shape, kept: &[(f64, trial::Values)]) -> Fed {
-    let is_fed = |source: &Source| match source {
-        Source::Fed => true,
-        Source::Offset => shape.is_paged,
+fn feed_kept(plan: &ReplayPlan, shape: &FeederShape, kept: &[(f64, ParameterValues)]) -> FilledFeeder {
+    let is_fed = |source: &ParameterSource| match source {
+        ParameterSource::Feeder => true,
+        ParameterSource::Offset => shape.is_paged,
         _ => false,
     };
     let indexes: Vec<usize> = (0..plan.values.len()).filter(|&index| is_fed(&plan.values[index])).collect();
@@ -186,13 +168,13 @@ fn feed_kept(plan: &Plan, shape: &Shape, kept: &[(f64, trial::Values)]) -> Fed {
     };
     let is_wrapped = indexes.iter().any(|&index| wrap(index).is_some());
     let wrapped = if is_wrapped { indexes.iter().map(|&index| value(index)).collect() } else { Vec::new() };
-    let row = |values: &trial::Values| {
+    let row = |values: &ParameterValues| {
         let field =
             |&index: &usize| (column(index), values[index].clone().map_or(Value::Null, Value::String));
         Value::Object(indexes.iter().map(field).collect())
     };
     let rows = kept.iter().map(|(weight, values)| (Some(*weight), row(values))).collect();
-    Fed { feeder: feeder(0, String::new(), Pick::Weighted), columns, rows, wrapped }
+    FilledFeeder { feeder: feeder(0, String::new(), Pick::Weighted), columns, rows, wrapped }
 }
 
 fn feeder(occurrence: usize, query: String, pick: Pick) -> Feeder {
@@ -227,55 +209,57 @@ fn value(
     index: usize,
     rows_per_call: f64,
     notes: &mut Vec<String>,
-) -> Result<Source, String> {
+) -> Result<ParameterSource, String> {
     let parameter = &analysed.parameters[index];
     if parameter.sql_type.is_empty() {
-        return Ok(Source::Sql("NULL".to_owned()));
+        return Ok(ParameterSource::Sql("NULL".to_owned()));
     }
     if let Some(meeting) = &parameter.meeting {
         let relation = analysed.occurrences[meeting.occurrence].relation;
         if meeting.how == How::Insert
             && !analysed.takes_back
             && let Some(column) = meeting.column
-            && let Some(sql) = fresh::value(relation, column, &parameter.sql_type).map_err(told)?
+            && let Some(sql) = generated_values::value(relation, column, &parameter.sql_type).map_err(told)?
         {
-            return Ok(Source::Sql(sql));
+            return Ok(ParameterSource::Sql(sql));
         }
-        return Ok(Source::Fed);
+        return Ok(ParameterSource::Feeder);
     }
-    let of_type = |text: &str| Source::Sql(format!("{}::{}", quote_literal(text), parameter.sql_type));
+    let of_type =
+        |text: &str| ParameterSource::Sql(format!("{}::{}", quote_literal(text), parameter.sql_type));
     Ok(match &parameter.place {
-        Place::Limit => Source::Limit,
+        ParameterPlace::Limit => ParameterSource::Limit,
         // A statement that writes changes as many rows as its part lets through.
-        Place::InnerLimit if analysed.writes => {
-            Source::Sql((rows_per_call.ceil().max(1.0) as i64).to_string())
+        ParameterPlace::InnerLimit if analysed.writes => {
+            ParameterSource::Sql((rows_per_call.ceil().max(1.0) as i64).to_string())
         }
-        Place::InnerLimit => Source::InnerLimit,
-        Place::Offset => Source::Offset,
-        Place::Compared if fresh::is_number(parameter.type_oid) => {
-            Source::Compared(parameter.sql_type.clone())
+        ParameterPlace::InnerLimit => ParameterSource::InnerLimit,
+        ParameterPlace::Offset => ParameterSource::Offset,
+        ParameterPlace::Compared if generated_values::is_number(parameter.type_oid) => {
+            ParameterSource::Compared(parameter.sql_type.clone())
         }
-        Place::Argument(function, place) => match fresh::argument(function, *place, rows_per_call) {
-            Some(text) => of_type(text),
-            None => otherwise(parameter, index, notes)?,
-        },
+        ParameterPlace::Argument(function, place) => {
+            match generated_values::argument(function, *place, rows_per_call) {
+                Some(text) => of_type(text),
+                None => otherwise(parameter, index, notes)?,
+            }
+        }
         _ => otherwise(parameter, index, notes)?,
     })
 }
 
 /// A value of a type that meets nothing.
-fn otherwise(parameter: &Parameter, index: usize, notes: &mut Vec<String>) -> Result<Source, String> {
-    let Some(text) = fresh::of_type(parameter.type_oid) else {
+fn otherwise(
+    parameter: &Parameter,
+    index: usize,
+    notes: &mut Vec<String>,
+) -> Result<ParameterSource, String> {
+    let Some(text) = generated_values::of_type(parameter.type_oid) else {
         return Err(format!("parameter ${} of type {} meets no column", index + 1, parameter.sql_type));
     };
     let sql = format!("{}::{}", quote_literal(text), parameter.sql_type);
     notes.push(format!("${} meets no column: {sql}", index + 1));
-    Ok(Source::Sql(sql))
-}
-
-/// The name of a column of a feeder.
-pub fn column(index: usize) -> String {
-    bench_core::captured::variable(index as u32 + 1)
+    Ok(ParameterSource::Sql(sql))
 }
 
 /// The prefix of an occurrence's feeder.
@@ -285,19 +269,19 @@ fn prefix(occurrence: usize) -> String {
 
 /// The feeder of an occurrence's parameters, if it has any.
 fn feed(
-    plan: &Plan,
+    plan: &ReplayPlan,
     occurrence: usize,
-    shape: &Shape,
+    shape: &FeederShape,
     options: &CaptureOptions,
     is_tried: bool,
-) -> Result<Option<Fed>, String> {
+) -> Result<Option<FilledFeeder>, String> {
     let Some(query) = query_of(plan, occurrence, shape).map_err(told)? else { return Ok(None) };
     let columns = plan.columns(occurrence);
     let has_rows = || here(|| fetch::<i32>(&format!("SELECT 1 FROM ({query}) q LIMIT 1"), &[])).map_err(told);
     if !is_tried || has_rows()?.is_some() {
-        let pick = if shape.ways.len() > 1 { Pick::Weighted } else { Pick::Random };
+        let pick = if shape.strategies.len() > 1 { Pick::Weighted } else { Pick::Random };
         let feeder = feeder(occurrence, query, pick);
-        return Ok(Some(Fed { feeder, columns, rows: Vec::new(), wrapped: Vec::new() }));
+        return Ok(Some(FilledFeeder { feeder, columns, rows: Vec::new(), wrapped: Vec::new() }));
     }
     // Each value by itself: pg_stats knows nothing of what goes together.
     let mut rows: Vec<(Option<f64>, Value)> = Vec::new();
@@ -329,48 +313,11 @@ fn feed(
         }
     }
     let feeder = feeder(occurrence, String::new(), Pick::Weighted);
-    Ok(Some(Fed { feeder, columns, rows, wrapped: Vec::new() }))
-}
-
-impl Plan<'_> {
-    /// A parameter's value in SQL, made of a value of a relation's row. Other parameters in it are constants.
-    pub fn wrapped(&self, wrap: &Wrap, value: &str, shape: &Shape) -> String {
-        with_values(&wrap.around(value), |number| sql_of(self, shape, number, |_| "NULL".to_owned()))
-    }
-
-    /// The parameters, from 0, that an occurrence's rows give values to.
-    pub fn parameters(&self, occurrence: usize) -> Vec<usize> {
-        (0..self.values.len())
-            .filter(|&index| {
-                let meeting = self.analysed.parameters[index].meeting.as_ref();
-                matches!(self.values[index], Source::Fed)
-                    && meeting.is_some_and(|m| m.occurrence == occurrence)
-            })
-            .collect()
-    }
-
-    /// Names and types of the columns of an occurrence's feeder.
-    pub fn columns(&self, occurrence: usize) -> Vec<(String, String)> {
-        let one = |index: usize| (column(index), self.analysed.parameters[index].sql_type.clone());
-        self.parameters(occurrence).into_iter().map(one).collect()
-    }
-}
-
-/// A parameter's place in SQL, by what is to stand there.
-pub fn sql_of(plan: &Plan, shape: &Shape, number: u32, fed: impl FnOnce(usize) -> String) -> String {
-    let index = number as usize - 1;
-    match plan.values.get(index) {
-        Some(Source::Limit) => shape.limit.to_string(),
-        Some(Source::InnerLimit) => shape.inner_limit.to_string(),
-        Some(Source::Compared(sql_type)) => format!("'{}'::{sql_type}", shape.compared),
-        Some(Source::Offset) if !shape.is_paged => "0".to_owned(),
-        Some(Source::Sql(sql)) => sql.clone(),
-        _ => fed(index),
-    }
+    Ok(Some(FilledFeeder { feeder, columns, rows, wrapped: Vec::new() }))
 }
 
 /// The script; `is_joint` where one feeder has the values of all parameters.
-fn script_of(plan: &Plan, shape: &Shape, is_joint: bool) -> String {
+fn script_of(plan: &ReplayPlan, shape: &FeederShape, is_joint: bool) -> String {
     let type_of = |number: u32| plan.analysed.parameters.get(number as usize - 1).map(|p| p.sql_type.clone());
     let mention = |number: u32| {
         let mut fed = None;
@@ -385,8 +332,28 @@ fn script_of(plan: &Plan, shape: &Shape, is_joint: bool) -> String {
     script(plan.text, mention, type_of)
 }
 
+/// Values as the server writes them, of so many rows of a query.
+fn rows(
+    query: &str,
+    columns: &[(String, String)],
+    most: usize,
+) -> Result<Vec<Vec<Option<String>>>, UserError> {
+    let list: Vec<String> =
+        columns.iter().map(|(name, _)| format!("q.{}::pg_catalog.text", quote_identifier(name))).collect();
+    let sql = format!("SELECT ARRAY[{}]::pg_catalog.text[] FROM ({query}) q LIMIT {most}", list.join(", "));
+    fetch_all(&sql, &[], |row| Ok(row.get::<Vec<Option<String>>>(1)?.unwrap_or_default()))
+}
+
+/// A value as a literal of its type.
+fn literal(value: Option<&str>, sql_type: &str) -> String {
+    match value {
+        Some(text) => format!("{}::{sql_type}", quote_literal(text)),
+        None => format!("NULL::{sql_type}"),
+    }
+}
+
 /// Plans the statement with values of a row of each feeder: what is wrong with it is found before a run.
-fn check(plan: &Plan, shape: &Shape, fed: &[Fed]) -> Result<(), String> {
+fn check(plan: &ReplayPlan, shape: &FeederShape, fed: &[FilledFeeder]) -> Result<(), String> {
     let mut found: Vec<Option<String>> = vec![None; plan.values.len()];
     for occurrence in 0..plan.analysed.occurrences.len() {
         let indexes = plan.parameters(occurrence);
@@ -394,14 +361,14 @@ fn check(plan: &Plan, shape: &Shape, fed: &[Fed]) -> Result<(), String> {
         if !fed.rows.is_empty() || indexes.is_empty() {
             continue;
         }
-        let rows = here(|| trial::rows(&fed.feeder.query, &fed.columns, 1)).map_err(told)?;
+        let rows = here(|| rows(&fed.feeder.query, &fed.columns, 1)).map_err(told)?;
         for (&index, value) in indexes.iter().zip(rows.into_iter().next().unwrap_or_default()) {
             found[index] = value;
         }
     }
     let text = with_values(plan.text, |number| {
         sql_of(plan, shape, number, |index| {
-            trial::literal(found[index].as_deref(), &plan.analysed.parameters[index].sql_type)
+            literal(found[index].as_deref(), &plan.analysed.parameters[index].sql_type)
         })
     });
     here(|| call::<String>(&format!("EXPLAIN {text}"), &[]))

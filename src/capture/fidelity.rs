@@ -7,7 +7,7 @@ use crate::catalog::{self, Ended};
 
 /// A statement, or the whole where it has no workload.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct FidelityLine {
     pub workload: Option<String>,
     pub calls: i64,
     pub captured: Option<Call>,
@@ -25,7 +25,7 @@ fn call(counts: &Counts) -> Option<Call> {
 ///
 /// # Errors
 /// 55000 for a run without captured statements, or without what pg_stat_statements counted of them.
-pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
+pub fn of_run(run_id: i64) -> Result<Vec<FidelityLine>, UserError> {
     catalog::check_visible(run_id)?;
     let pairs = catalog::calls_of_captured(run_id)?;
     let shapes = catalog::shapes_of_captured(run_id)?;
@@ -46,7 +46,7 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
              query_mode => 'simple'.",
         ));
     }
-    let mut lines: Vec<Line> = Vec::with_capacity(pairs.len() + 1);
+    let mut lines: Vec<FidelityLine> = Vec::with_capacity(pairs.len() + 1);
     let mut scores = Vec::new();
     let mut calls = 0;
     let (mut all_captured, mut all_replayed, mut shares) = (Call::default(), Call::default(), 0.0);
@@ -65,7 +65,7 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
         }
         scores.push((pair.share, score));
         calls += pair.replayed.map_or(0, |counts| counts.calls);
-        lines.push(Line {
+        lines.push(FidelityLine {
             workload: Some(pair.workload),
             calls: pair.replayed.map_or(0, |counts| counts.calls),
             captured,
@@ -81,7 +81,7 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
         ms: sum.ms / shares,
     };
     let whole = (shares > 0.0).then(|| (mean(all_captured), mean(all_replayed)));
-    lines.push(Line {
+    lines.push(FidelityLine {
         workload: None,
         failed: failed(&lines),
         calls,
@@ -93,25 +93,30 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
 }
 
 /// Of transactions from the log, which says neither rows nor blocks: how many went without an error.
-fn of_shapes(shapes: Vec<catalog::ReplayedShape>) -> Vec<Line> {
+fn of_shapes(shapes: Vec<catalog::ReplayedShape>) -> Vec<FidelityLine> {
     let mut scores = Vec::with_capacity(shapes.len());
-    let mut lines: Vec<Line> = Vec::with_capacity(shapes.len() + 1);
+    let mut lines: Vec<FidelityLine> = Vec::with_capacity(shapes.len() + 1);
     for shape in shapes {
         let score = spared(&shape.ended);
         // One that has not been drawn says nothing of the others.
         if score.is_some() {
             scores.push((shape.share, score));
         }
-        lines.push(Line {
+        lines.push(FidelityLine {
             workload: Some(shape.workload),
             calls: shape.ended.processed,
             failed: shape.ended.failed,
             score,
-            ..Line::default()
+            ..FidelityLine::default()
         });
     }
     let calls = lines.iter().map(|line| line.calls).sum();
-    lines.push(Line { calls, failed: failed(&lines), score: overall(&scores), ..Line::default() });
+    lines.push(FidelityLine {
+        calls,
+        failed: failed(&lines),
+        score: overall(&scores),
+        ..FidelityLine::default()
+    });
     lines
 }
 
@@ -121,7 +126,7 @@ fn spared(ended: &Ended) -> Option<f64> {
     (all > 0).then(|| ended.processed as f64 / all as f64)
 }
 
-fn failed(lines: &[Line]) -> i64 {
+fn failed(lines: &[FidelityLine]) -> i64 {
     lines.iter().map(|line| line.failed).sum()
 }
 

@@ -2,9 +2,9 @@
 
 use bench_core::error::UserError;
 
-use super::columns::{Relation, is_indexed};
-use super::feeders::{Plan, column};
-use super::ways::{Drawn, Shape, Way};
+use super::columns::{SampledRelation, is_indexed};
+use super::replay_plan::{ReplayPlan, column};
+use super::sampling::{FeederShape, SampledValues, SamplingStrategy};
 use crate::engine::parameters::{How, Meeting};
 
 /// Rows that are drawn from a relation at most, before a feeder keeps a choice of them.
@@ -22,10 +22,14 @@ pub fn is_sampled(rows: f64, beyond: u64) -> bool {
 }
 
 /// The query of an occurrence's feeder; `None` where nothing meets it.
-pub fn query_of(plan: &Plan, occurrence: usize, shape: &Shape) -> Result<Option<String>, UserError> {
-    let mut parts = Vec::with_capacity(shape.ways.len());
-    for (share, way) in &shape.ways {
-        let Some(drawing) = Drawing::new(plan, occurrence, way, shape, None)? else { return Ok(None) };
+pub fn query_of(
+    plan: &ReplayPlan,
+    occurrence: usize,
+    shape: &FeederShape,
+) -> Result<Option<String>, UserError> {
+    let mut parts = Vec::with_capacity(shape.strategies.len());
+    for (share, strategy) in &shape.strategies {
+        let Some(drawing) = Drawing::new(plan, occurrence, strategy, shape, None)? else { return Ok(None) };
         parts.push((*share, drawing));
     }
     if let [(_, only)] = &parts[..] {
@@ -41,19 +45,19 @@ pub fn query_of(plan: &Plan, occurrence: usize, shape: &Shape) -> Result<Option<
 
 /// A query for some rows' values, and for what they are made of: two arrays of texts in each row.
 pub fn trial_query(
-    plan: &Plan,
+    plan: &ReplayPlan,
     occurrence: usize,
-    way: &Way,
-    shape: &Shape,
+    strategy: &SamplingStrategy,
+    shape: &FeederShape,
     most: usize,
 ) -> Result<Option<String>, UserError> {
-    Ok(Drawing::new(plan, occurrence, way, shape, Some(most))?.map(|drawing| drawing.texts(most)))
+    Ok(Drawing::new(plan, occurrence, strategy, shape, Some(most))?.map(|drawing| drawing.texts(most)))
 }
 
 /// What a query is put together of.
 struct Drawing<'a> {
-    plan: &'a Plan<'a>,
-    shape: &'a Shape,
+    plan: &'a ReplayPlan<'a>,
+    shape: &'a FeederShape,
     /// The parameters, and what their values are made of, over the drawn rows `s`.
     columns: Vec<(usize, String)>,
     window: &'static str,
@@ -100,10 +104,10 @@ impl<'a> Drawing<'a> {
 
     /// `None` where nothing meets the occurrence; `most` where only so many rows are drawn.
     fn new(
-        plan: &'a Plan<'a>,
+        plan: &'a ReplayPlan<'a>,
         occurrence: usize,
-        way: &Way,
-        shape: &'a Shape,
+        strategy: &SamplingStrategy,
+        shape: &'a FeederShape,
         most: Option<usize>,
     ) -> Result<Option<Self>, UserError> {
         let met: Vec<(usize, &Meeting)> = plan
@@ -117,22 +121,22 @@ impl<'a> Drawing<'a> {
             return Ok(None);
         }
         let relation = &plan.relations[occurrence];
-        let rows = Rows::new(relation, &met, way, most)?;
+        let rows = DrawnRows::new(relation, &met, strategy, most)?;
         let columns = met
             .iter()
             .map(|&(index, meeting)| Ok((index, rows.value(index, meeting, plan)?)))
             .collect::<Result<_, UserError>>()?;
-        let is_looking = rows.is_looking || way.drawn == Drawn::Apart;
+        let is_looking = rows.is_looking || strategy.drawn == SampledValues::Apart;
         let window = if is_looking { " WINDOW w AS (ORDER BY pg_catalog.random())" } else { "" };
         Ok(Some(Self { plan, shape, columns, window, rows: rows.sql }))
     }
 }
 
 /// Rows of a relation.
-struct Rows<'a> {
+struct DrawnRows<'a> {
     sql: String,
-    relation: &'a Relation,
-    way: &'a Way,
+    relation: &'a SampledRelation,
+    strategy: &'a SamplingStrategy,
     /// What parameters meet: the columns `e1`, `e2`, …
     expressions: Vec<&'a str>,
     /// The parameters below and above a range.
@@ -143,11 +147,11 @@ struct Rows<'a> {
     is_looking: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> DrawnRows<'a> {
     fn new(
-        relation: &'a Relation,
+        relation: &'a SampledRelation,
         met: &[(usize, &'a Meeting)],
-        way: &'a Way,
+        strategy: &'a SamplingStrategy,
         most: Option<usize>,
     ) -> Result<Self, UserError> {
         let mut expressions: Vec<&str> = met.iter().map(|(_, meeting)| meeting.expression.as_str()).collect();
@@ -160,7 +164,8 @@ impl<'a> Rows<'a> {
             None => false,
         };
         let is_looking = met.iter().any(|(_, m)| m.row > 0 || matches!(m.how, How::Array | How::Unequal));
-        let mut rows = Self { sql: String::new(), relation, way, expressions, range, is_indexed, is_looking };
+        let mut rows =
+            Self { sql: String::new(), relation, strategy, expressions, range, is_indexed, is_looking };
         // A column may be left out of what is inserted.
         let conditions: Vec<&Meeting> = met
             .iter()
@@ -185,8 +190,8 @@ impl<'a> Rows<'a> {
         neighbours: Option<&Meeting>,
         most: Option<usize>,
     ) -> String {
-        let (relation, way) = (self.relation, self.way);
-        let is_distinct = way.drawn == Drawn::Distinct;
+        let (relation, strategy) = (self.relation, self.strategy);
+        let is_distinct = strategy.drawn == SampledValues::Distinct;
         let list: Vec<String> = self
             .expressions
             .iter()
@@ -218,7 +223,7 @@ impl<'a> Rows<'a> {
                 false => 1.0,
             };
             let further =
-                ((way.width.saturating_sub(1) as f64 * part).round() as u64).max(u64::from(part < 1.0));
+                ((strategy.width.saturating_sub(1) as f64 * part).round() as u64).max(u64::from(part < 1.0));
             sql = format!(
                 "SELECT x.*, coalesce(pg_catalog.lead({inner}, {further}) OVER (ORDER BY {inner}), \
                      (SELECT pg_catalog.max({}) FROM {name} AS r)) AS upper FROM ({sql}) AS x",
@@ -242,8 +247,8 @@ impl<'a> Rows<'a> {
         enough: f64,
         most: Option<usize>,
     ) -> String {
-        let (relation, way, name) = (self.relation, self.way, &self.relation.name);
-        match (bound, way.beyond) {
+        let (relation, strategy, name) = (self.relation, self.strategy, &self.relation.name);
+        match (bound, strategy.beyond) {
             // Rows around the one with so many beyond it.
             (Some(meeting), Some(beyond)) => {
                 let direction = if meeting.how == How::Above { " DESC" } else { "" };
@@ -262,7 +267,7 @@ impl<'a> Rows<'a> {
                     "(SELECT * FROM {name} AS r{sample}{early} {order} OFFSET {first} LIMIT {around}) AS r"
                 )
             }
-            _ if way.drawn == Drawn::Distinct => {
+            _ if strategy.drawn == SampledValues::Distinct => {
                 format!("{name} AS r{}{early}", sample(relation, 10.0 * enough))
             }
             _ => {
@@ -281,28 +286,28 @@ impl<'a> Rows<'a> {
     /// How many rows serve to find one that is `width` rows further up: so many that there are some in between.
     fn sampled(&self, enough: f64, most: Option<usize>) -> f64 {
         let highest = if most.is_some() { 2.0 * TRIED } else { ENOUGH };
-        (20.0 * self.relation.rows / self.way.width.max(1) as f64).clamp(enough.min(1000.0), highest)
+        (20.0 * self.relation.rows / self.strategy.width.max(1) as f64).clamp(enough.min(1000.0), highest)
     }
 
     /// A parameter's value, before what is wrapped around it, over the columns of the drawn rows.
-    fn value(&self, index: usize, meeting: &Meeting, plan: &Plan) -> Result<String, UserError> {
+    fn value(&self, index: usize, meeting: &Meeting, plan: &ReplayPlan) -> Result<String, UserError> {
         let inner = &self.inner(&meeting.expression);
         let next = |row: usize| format!("pg_catalog.lead({inner}, {row}, {inner}) OVER w");
-        let way = self.way;
+        let strategy = self.strategy;
         Ok(match meeting.how {
-            How::Array if way.array == 0 => {
+            How::Array if strategy.array == 0 => {
                 format!("'{{}}'::{}", plan.analysed.parameters[index].sql_type)
             }
             How::Array => format!(
                 "pg_catalog.array_agg({inner}) OVER (w ROWS BETWEEN CURRENT ROW AND {} FOLLOWING)",
-                way.array - 1
+                strategy.array - 1
             ),
             How::Unequal => next(meeting.row + 1),
-            How::Like => pattern(inner, way),
+            How::Like => pattern(inner, strategy),
             How::Words => format!(
                 "(SELECT pg_catalog.string_agg(u.lexeme, ' & ') FROM (SELECT v.lexeme FROM pg_catalog.unnest(s.{inner}) AS v \
                   WHERE v.lexeme ~ '^\\w+$' ORDER BY pg_catalog.random() LIMIT {}) AS u)",
-                way.words
+                strategy.words
             ),
             How::Below if self.range.is_some_and(|(_, high)| high == index) => {
                 if !self.is_indexed {
@@ -312,14 +317,14 @@ impl<'a> Rows<'a> {
                 format!(
                     "coalesce((SELECT {expression} FROM {name} AS r WHERE {expression} >= s.{inner} ORDER BY {expression} \
                          OFFSET {} LIMIT 1), (SELECT pg_catalog.max({expression}) FROM {name} AS r))",
-                    way.width.max(1) - 1
+                    strategy.width.max(1) - 1
                 )
             }
-            How::Equal if way.drawn == Drawn::Missing => {
+            How::Equal if strategy.drawn == SampledValues::Missing => {
                 missing(inner, &plan.analysed.parameters[index].sql_type)
             }
             _ if meeting.row > 0 => next(meeting.row),
-            _ if way.drawn == Drawn::Apart && self.range.is_none_or(|(low, _)| low != index) => {
+            _ if strategy.drawn == SampledValues::Apart && self.range.is_none_or(|(low, _)| low != index) => {
                 // Each expression of another row.
                 match self.expressions.iter().position(|&other| other == meeting.expression) {
                     Some(place) if place > 0 => next(place),
@@ -336,7 +341,7 @@ fn random(most: usize) -> String {
     format!(" ORDER BY pg_catalog.random() LIMIT {most}")
 }
 
-fn sample(relation: &Relation, rows: f64) -> String {
+fn sample(relation: &SampledRelation, rows: f64) -> String {
     // Blocks are sampled, and those at random: twice as many, so that there are enough.
     if !relation.is_table || relation.rows <= 2.0 * rows {
         return String::new();
@@ -354,12 +359,12 @@ fn range(met: &[(usize, &Meeting)]) -> Option<(usize, usize)> {
 }
 
 /// Characters of a value as a pattern.
-fn pattern(inner: &str, way: &Way) -> String {
-    let part = match way.infix {
-        false => format!("pg_catalog.\"left\"({inner}::pg_catalog.text, {})", way.pattern),
-        true => format!("pg_catalog.substr({inner}::pg_catalog.text, 2, {})", way.pattern),
+fn pattern(inner: &str, strategy: &SamplingStrategy) -> String {
+    let part = match strategy.infix {
+        false => format!("pg_catalog.\"left\"({inner}::pg_catalog.text, {})", strategy.pattern),
+        true => format!("pg_catalog.substr({inner}::pg_catalog.text, 2, {})", strategy.pattern),
     };
-    let first = if way.infix { "'%' ||" } else { "" };
+    let first = if strategy.infix { "'%' ||" } else { "" };
     format!("{first} pg_catalog.regexp_replace({part}, '([\\\\%_])', '\\\\\\1', 'g') || '%'")
 }
 

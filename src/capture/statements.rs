@@ -7,17 +7,17 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Role;
 use pgrx::pg_sys;
 
-use super::feeders::Replay;
-use super::launch::CaptureSpec;
-use super::of_roles::{self, Asked};
+use super::feeders::StatementReplay;
+use super::other_roles::{self, CapturedCall};
+use super::spec::CaptureSpec;
 use crate::catalog::{self, CapturedStatement, Workload};
 use crate::launch::role_session::{kept, replayer};
-use crate::observe::statement_calls::Entry;
+use crate::observe::statement_calls::StatementCalls;
 use crate::server::roles;
 use crate::server::spi::fetch_all;
 
 /// A statement as one role has executed it: under the same identifier, another role's text may name something else.
-struct Candidate {
+struct RoleStatement {
     user: u32,
     query_id: Option<i64>,
     query: Option<String>,
@@ -25,7 +25,7 @@ struct Candidate {
 }
 
 /// What became of all statements.
-pub struct Taken {
+pub struct KeptStatements {
     /// In the order of their importance, kept or not.
     pub statements: Vec<CapturedStatement>,
     pub calls: i64,
@@ -37,7 +37,11 @@ pub struct Taken {
 const HIDDEN: &str = "<insufficient privilege>";
 
 /// Makes workloads of the most important statements.
-pub fn take(spec: &CaptureSpec, options: &CaptureOptions, entries: Vec<Entry>) -> Result<Taken, UserError> {
+pub fn take(
+    spec: &CaptureSpec,
+    options: &CaptureOptions,
+    entries: Vec<StatementCalls>,
+) -> Result<KeptStatements, UserError> {
     let users = users(&entries)?;
     let own = roles::current();
     let is_wanted = |user: u32| match &options.roles {
@@ -51,7 +55,7 @@ pub fn take(spec: &CaptureSpec, options: &CaptureOptions, entries: Vec<Entry>) -
         Importance::Calls => counts.calls as f64,
     };
     candidates.sort_by(|a, b| {
-        let key = |candidate: &Candidate| (candidate.query_id, candidate.user);
+        let key = |candidate: &RoleStatement| (candidate.query_id, candidate.user);
         weight(&b.counts).total_cmp(&weight(&a.counts)).then(key(a).cmp(&key(b)))
     });
     let mut total = Counts::default();
@@ -85,7 +89,7 @@ pub fn take(spec: &CaptureSpec, options: &CaptureOptions, entries: Vec<Entry>) -
         statements.push(line);
     }
     if others.calls > 0 {
-        let rest = Candidate { user: 0, query_id: None, query: None, counts: others };
+        let rest = RoleStatement { user: 0, query_id: None, query: None, counts: others };
         let number = statements.len() as i32 + 1;
         let reason = format!("less important than the {} statements kept", spec.statements);
         statements.push(CapturedStatement { reason: Some(reason), ..line(&rest, number, None, &total) });
@@ -99,16 +103,16 @@ pub fn take(spec: &CaptureSpec, options: &CaptureOptions, entries: Vec<Entry>) -
     if other_roles {
         notes.push("statements of other roles run in sessions of these roles".to_owned());
     }
-    Ok(Taken { statements, calls: total.calls, exec_ms: total.exec_ms, notes })
+    Ok(KeptStatements { statements, calls: total.calls, exec_ms: total.exec_ms, notes })
 }
 
 /// How each statement can be replayed, as long as more are wanted; `None` for the others.
 fn replays(
     spec: &CaptureSpec,
     users: &HashMap<u32, Role>,
-    candidates: &[Candidate],
+    candidates: &[RoleStatement],
     total: &Counts,
-) -> Result<Vec<Option<Result<Replay, String>>>, UserError> {
+) -> Result<Vec<Option<Result<StatementReplay, String>>>, UserError> {
     let replayers: HashMap<u32, Result<Role, String>> =
         users.iter().map(|(&user, role)| (user, replayer(Ok(role.clone())))).collect();
     let roles: Vec<Result<Role, String>> = candidates
@@ -125,12 +129,12 @@ fn replays(
         })
         .collect();
     kept(&roles, spec.statements, |role, some| {
-        let asked = some.iter().map(|&at| Asked {
+        let asked = some.iter().map(|&at| CapturedCall {
             text: candidates[at].query.clone().unwrap_or_default(),
             counts: candidates[at].counts,
             share: share(&candidates[at].counts, total),
         });
-        of_roles::replays(role, asked.collect(), &spec.options)
+        other_roles::replays(role, asked.collect(), &spec.options)
     })
 }
 
@@ -138,7 +142,7 @@ fn share(counts: &Counts, total: &Counts) -> f64 {
     if total.exec_ms > 0.0 { counts.exec_ms / total.exec_ms } else { 0.0 }
 }
 
-fn line(candidate: &Candidate, number: i32, user: Option<&Role>, total: &Counts) -> CapturedStatement {
+fn line(candidate: &RoleStatement, number: i32, user: Option<&Role>, total: &Counts) -> CapturedStatement {
     let counts = &candidate.counts;
     CapturedStatement {
         number,
@@ -157,12 +161,12 @@ fn line(candidate: &Candidate, number: i32, user: Option<&Role>, total: &Counts)
     }
 }
 
-fn group(entries: impl Iterator<Item = Entry>) -> Vec<Candidate> {
+fn group(entries: impl Iterator<Item = StatementCalls>) -> Vec<RoleStatement> {
     let mut places: HashMap<(u32, Option<i64>), usize> = HashMap::new();
-    let mut found: Vec<Candidate> = Vec::new();
-    for Entry { user, query_id, query, counts } in entries {
+    let mut found: Vec<RoleStatement> = Vec::new();
+    for StatementCalls { user, query_id, query, counts } in entries {
         let place = *places.entry((user, query_id)).or_insert_with(|| {
-            found.push(Candidate { user, query_id, query: None, counts: Counts::default() });
+            found.push(RoleStatement { user, query_id, query: None, counts: Counts::default() });
             found.len() - 1
         });
         let candidate = &mut found[place];
@@ -173,7 +177,7 @@ fn group(entries: impl Iterator<Item = Entry>) -> Vec<Candidate> {
 }
 
 /// The roles of the entries that there still are.
-fn users(entries: &[Entry]) -> Result<HashMap<u32, Role>, UserError> {
+fn users(entries: &[StatementCalls]) -> Result<HashMap<u32, Role>, UserError> {
     let oids: HashSet<u32> = entries.iter().map(|entry| entry.user).collect();
     let oids: Vec<pg_sys::Oid> = oids.into_iter().map(pg_sys::Oid::from).collect();
     let sql = "SELECT oid, rolname::pg_catalog.text FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) ANY ($1)";
@@ -185,7 +189,7 @@ fn users(entries: &[Entry]) -> Result<HashMap<u32, Role>, UserError> {
 }
 
 /// Keeps a statement as a workload.
-fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &Replay) -> Result<(), UserError> {
+fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &StatementReplay) -> Result<(), UserError> {
     if catalog::workload(name)?.is_some() {
         let message = format!("workload \"{name}\" already exists");
         return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message).hint(

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::launch::{Beginning, CaptureSpec, keep, tell};
+use super::launch::{FirstReading, keep, tell};
+use super::spec::CaptureSpec;
 use crate::catalog::{self, CaptureEnd, CapturedStatement};
 use crate::error::internal;
-use crate::launch::handle::LaunchHandle;
 use crate::launch::horizon::releasable_or_warn;
+use crate::launch::launch_handle::LaunchHandle;
 use crate::observe::statement_calls;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
@@ -18,7 +19,7 @@ use crate::server::roles::current_role_oid;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{database, worker_slots};
-use crate::shm::{RunState, Segment, Shape, StopReason};
+use crate::shm::{RunState, Segment, SegmentShape, StopReason};
 use crate::worker::attach;
 
 /// The kind of worker that captures.
@@ -34,7 +35,7 @@ const KIND: WorkerKind = WorkerKind {
 fn launch(spec: &CaptureSpec) -> Result<LaunchHandle, UserError> {
     worker_slots::check_slots(1, KIND.noun)?;
     let json = serde_json::to_string(spec).unwrap_or_default();
-    let segment = Segment::create(Shape::LEADER, &json, &[]);
+    let segment = Segment::create(SegmentShape::LEADER, &json, &[]);
     segment.header().caller_pid.store(my_pid(), Relaxed);
     LaunchHandle::start(segment, KIND, database::oid().to_u32(), current_role_oid().to_u32(), 0)
 }
@@ -79,7 +80,7 @@ pub extern "C-unwind" fn pgbench_ext_capture_main(segment: pg_sys::Datum) {
 fn capture(segment: &Segment) -> Result<(), UserError> {
     let spec: CaptureSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
     let beginning = transaction(|| {
-        let beginning = Beginning::read(&spec)?;
+        let beginning = FirstReading::read(&spec)?;
         let CaptureSpec { name, options, secs, .. } = &spec;
         catalog::begin_capture(name, current_role_oid(), "statements", options, *secs, beginning.at)?;
         Ok(beginning)

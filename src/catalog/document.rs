@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_core::document::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
 use bench_core::error::UserError;
-use bench_core::stats::coarse::LAST;
+use bench_core::stats::coarse_histogram::LAST;
 use pgrx::JsonB;
 
 use super::{as_owner, visible};

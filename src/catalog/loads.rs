@@ -31,7 +31,7 @@ pub fn staging_schema(load_id: i64) -> String {
 
 /// A load that this process leads.
 #[derive(Clone, Copy)]
-pub struct Load {
+pub struct OwnLoad {
     pub load_id: i64,
     /// The owner of the schema that the tables are made in: the extension's.
     owner: pg_sys::Oid,
@@ -46,7 +46,7 @@ pub fn begin_load(
     schema: &str,
     role: pg_sys::Oid,
     segment: &Segment,
-) -> Result<Load, UserError> {
+) -> Result<OwnLoad, UserError> {
     let owner = super::extension_owner()?;
     as_owner(|| {
         let load_id = new_load_id()?;
@@ -69,7 +69,7 @@ pub fn begin_load(
             return Err(taken_by(fixture, schema)?);
         }
         grant_staging_schema(&staging_schema(load_id), role)?;
-        Ok(Load { load_id, owner })
+        Ok(OwnLoad { load_id, owner })
     })
 }
 
@@ -162,16 +162,16 @@ impl LoadEnd<'_> {
 ///
 /// # Errors
 /// 2BP01 when it is not.
-pub fn end_load(load: Load) -> Result<(), UserError> {
+pub fn end_load(load: OwnLoad) -> Result<(), UserError> {
     as_owner(|| close(load, LoadEnd::Completed, "RESTRICT"))
 }
 
 /// Removes everything that a load has left, in a transaction of its own, unless others hold locks on it for longer than
 /// this: then the next load will.
-pub fn abandon(load: Load, patience: Duration, end: LoadEnd) {
+pub fn abandon(load: OwnLoad, timeout: Duration, end: LoadEnd) {
     // A DROP EXTENSION that was under way may have come first, or have been in the way.
     for may_try_again in [true, true, false] {
-        match transaction(AssertUnwindSafe(|| abandon_load(load, patience, end))) {
+        match transaction(AssertUnwindSafe(|| abandon_load(load, timeout, end))) {
             Ok(()) => break,
             Err(error) if may_try_again && error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
             Err(error) => {
@@ -184,7 +184,7 @@ pub fn abandon(load: Load, patience: Duration, end: LoadEnd) {
 
 /// Writes to the server's log that what a load has made is still there. An event trigger on sql_drop may forbid its
 /// removal, or a lock on something that depends on it.
-pub fn tell_left_over(load: Load, reason: Option<&UserError>) {
+pub fn tell_left_over(load: OwnLoad, reason: Option<&UserError>) {
     let message = format!("could not remove the tables of load {}", load.load_id);
     let message = match reason {
         None => message,
@@ -201,23 +201,23 @@ pub fn tell_left_over(load: Load, reason: Option<&UserError>) {
 ///
 /// # Errors
 /// 55P03 when others hold locks.
-fn abandon_load(load: Load, patience: Duration, end: LoadEnd) -> Result<(), UserError> {
+fn abandon_load(load: OwnLoad, timeout: Duration, end: LoadEnd) -> Result<(), UserError> {
     let schema = staging_schema(load.load_id);
     if anchor().is_err() {
         // The extension has gone meanwhile, and its table with it.
         return as_role(load.owner, || {
-            lock_tables(&schema, patience)?;
+            lock_tables(&schema, timeout)?;
             drop_schema(load.load_id, load.owner, "CASCADE")
         });
     }
     as_owner(|| {
-        lock_tables(&schema, patience)?;
+        lock_tables(&schema, timeout)?;
         close(load, end, "CASCADE")
     })
 }
 
 /// Locks what is in a schema, without standing in the way of others while they have it.
-fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
+fn lock_tables(schema: &str, timeout: Duration) -> Result<(), UserError> {
     let began = Instant::now();
     let tables = fetch::<Vec<pg_sys::Oid>>(
         "SELECT pg_catalog.array_agg(c.oid) FROM pg_catalog.pg_class c \
@@ -226,11 +226,11 @@ fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
         &[schema.into()],
     )?;
     // For what else there may be in it. The setting lasts until the transaction ends.
-    let timeout = CString::new(patience.as_millis().to_string()).unwrap_or_default();
-    set_local(c"lock_timeout", &timeout);
+    let setting = CString::new(timeout.as_millis().to_string()).unwrap_or_default();
+    set_local(c"lock_timeout", &setting);
     for table in tables.unwrap_or_default() {
         while !locks::try_lock(table, pg_sys::AccessExclusiveLock) {
-            if began.elapsed() >= patience {
+            if began.elapsed() >= timeout {
                 return Err(UserError::new(
                     sqlstate::LOCK_NOT_AVAILABLE,
                     format!("tables that a load left in schema \"{schema}\" are in use"),
@@ -243,7 +243,7 @@ fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
 }
 
 /// As the extension's owner. Who closes the row removes the schema.
-fn close(load: Load, end: LoadEnd, dependents: &str) -> Result<(), UserError> {
+fn close(load: OwnLoad, end: LoadEnd, dependents: &str) -> Result<(), UserError> {
     let error = match end {
         LoadEnd::Failed(error) => Some(JsonB(serde_json::to_value(error).unwrap_or_default())),
         _ => None,
@@ -275,7 +275,7 @@ pub fn remove_dead_loads() -> Result<(), UserError> {
         if !transaction(|| Ok(is_led(Work::Load(entry.load_id), entry.segment)))? {
             let _ = transaction(|| {
                 let owner = super::extension_owner()?;
-                abandon_load(Load { load_id: entry.load_id, owner }, PATIENCE, LoadEnd::Crashed)
+                abandon_load(OwnLoad { load_id: entry.load_id, owner }, PATIENCE, LoadEnd::Crashed)
             });
         }
     }
@@ -322,18 +322,18 @@ pub fn may_see_load(load_id: i64) -> Result<bool, UserError> {
 }
 
 /// A row of bench_internal.load_log that has not been closed: a load under way, or one whose leader is gone.
-struct Entry {
+struct LoadLogRow {
     load_id: i64,
     segment: u32,
 }
 
 /// As the extension's owner: rows of bench_internal.load_log.
-fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<Entry>, UserError> {
+fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<LoadLogRow>, UserError> {
     let sql = format!(
         "SELECT load_id, segment FROM bench_internal.load_log WHERE status = 'running' AND {condition}"
     );
     fetch_all(&sql, arguments, |row| {
         let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-        Ok(Entry { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment })
+        Ok(LoadLogRow { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment })
     })
 }

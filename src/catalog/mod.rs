@@ -15,9 +15,9 @@ mod history;
 mod horizon;
 mod in_use;
 mod loads;
+pub mod lock_timeout;
 pub mod nodes;
 mod owners;
-pub mod patience;
 pub mod recorder;
 mod runs;
 pub mod searches;
@@ -54,7 +54,7 @@ pub use owners::reassign_owned;
 pub use runs::*;
 pub use sweeps::*;
 pub use transfer::{
-    Imported, delete_runs, export, export_piece, forget_runs, import, piece, pieces, prune, samples_after,
+    Imported, chunk, chunks, delete_runs, export, export_piece, forget_runs, import, prune, samples_after,
     take_part, take_samples,
 };
 pub use work::{WorkHandle, current_status, handle_of, is_led, is_open, may_stop, status, visible};

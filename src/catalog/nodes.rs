@@ -9,8 +9,8 @@ use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
 
 use super::as_owner;
-use super::patience::with_patience;
-use super::recorder::{End, Row, Status, hold, status_only};
+use super::lock_timeout::with_lock_timeout;
+use super::recorder::{RunColumns, RunEnd, RunStatus, hold, status_only};
 use crate::observe::audit::SHARED;
 use crate::observe::counters::Tuples;
 use crate::observe::node::NodeState;
@@ -155,7 +155,7 @@ pub fn write_nodes<'a>(
         .zip(machines)
         .map(|(((node, cell), states), machine)| (node.node, figures(node, cell, states, begins_us, machine)))
         .collect();
-    with_patience(|| write_rows(run_id, &rows))
+    with_lock_timeout(|| write_rows(run_id, &rows))
 }
 
 fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
@@ -208,23 +208,23 @@ pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, 
 /// Writes the figures of all nodes together, and how the run ended; `written` is what became of the nodes' own.
 pub fn finish(
     run_id: i64,
-    status: Status,
+    status: RunStatus,
     error: Option<&UserError>,
     written: Result<(), UserError>,
     shards: Option<Result<Tuples, &'static str>>,
 ) -> Result<(), UserError> {
-    let mut end = End::new(run_id);
+    let mut end = RunEnd::new(run_id);
     if let Err(reason) = written {
         end.miss("bench.nodes", reason);
     }
     end.part("bench.audit", || audit_of_nodes(run_id, shards));
     let told = "bench.nodes has the results of each node.";
     end.close(status, error, told, |status, error, row| match row {
-        Row::Whole => {
+        RunColumns::Whole => {
             let error = error.map(|error| serde_json::to_value(error).unwrap_or_default());
             row_of_nodes(run_id, status.as_str(), error)
         }
-        Row::StatusOnly => status_only(run_id, status, error),
+        RunColumns::StatusOnly => status_only(run_id, status, error),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Searches for a capacity: sweeps whose runs are trials, each of which decides on the next.
 
-use bench_core::capacity::{Answer, Outcome, Purpose, Step, Trial};
+use bench_core::capacity::{CapacityAnswer, NextTrial, Purpose, Trial, TrialOutcome};
 use bench_core::error::UserError;
 use pgrx::JsonB;
 use serde::de::DeserializeOwned;
@@ -34,15 +34,15 @@ pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
     })?;
     let trial = |(place, round, rate, purpose, outcome): (i32, i32, Option<f64>, String, Value)| {
         let purpose: Purpose = from_json(Value::String(purpose))?;
-        let step = Step { round: round.unsigned_abs(), purpose, rate };
-        let outcome: Outcome = from_json(outcome)?;
+        let step = NextTrial { round: round.unsigned_abs(), purpose, rate };
+        let outcome: TrialOutcome = from_json(outcome)?;
         Ok(Trial { step, place: place.unsigned_abs(), outcome })
     };
     rows.into_iter().map(trial).collect()
 }
 
 /// Writes down the trial that a search is to make; its place. One that was not made, or did not count, gives way to it.
-pub fn plan_trial(sweep_id: i64, step: &Step, clients: u32) -> Result<i32, UserError> {
+pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, UserError> {
     let purpose = serde_json::to_value(step.purpose).map_err(|e| internal(e.to_string()))?;
     as_owner(|| {
         run(
@@ -66,7 +66,7 @@ pub fn plan_trial(sweep_id: i64, step: &Step, clients: u32) -> Result<i32, UserE
 }
 
 /// What a trial has shown.
-pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &Outcome) -> Result<(), UserError> {
+pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &TrialOutcome) -> Result<(), UserError> {
     let outcome = JsonB(serde_json::to_value(outcome).unwrap_or_default());
     as_owner(|| {
         let sql = "UPDATE bench_internal.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
@@ -75,7 +75,7 @@ pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &Outcome) -> Result<(), 
 }
 
 /// What a search has shown, which is its end.
-pub fn keep_answers(sweep_id: i64, answers: &[Answer]) -> Result<(), UserError> {
+pub fn keep_answers(sweep_id: i64, answers: &[CapacityAnswer]) -> Result<(), UserError> {
     let answers = JsonB(serde_json::to_value(answers).unwrap_or_default());
     as_owner(|| {
         let sql = "UPDATE bench_internal.sweep_log SET answers = $2 WHERE sweep_id = $1";
@@ -84,7 +84,7 @@ pub fn keep_answers(sweep_id: i64, answers: &[Answer]) -> Result<(), UserError> 
 }
 
 /// What a search has shown; nothing where it has not ended.
-pub fn answers(sweep_id: i64) -> Result<Vec<Answer>, UserError> {
+pub fn answers(sweep_id: i64) -> Result<Vec<CapacityAnswer>, UserError> {
     let sql = "SELECT answers FROM bench_internal.sweep_log WHERE sweep_id = $1";
     match as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))? {
         Some(json) => from_json(json.0),

@@ -5,12 +5,12 @@
 
 use bench_core::document::sweep::{Sweep, SweepDocument};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
+use bench_core::sweep::{SweepCell, SweepOptions, SweepSpec};
 use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};
 
-use super::recorder::Status;
+use super::recorder::RunStatus;
 use super::work::missing;
 use super::{as_owner, is_led, is_open, visible};
 use crate::error::internal;
@@ -20,7 +20,7 @@ use crate::shm::{Segment, Work};
 /// A run that a sweep is still to make.
 pub struct Planned {
     pub place: i32,
-    pub cell: Cell,
+    pub cell: SweepCell,
 }
 
 /// Writes a sweep and its plan; its id.
@@ -47,8 +47,8 @@ pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError
 }
 
 /// Writes runs that a sweep is to make, after those that it has.
-fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[Cell]) -> Result<(), UserError> {
-    let column = |of: &dyn Fn(&Cell) -> i32| plan.iter().map(of).collect::<Vec<i32>>();
+fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[SweepCell]) -> Result<(), UserError> {
+    let column = |of: &dyn Fn(&SweepCell) -> i32| plan.iter().map(of).collect::<Vec<i32>>();
     let variants: Vec<String> = plan.iter().map(|cell| options.variants[cell.variant].name.clone()).collect();
     run(
         "INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients) \
@@ -140,14 +140,14 @@ fn row_of_cell(row: &SpiHeapTupleData, first: usize) -> pgrx::spi::Result<RowOfC
 
 impl RowOfCell {
     /// `None` where the sweep has no such variant.
-    fn cell(&self, options: &SweepOptions) -> Option<Cell> {
+    fn cell(&self, options: &SweepOptions) -> Option<SweepCell> {
         let variant = options.variants.iter().position(|variant| variant.name == self.variant)?;
-        Some(Cell { round: self.round.unsigned_abs(), variant, clients: self.clients.unsigned_abs() })
+        Some(SweepCell { round: self.round.unsigned_abs(), variant, clients: self.clients.unsigned_abs() })
     }
 }
 
 /// The tps of a sweep's runs that count.
-fn done(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(Cell, f64)>, UserError> {
+fn done(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(SweepCell, f64)>, UserError> {
     let rows = as_owner(|| {
         fetch_all(
             "SELECT s.round, s.variant, s.clients, s.tps FROM bench.sweep_runs s \
@@ -229,10 +229,10 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     })?;
     let (all, completed, seeks) = counts.first().copied().unwrap_or_default();
     let status = match completed {
-        n if n == all && !seeks => Status::Completed,
-        _ if canceled => Status::Canceled,
-        0 => Status::Failed,
-        _ => Status::Incomplete,
+        n if n == all && !seeks => RunStatus::Completed,
+        _ if canceled => RunStatus::Canceled,
+        0 => RunStatus::Failed,
+        _ => RunStatus::Incomplete,
     };
     let error = error.map(|e| JsonB(serde_json::to_value(e).unwrap_or_default()));
     as_owner(|| {

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use crate::error::{UserError, sqlstate};
-use crate::report::hygiene::wrapped;
+use crate::report::sanitize::wrapped;
 use crate::similar;
 
 const FUNCTIONS: &str = include_str!("../../docs/functions.md");

@@ -20,7 +20,7 @@ use crate::tally::{Counter, Tally};
 /// What one client did in one interval.
 #[derive(Default)]
 #[repr(C)]
-struct Cell {
+struct IntervalCell {
     /// [`label_of`] the interval; 0: free.
     label: AtomicU64,
     tally: Tally,
@@ -48,7 +48,7 @@ pub struct ClientIntervals {
     /// Transactions that are in another interval's sample than their own, because the reader was later than the ring is
     /// long.
     pub misplaced: Counter,
-    cells: [Cell; 2],
+    cells: [IntervalCell; 2],
 }
 
 impl ClientIntervals {
@@ -58,7 +58,7 @@ impl ClientIntervals {
 
     /// Moves a cell to the ring, if nobody else has taken it. One from beyond the ring's ends goes to the interval
     /// nearest to its own.
-    fn hand_over(&self, cell: &Cell, ring: Ring) -> bool {
+    fn hand_over(&self, cell: &IntervalCell, ring: Ring) -> bool {
         let label = cell.label.load(Relaxed);
         if label == 0 || label & TAKEN != 0 {
             return label == 0;
@@ -134,15 +134,14 @@ impl<'a> Ring<'a> {
     /// Whether anything has been counted that is not read.
     pub fn holds_more(self, mut clients: impl Iterator<Item = &'a ClientIntervals>) -> bool {
         // What a client has taken that was ended in the middle of it stays there.
-        let waits =
-            |cell: &Cell| matches!(cell.label.load(Acquire), label if label != 0 && label & TAKEN == 0);
+        let waits = |cell: &IntervalCell| matches!(cell.label.load(Acquire), label if label != 0 && label & TAKEN == 0);
         let in_cell = |client: &ClientIntervals| client.cells.iter().any(waits);
         self.tallies.iter().any(|tally| tally.transactions() > 0) || clients.any(in_cell)
     }
 }
 
 /// A client's hold on its intervals. There is one for each client.
-pub struct Writer<'a> {
+pub struct IntervalWriter<'a> {
     own: &'a ClientIntervals,
     ring: Ring<'a>,
     sequence: u32,
@@ -151,7 +150,7 @@ pub struct Writer<'a> {
     label: u64,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> IntervalWriter<'a> {
     /// The only writer of a client that has not counted anything.
     pub fn new(own: &'a ClientIntervals, ring: Ring<'a>) -> Self {
         Self { own, ring, sequence: own.sequence.load(Relaxed), at: 0, label: 0 }
@@ -181,7 +180,7 @@ impl<'a> Writer<'a> {
         self.own.sequence.store(self.sequence, ordering);
     }
 
-    /// Where a transaction counts that ended in this interval, by a clock that was read after [`Writer::announce`].
+    /// Where a transaction counts that ended in this interval, by a clock that was read after [`IntervalWriter::announce`].
     #[inline]
     pub fn tally(&mut self, interval: u32) -> &'a Tally {
         if self.label != label_of(interval) {

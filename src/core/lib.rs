@@ -6,13 +6,13 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `error` | an error with SQLSTATE, DETAIL and HINT |
-//! | `pulse` | looks at interrupts from long loops |
-//! | `room` | memory for what others have written |
+//! | `interrupts` | looks at interrupts from long loops |
+//! | `allocation` | memory for what others have written |
 //! | `tokens` | the tokens of SQL statements |
-//! | `foreign` | texts of others, cut and cleaned |
+//! | `untrusted` | texts of others, cut and cleaned |
 //! | `similar` | the name that was probably meant by a mistyped one |
 //! | `progress` | the figures of a line of progress |
-//! | `missing` | the parts of a run's end that could not be written |
+//! | `unwritten_parts` | the parts of a run's end that could not be written |
 //! | `script` | pgbench's script language: parser, expressions, random numbers |
 //! | `feeder` | rows of queries that give a script's variables their values |
 //! | `target` | what a foreign server and a user mapping say of a connection |
@@ -38,7 +38,7 @@
 //! | `spec` | arguments and specification of a run |
 //! | `captured` | captured statements as scripts, and how well a run replays them |
 //! | `part` | messages between nodes about the parts of a run |
-//! | `pieces` | a large document in parts |
+//! | `chunks` | a large document in parts |
 //! | `sweep` | arguments, plan and variants of a sweep |
 //! | `log_capture` | transactions of an application, taken from the server's log |
 //! | `preflight` | what would spoil a run that is to start |
@@ -46,8 +46,10 @@
 // Nothing here needs it; tests call the functions of C that they compare with.
 #![cfg_attr(not(test), forbid(unsafe_code))]
 
+pub mod allocation;
 pub mod capacity;
 pub mod captured;
+pub mod chunks;
 pub mod client;
 pub mod cluster;
 pub mod comparison;
@@ -55,18 +57,14 @@ pub mod document;
 pub mod error;
 pub mod feeder;
 pub mod findings;
-pub mod foreign;
 pub mod help;
+pub mod interrupts;
 pub mod intervals;
 pub mod log_capture;
-pub mod missing;
 pub mod part;
-pub mod pieces;
 pub mod preflight;
 pub mod progress;
-pub mod pulse;
 pub mod report;
-pub mod room;
 pub mod rows;
 pub mod schedule;
 pub mod script;
@@ -80,6 +78,8 @@ pub mod target;
 pub mod timeline;
 pub mod tokens;
 pub mod transaction_log;
+pub mod untrusted;
+pub mod unwritten_parts;
 pub mod views;
 pub mod wait_events;
 pub mod wire;

@@ -85,7 +85,7 @@ pub enum PartAnswer {
 
 /// A node that another one does not reach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Unreached {
+pub struct UnreachedNode {
     /// Citus' number for it.
     pub node: i32,
     /// Why, with its name.

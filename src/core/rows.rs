@@ -20,7 +20,7 @@ pub use sql::select;
 
 /// What a column holds in the row of an id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Column {
+pub enum RowColumn {
     /// The id as an integer, which it must fit.
     Id4,
     /// The id as a bigint.
@@ -61,7 +61,7 @@ pub enum Column {
     Derived(Derived),
 }
 
-impl Column {
+impl RowColumn {
     /// Whether there is no value in any row.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null4 | Self::NullTime)
@@ -114,24 +114,24 @@ pub struct Scene {
 #[derive(Clone, Debug)]
 pub struct RowWriter {
     /// What is the same in every row, and stands at the same place: written once.
-    constant: Vec<(usize, Column)>,
+    constant: Vec<(usize, RowColumn)>,
     /// What differs from row to row and stands at the same place.
-    varying: Vec<(usize, Column)>,
+    varying: Vec<(usize, RowColumn)>,
     /// Where the first value of a length that differs begins, and all columns from there on.
     tail_at: usize,
-    tail: Vec<Column>,
+    tail: Vec<RowColumn>,
     scene: Scene,
 }
 
 impl RowWriter {
     /// # Errors
     /// The text that is too long.
-    pub fn new(columns: &[Column], scene: Scene) -> Result<Self, String> {
+    pub fn new(columns: &[RowColumn], scene: Scene) -> Result<Self, String> {
         let too_long = columns.iter().find_map(|column| match column {
-            Column::Text(text) => (text.len() > MAX_TEXT).then(|| text.clone()),
-            Column::Blanks(count) => (*count > MAX_TEXT).then(|| " ".repeat(*count)),
-            Column::IdText(suffix) => (suffix.len() > MAX_TEXT - 20).then(|| suffix.clone()),
-            Column::NowText => (scene.now_text.len() > MAX_TEXT).then(|| scene.now_text.clone()),
+            RowColumn::Text(text) => (text.len() > MAX_TEXT).then(|| text.clone()),
+            RowColumn::Blanks(count) => (*count > MAX_TEXT).then(|| " ".repeat(*count)),
+            RowColumn::IdText(suffix) => (suffix.len() > MAX_TEXT - 20).then(|| suffix.clone()),
+            RowColumn::NowText => (scene.now_text.len() > MAX_TEXT).then(|| scene.now_text.clone()),
             _ => None,
         });
         if let Some(text) = too_long {
@@ -150,28 +150,29 @@ impl RowWriter {
         Ok(writer)
     }
 
-    fn columns(&self) -> impl Iterator<Item = &Column> {
+    fn columns(&self) -> impl Iterator<Item = &RowColumn> {
         self.constant.iter().chain(&self.varying).map(|(_, column)| column).chain(&self.tail)
     }
 
     /// Whether a row has values of variable width, as HEAP_HASVARWIDTH has it.
     pub fn has_variable_width(&self) -> bool {
         self.columns().any(|column| match column {
-            Column::Text(_)
-            | Column::Blanks(_)
-            | Column::IdText(_)
-            | Column::RandomHex
-            | Column::NowText
-            | Column::ConstantDecimal(..) => true,
-            Column::Derived(derived) => derived.has_variable_width(),
+            RowColumn::Text(_)
+            | RowColumn::Blanks(_)
+            | RowColumn::IdText(_)
+            | RowColumn::RandomHex
+            | RowColumn::NowText
+            | RowColumn::ConstantDecimal(..) => true,
+            RowColumn::Derived(derived) => derived.has_variable_width(),
             _ => false,
         })
     }
 
     /// Whether rows say when they were made.
     pub fn needs_clock(&self) -> bool {
-        self.columns()
-            .any(|column| matches!(column, Column::Clock | Column::LocalClock | Column::LocalClockSeconds))
+        self.columns().any(|column| {
+            matches!(column, RowColumn::Clock | RowColumn::LocalClock | RowColumn::LocalClockSeconds)
+        })
     }
 
     /// The length that no row exceeds, in bytes.
@@ -180,16 +181,16 @@ impl RowWriter {
     }
 
     /// With the gap before it.
-    fn longest(&self, column: &Column) -> usize {
+    fn longest(&self, column: &RowColumn) -> usize {
         const DIGITS: usize = 19;
         match column {
-            Column::Text(text) => 1 + text.len(),
-            Column::Blanks(count) => 1 + count,
-            Column::IdText(suffix) => 1 + DIGITS + suffix.len(),
-            Column::NowText => 1 + self.scene.now_text.len(),
-            Column::RandomHex => 33,
-            Column::ConstantDecimal(..) => 16,
-            Column::Derived(derived) => derived.longest(),
+            RowColumn::Text(text) => 1 + text.len(),
+            RowColumn::Blanks(count) => 1 + count,
+            RowColumn::IdText(suffix) => 1 + DIGITS + suffix.len(),
+            RowColumn::NowText => 1 + self.scene.now_text.len(),
+            RowColumn::RandomHex => 33,
+            RowColumn::ConstantDecimal(..) => 16,
+            RowColumn::Derived(derived) => derived.longest(),
             _ => 15,
         }
     }
@@ -221,7 +222,7 @@ impl RowWriter {
     #[inline]
     fn put(
         &self,
-        column: &Column,
+        column: &RowColumn,
         key: Key,
         clock_us: i64,
         random: &mut Prng,
@@ -230,25 +231,25 @@ impl RowWriter {
     ) -> usize {
         let id = key.id;
         match column {
-            Column::Id4 => put4(out, at, id as i32),
-            Column::Id8 => put8(out, at, id),
-            Column::Group4(size) => put4(out, at, ((id - 1) / size + 1) as i32),
-            Column::Constant4(value) => put4(out, at, *value),
-            Column::Uniform4(least, most) => {
+            RowColumn::Id4 => put4(out, at, id as i32),
+            RowColumn::Id8 => put8(out, at, id),
+            RowColumn::Group4(size) => put4(out, at, ((id - 1) / size + 1) as i32),
+            RowColumn::Constant4(value) => put4(out, at, *value),
+            RowColumn::Uniform4(least, most) => {
                 put4(out, at, random.int64_range((*least).into(), (*most).into()) as i32)
             }
-            Column::Constant8(value) => put8(out, at, *value),
-            Column::Text(text) => put_text(out, at, text.as_bytes()),
-            Column::Blanks(count) => put_text(out, at, &[b' '; MAX_TEXT][..*count]),
-            Column::NowText => put_text(out, at, self.scene.now_text.as_bytes()),
-            Column::IdText(suffix) => {
+            RowColumn::Constant8(value) => put8(out, at, *value),
+            RowColumn::Text(text) => put_text(out, at, text.as_bytes()),
+            RowColumn::Blanks(count) => put_text(out, at, &[b' '; MAX_TEXT][..*count]),
+            RowColumn::NowText => put_text(out, at, self.scene.now_text.as_bytes()),
+            RowColumn::IdText(suffix) => {
                 let digits = put_digits(out, at + 1, id);
                 let length = digits + suffix.len();
                 out[at] = short_header(length);
                 out[at + 1 + digits..at + 1 + length].copy_from_slice(suffix.as_bytes());
                 at + 1 + length
             }
-            Column::RandomHex => {
+            RowColumn::RandomHex => {
                 out[at] = short_header(32);
                 for half in 0..2 {
                     let from = at + 1 + 16 * half;
@@ -256,15 +257,15 @@ impl RowWriter {
                 }
                 at + 33
             }
-            Column::Clock => put8(out, at, clock_us),
-            Column::LocalClock => put8(out, at, clock_us + self.scene.local_offset_us),
-            Column::LocalClockSeconds => {
+            RowColumn::Clock => put8(out, at, clock_us),
+            RowColumn::LocalClock => put8(out, at, clock_us + self.scene.local_offset_us),
+            RowColumn::LocalClockSeconds => {
                 put8(out, at, round_to_seconds(clock_us + self.scene.local_offset_us))
             }
-            Column::Now => put8(out, at, self.scene.now_us),
-            Column::ConstantDecimal(units, places) => put_decimal(out, at, *units, *places),
-            Column::Null4 | Column::NullTime => at,
-            Column::Derived(derived) => derived.put(key, out, at),
+            RowColumn::Now => put8(out, at, self.scene.now_us),
+            RowColumn::ConstantDecimal(units, places) => put_decimal(out, at, *units, *places),
+            RowColumn::Null4 | RowColumn::NullTime => at,
+            RowColumn::Derived(derived) => derived.put(key, out, at),
         }
     }
 }

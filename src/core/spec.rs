@@ -27,7 +27,7 @@ pub use mix::{Share, expand, is_name, mix};
 pub(crate) use options::workload;
 pub use options::{Extent, QueryMode, Results, RunOptions, SCRIPT};
 pub use roles::Role;
-pub use target::{Address, Candidate, Encryption, TargetSpec};
+pub use target::{Address, Encryption, HostAddress, TargetSpec};
 pub use terminal::Terminal;
 
 /// A script of a run.

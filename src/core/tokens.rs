@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use crate::pulse;
+use crate::interrupts;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// White space.
     Blank,
     /// `-- …` or `/* … */`.
@@ -32,7 +32,7 @@ pub enum Kind {
 /// A token: where it is in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Its bytes.
     pub range: Range<usize>,
 }
@@ -45,12 +45,12 @@ impl Token {
 
     /// Whether it is this word, in whatever case.
     pub fn is_word(&self, of: &str, word: &str) -> bool {
-        self.kind == Kind::Word && self.text(of).eq_ignore_ascii_case(word)
+        self.kind == TokenKind::Word && self.text(of).eq_ignore_ascii_case(word)
     }
 
     /// Whether it says nothing: blanks and comments.
     pub fn is_silent(&self) -> bool {
-        matches!(self.kind, Kind::Blank | Kind::Comment)
+        matches!(self.kind, TokenKind::Blank | TokenKind::Comment)
     }
 }
 
@@ -59,7 +59,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < text.len() {
-        pulse::beat();
+        interrupts::check_now_and_then();
         let (kind, length) = token(&text[at..]);
         found.push(Token { kind, range: at..at + length });
         at += length;
@@ -89,28 +89,28 @@ fn run(bytes: &[u8], accept: impl Fn(u8) -> bool) -> usize {
 }
 
 /// The kind of the first token and its length, which is not 0.
-fn token(text: &str) -> (Kind, usize) {
+fn token(text: &str) -> (TokenKind, usize) {
     let bytes = text.as_bytes();
     let byte = |place: usize| bytes.get(place).copied().unwrap_or(0);
     match (byte(0), byte(1)) {
-        (first, _) if is_blank(first) => (Kind::Blank, run(bytes, is_blank)),
-        (b'-', b'-') => (Kind::Comment, run(bytes, |byte| byte != b'\n' && byte != b'\r')),
-        (b'/', b'*') => (Kind::Comment, block_comment(bytes)),
-        (b'\'', _) => string(bytes, 0, false, Kind::String),
-        (b'e' | b'E', b'\'') => string(bytes, 1, true, Kind::String),
-        (b'b' | b'B' | b'x' | b'X' | b'n' | b'N', b'\'') => string(bytes, 1, false, Kind::OtherString),
-        (b'u' | b'U', b'&') if byte(2) == b'\'' => string(bytes, 2, false, Kind::OtherString),
-        (b'u' | b'U', b'&') if byte(2) == b'"' => (Kind::QuotedIdentifier, quoted_identifier(bytes, 2)),
-        (b'"', _) => (Kind::QuotedIdentifier, quoted_identifier(bytes, 0)),
+        (first, _) if is_blank(first) => (TokenKind::Blank, run(bytes, is_blank)),
+        (b'-', b'-') => (TokenKind::Comment, run(bytes, |byte| byte != b'\n' && byte != b'\r')),
+        (b'/', b'*') => (TokenKind::Comment, block_comment(bytes)),
+        (b'\'', _) => string(bytes, 0, false, TokenKind::String),
+        (b'e' | b'E', b'\'') => string(bytes, 1, true, TokenKind::String),
+        (b'b' | b'B' | b'x' | b'X' | b'n' | b'N', b'\'') => string(bytes, 1, false, TokenKind::OtherString),
+        (b'u' | b'U', b'&') if byte(2) == b'\'' => string(bytes, 2, false, TokenKind::OtherString),
+        (b'u' | b'U', b'&') if byte(2) == b'"' => (TokenKind::QuotedIdentifier, quoted_identifier(bytes, 2)),
+        (b'"', _) => (TokenKind::QuotedIdentifier, quoted_identifier(bytes, 0)),
         (b'$', second) if second.is_ascii_digit() => parameter(text),
         (b'$', _) => dollar(text),
-        (first, _) if is_word_start(first) => (Kind::Word, run(bytes, is_word_part)),
+        (first, _) if is_word_start(first) => (TokenKind::Word, run(bytes, is_word_part)),
         (first, second) if first.is_ascii_digit() || (first == b'.' && second.is_ascii_digit()) => {
-            (Kind::Number, number(bytes))
+            (TokenKind::Number, number(bytes))
         }
-        (b':', b':' | b'=') => (Kind::Symbol, 2),
-        (first, _) if is_operator(first) => (Kind::Symbol, operator(bytes)),
-        _ => (Kind::Symbol, 1),
+        (b':', b':' | b'=') => (TokenKind::Symbol, 2),
+        (first, _) if is_operator(first) => (TokenKind::Symbol, operator(bytes)),
+        _ => (TokenKind::Symbol, 1),
     }
 }
 
@@ -159,9 +159,9 @@ fn closing(bytes: &[u8], open: usize, quote: u8, has_escapes: bool) -> Option<us
 }
 
 /// A string constant whose quotes begin at `open`, with what continues it after a line's end.
-fn string(bytes: &[u8], open: usize, has_escapes: bool, kind: Kind) -> (Kind, usize) {
+fn string(bytes: &[u8], open: usize, has_escapes: bool, kind: TokenKind) -> (TokenKind, usize) {
     let Some(mut end) = closing(bytes, open, b'\'', has_escapes) else {
-        return (Kind::OtherString, bytes.len());
+        return (TokenKind::OtherString, bytes.len());
     };
     loop {
         let gap = run(&bytes[end..], is_blank);
@@ -172,7 +172,7 @@ fn string(bytes: &[u8], open: usize, has_escapes: bool, kind: Kind) -> (Kind, us
         }
         match closing(bytes, end + gap, b'\'', has_escapes) {
             Some(next) => end = next,
-            None => return (Kind::OtherString, bytes.len()),
+            None => return (TokenKind::OtherString, bytes.len()),
         }
     }
 }
@@ -183,22 +183,22 @@ fn quoted_identifier(bytes: &[u8], open: usize) -> usize {
 }
 
 /// One whose number is too great is none.
-fn parameter(text: &str) -> (Kind, usize) {
+fn parameter(text: &str) -> (TokenKind, usize) {
     let end = 1 + run(&text.as_bytes()[1..], |byte| byte.is_ascii_digit());
-    (text[1..end].parse().map_or(Kind::Symbol, Kind::Parameter), end)
+    (text[1..end].parse().map_or(TokenKind::Symbol, TokenKind::Parameter), end)
 }
 
 /// `$tag$…$tag$`, or a dollar sign.
-fn dollar(text: &str) -> (Kind, usize) {
+fn dollar(text: &str) -> (TokenKind, usize) {
     let bytes = text.as_bytes();
     let tag = run(&bytes[1..], |byte| is_word_part(byte) && byte != b'$');
     if bytes.get(1 + tag) != Some(&b'$') {
-        return (Kind::Symbol, 1);
+        return (TokenKind::Symbol, 1);
     }
     let mark = &text[..tag + 2];
     match text[mark.len()..].find(mark) {
-        Some(place) => (Kind::String, place + 2 * mark.len()),
-        None => (Kind::OtherString, bytes.len()),
+        Some(place) => (TokenKind::String, place + 2 * mark.len()),
+        None => (TokenKind::OtherString, bytes.len()),
     }
 }
 
@@ -227,7 +227,7 @@ fn number(bytes: &[u8]) -> usize {
     at
 }
 
-/// The text of a string constant of kind [`Kind::String`]; None where that is not known.
+/// The text of a string constant of kind [`TokenKind::String`]; None where that is not known.
 pub fn decode(text: &str) -> Option<String> {
     match text.as_bytes().first()? {
         b'$' => {

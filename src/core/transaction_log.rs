@@ -50,7 +50,7 @@ impl LoggedOutcome {
 
 /// A transaction in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogRecord {
     /// Its client, from 0.
     pub client: u32,
     /// Its place among the client's transactions that were measured or skipped, from 1.
@@ -68,13 +68,13 @@ pub struct Entry {
     pub latency_ns: u64,
 }
 
-/// Room for an [`Entry`].
+/// Room for an [`LogRecord`].
 #[derive(Default)]
 #[repr(C)]
-pub struct Place([AtomicU64; 6]);
+pub struct LogCell([AtomicU64; 6]);
 
-impl Place {
-    fn set(&self, entry: &Entry) {
+impl LogCell {
+    fn set(&self, entry: &LogRecord) {
         let words = [
             entry.transaction,
             u64::from(entry.script) << 32 | u64::from(entry.retries),
@@ -88,10 +88,10 @@ impl Place {
         }
     }
 
-    fn get(&self) -> Entry {
+    fn get(&self) -> LogRecord {
         let [transaction, script_and_retries, client_and_outcome, start_ns, lag_ns, latency_ns] =
             self.0.each_ref().map(|place| place.load(Relaxed));
-        Entry {
+        LogRecord {
             client: (client_and_outcome >> 32) as u32,
             transaction,
             script: (script_and_retries >> 32) as u32,
@@ -121,16 +121,16 @@ pub struct Ends {
 pub struct Queue<'a> {
     pub ends: &'a Ends,
     /// At least one.
-    pub places: &'a [Place],
+    pub places: &'a [LogCell],
 }
 
 impl<'a> Queue<'a> {
-    fn place(self, number: u64) -> &'a Place {
+    fn place(self, number: u64) -> &'a LogCell {
         &self.places[(number % self.places.len() as u64) as usize]
     }
 
     /// Writes an entry, if there is room for it. There is one writer.
-    pub fn put(self, entry: &Entry) {
+    pub fn put(self, entry: &LogRecord) {
         let number = self.ends.written.load(Relaxed);
         // Acquire: the reader has read what is written over.
         if number - self.ends.taken.load(Acquire) >= self.places.len() as u64 {
@@ -143,7 +143,7 @@ impl<'a> Queue<'a> {
     }
 
     /// Hands the entries written so far to `take`, oldest first, at most so many. There is one reader.
-    pub fn take(self, most: usize, mut take: impl FnMut(Entry)) {
+    pub fn take(self, most: usize, mut take: impl FnMut(LogRecord)) {
         let first = self.ends.taken.load(Relaxed);
         let end = self.ends.written.load(Acquire).min(first.saturating_add(most as u64));
         for number in first..end {
@@ -177,10 +177,10 @@ impl Sampling {
     /// Has the client's next transaction logged if its turn has come (`doLog` in pgbench.c): `log` is given an entry with
     /// its client and its place.
     #[inline(never)]
-    pub fn log(&mut self, log: impl FnOnce(Entry)) {
+    pub fn log(&mut self, log: impl FnOnce(LogRecord)) {
         self.transactions += 1;
         if self.random.unit_interval() <= self.rate {
-            log(Entry { client: self.client, transaction: self.transactions, ..Entry::default() });
+            log(LogRecord { client: self.client, transaction: self.transactions, ..LogRecord::default() });
         }
     }
 }
@@ -193,12 +193,12 @@ mod tests {
 
     struct Owner {
         ends: Ends,
-        places: Vec<Place>,
+        places: Vec<LogCell>,
     }
 
     impl Owner {
         fn new(room: usize) -> Self {
-            Self { ends: Ends::default(), places: (0..room).map(|_| Place::default()).collect() }
+            Self { ends: Ends::default(), places: (0..room).map(|_| LogCell::default()).collect() }
         }
 
         fn queue(&self) -> Queue<'_> {
@@ -213,26 +213,26 @@ mod tests {
     }
 
     /// A client that logs into a queue.
-    struct Writer<'a> {
+    struct LogWriter<'a> {
         queue: Queue<'a>,
         sampling: Sampling,
     }
 
-    impl Writer<'_> {
-        fn log(&mut self, entry: Entry) {
-            let Entry { latency_ns, .. } = entry;
-            self.sampling.log(|entry| self.queue.put(&Entry { latency_ns, ..entry }));
+    impl LogWriter<'_> {
+        fn log(&mut self, entry: LogRecord) {
+            let LogRecord { latency_ns, .. } = entry;
+            self.sampling.log(|entry| self.queue.put(&LogRecord { latency_ns, ..entry }));
         }
     }
 
-    fn writer(owner: &Owner, rate: f64) -> Writer<'_> {
-        Writer { queue: owner.queue(), sampling: Sampling::new(5, Prng::from_seed(42), rate) }
+    fn writer(owner: &Owner, rate: f64) -> LogWriter<'_> {
+        LogWriter { queue: owner.queue(), sampling: Sampling::new(5, Prng::from_seed(42), rate) }
     }
 
     #[test]
     fn entries_come_out_as_they_went_in() {
         let owner = Owner::new(8);
-        let entries = LoggedOutcome::ALL.map(|outcome| Entry {
+        let entries = LoggedOutcome::ALL.map(|outcome| LogRecord {
             client: u32::MAX - outcome as u32,
             transaction: outcome as u64 + 1,
             script: u32::MAX - 1,
@@ -252,7 +252,7 @@ mod tests {
     fn what_finds_no_room_is_counted_as_lost() {
         let owner = Owner::new(3);
         let mut writer = writer(&owner, 1.0);
-        let mut log = |count: u64| (0..count).for_each(|_| writer.log(Entry::default()));
+        let mut log = |count: u64| (0..count).for_each(|_| writer.log(LogRecord::default()));
         log(5);
         assert_eq!((owner.taken(2), owner.ends.lost.get()), (vec![1, 2], 2));
         log(3);
@@ -264,7 +264,7 @@ mod tests {
     fn every_transaction_has_the_same_chance() {
         let owner = Owner::new(100_000);
         let mut writer = writer(&owner, 0.01);
-        (0..100_000).for_each(|_| writer.log(Entry::default()));
+        (0..100_000).for_each(|_| writer.log(LogRecord::default()));
         let taken = owner.taken(usize::MAX);
         // Four standard deviations of a binomial distribution.
         assert!(taken.len().abs_diff(1000) < 126, "{} of 100,000", taken.len());
@@ -273,7 +273,7 @@ mod tests {
         // The seed decides which.
         let again = Owner::new(100_000);
         let mut writer = self::writer(&again, 0.01);
-        (0..100_000).for_each(|_| writer.log(Entry::default()));
+        (0..100_000).for_each(|_| writer.log(LogRecord::default()));
         assert_eq!(again.taken(usize::MAX), taken);
     }
 
@@ -281,12 +281,12 @@ mod tests {
     fn a_reader_beside_the_writer_misses_nothing_but_what_is_lost() {
         const COUNT: u64 = 100_000;
         let owner = Owner::new(64);
-        let mut taken: Vec<Entry> = Vec::new();
+        let mut taken: Vec<LogRecord> = Vec::new();
         thread::scope(|scope| {
             let work = scope.spawn(|| {
                 let mut writer = writer(&owner, 1.0);
                 for number in 1..=COUNT {
-                    writer.log(Entry { latency_ns: number, ..Entry::default() });
+                    writer.log(LogRecord { latency_ns: number, ..LogRecord::default() });
                 }
             });
             while !work.is_finished() {

@@ -12,7 +12,7 @@ use crate::server::trust::statement;
 
 /// What a session executes: plain data, to be held inside a trap.
 #[derive(Clone, Copy)]
-pub(super) struct Plan {
+pub(super) struct ExecutionPlan {
     /// NULL for an empty statement.
     pub plan_source: *mut pg_sys::CachedPlanSource,
     pub params: pg_sys::ParamListInfo,
@@ -24,8 +24,8 @@ pub(super) struct Plan {
 }
 
 /// What `analyse` finds; plain data, so that it can be written inside a trap.
-pub(super) struct Prepared {
-    pub plan: Plan,
+pub(super) struct AnalysedStatement {
+    pub plan: ExecutionPlan,
     pub command_type: u32,
     pub query_id: u64,
     /// The identifier that it has once it is analysed again, with the types of its parameters known.
@@ -40,10 +40,10 @@ pub(super) struct Prepared {
     pub looks_at_ends: bool,
 }
 
-impl Default for Prepared {
+impl Default for AnalysedStatement {
     fn default() -> Self {
         Self {
-            plan: Plan {
+            plan: ExecutionPlan {
                 plan_source: std::ptr::null_mut(),
                 params: std::ptr::null_mut(),
                 needs_snapshot: false,
@@ -68,7 +68,7 @@ impl Default for Prepared {
 ///
 /// # Safety
 /// Inside a trap and a transaction; `text` stays valid throughout.
-pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, out: &mut Prepared) {
+pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, out: &mut AnalysedStatement) {
     // SAFETY: by the caller; the sequence is exec_parse_message's.
     unsafe {
         statement::judge_text(text);
@@ -199,7 +199,7 @@ unsafe fn check_parameters(types: *const pg_sys::Oid, count: usize, declared: us
 ///
 /// # Safety
 /// A live query.
-unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
+unsafe fn describe(query: *mut pg_sys::Query, out: &mut AnalysedStatement) {
     // SAFETY: by the caller.
     unsafe {
         out.command_type = (*query).commandType;
@@ -259,7 +259,7 @@ unsafe fn query_id_with_types(
 ///
 /// # Safety
 /// A live query.
-unsafe fn add_relations(query: *mut pg_sys::Query, depth: u32, out: &mut Prepared) {
+unsafe fn add_relations(query: *mut pg_sys::Query, depth: u32, out: &mut AnalysedStatement) {
     if depth > 100 {
         out.has_hidden_relations = true;
         return;

@@ -12,12 +12,12 @@ mod scans;
 mod session;
 mod statement;
 mod trap;
-mod trial;
-pub mod unserved;
+mod trial_statement;
+pub mod unsupported_settings;
 
-pub use bulk::Rows;
-pub use plans::Book;
+pub use bulk::BulkRows;
+pub use plans::StatementStats;
 pub use session::Session;
-pub use statement::{Statement, Traits, Unprepared};
+pub use statement::{PreparedStatement, Traits, Unprepared};
 pub use trap::Log;
-pub use trial::{Plans, Trial};
+pub use trial_statement::{PlanKind, TrialStatement};

@@ -16,7 +16,7 @@ use crate::shm::{CommandCounters, CommandPlans, PlanForm};
 
 /// Where it is written what becomes of a command.
 #[derive(Clone, Copy)]
-pub struct Book<'a> {
+pub struct StatementStats<'a> {
     pub counters: &'a CommandCounters,
     /// Shared by all clients; `None` where nobody asks for plans.
     pub plans: Option<&'a CommandPlans>,
@@ -24,7 +24,7 @@ pub struct Book<'a> {
 
 /// A plan at its execution.
 #[derive(Clone, Copy)]
-pub(super) struct Execution {
+pub(super) struct PlanExecution {
     /// NULL for a statement that is planned each time.
     pub plan_source: *mut pg_sys::CachedPlanSource,
     pub plan: *mut pg_sys::CachedPlan,
@@ -38,8 +38,8 @@ pub(super) struct Execution {
 /// # Safety
 /// Inside a trap and a transaction, with an active snapshot; the pointers are live.
 #[inline]
-pub(super) unsafe fn note(book: Book, of: Execution) {
-    let Book { counters, plans } = book;
+pub(super) unsafe fn note(book: StatementStats, of: PlanExecution) {
+    let StatementStats { counters, plans } = book;
     // SAFETY: by the caller.
     unsafe {
         let is_generic = !of.plan_source.is_null() && std::ptr::eq(of.plan, (*of.plan_source).gplan);
@@ -120,7 +120,7 @@ unsafe extern "C-unwind" fn count_workers(
 /// # Safety
 /// As for [`note`].
 #[cold]
-unsafe fn describe(place: &PlanForm, of: Execution) {
+unsafe fn describe(place: &PlanForm, of: PlanExecution) {
     place.first_ns.store(now_ns(), Relaxed);
     // SAFETY: by the caller. What is allocated by the text that is told is dropped before anything can fail.
     unsafe {
@@ -133,7 +133,7 @@ unsafe fn describe(place: &PlanForm, of: Execution) {
 
 /// # Safety
 /// As for [`note`], in a subtransaction.
-unsafe fn explain(place: &PlanForm, of: Execution) {
+unsafe fn explain(place: &PlanForm, of: PlanExecution) {
     // SAFETY: by the caller; what ExplainOnePlan does (commands/explain.c). The executor's hooks are passed by:
     // to them it would be another execution.
     unsafe {

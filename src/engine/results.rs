@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 
-use bench_core::script::Captured;
+use bench_core::script::CapturedRows;
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
@@ -45,26 +45,26 @@ static DROP_EVERYTHING: raw::PQcommMethods = raw::PQcommMethods {
 
 thread_local! {
     static CAPTURING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-    static CAPTURED: RefCell<Captured> = const { RefCell::new(Captured::own()) };
+    static CAPTURED: RefCell<CapturedRows> = const { RefCell::new(CapturedRows::own()) };
 }
 
 /// From now on what queries return is kept, or is not.
 pub(super) fn capture(on: bool) {
     CAPTURING.set(on);
     if on {
-        CAPTURED.with_borrow_mut(Captured::clear);
+        CAPTURED.with_borrow_mut(CapturedRows::clear);
     }
 }
 
 /// A query begins.
 pub(super) fn begin_query() {
     if CAPTURING.get() {
-        CAPTURED.with_borrow_mut(Captured::next_query);
+        CAPTURED.with_borrow_mut(CapturedRows::next_query);
     }
 }
 
 /// What the queries of the last command returned.
-pub(super) fn with_captured<T>(look: impl FnOnce(&Captured) -> T) -> T {
+pub(super) fn with_captured<T>(look: impl FnOnce(&CapturedRows) -> T) -> T {
     CAPTURED.with_borrow(look)
 }
 

@@ -6,15 +6,15 @@ mod commands;
 use std::ffi::{CStr, c_char};
 
 use bench_core::error::{SqlError, sqlstate};
-use bench_core::script::{Captured, Variables};
+use bench_core::script::{CapturedRows, Variables};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
 pub(super) use self::commands::{drive, start_timeout, stop_timeout};
-use super::plans::Book;
+use super::plans::StatementStats;
 use super::raw;
 use super::results::{self, ReceiverFactory};
-use super::statement::{Statement, Unprepared};
+use super::statement::{PreparedStatement, Unprepared};
 use super::trap::trap;
 use crate::server::own_settings::own_settings;
 use crate::shm::CommandCounters;
@@ -149,9 +149,9 @@ impl Session {
     #[inline]
     pub fn execute(
         &mut self,
-        statement: &mut Statement,
+        statement: &mut PreparedStatement,
         variables: &Variables,
-        book: Book,
+        book: StatementStats,
     ) -> Result<(), SqlError> {
         statement.bind(variables);
         let (statement, source) = (&*statement, statement.source().as_ptr());
@@ -168,7 +168,7 @@ impl Session {
         &mut self,
         statement: &mut Unprepared,
         variables: &Variables,
-        book: Book,
+        book: StatementStats,
     ) -> Result<(), SqlError> {
         statement.bind(variables);
         let (statement, source) = (&*statement, statement.source().as_ptr());
@@ -183,7 +183,7 @@ impl Session {
 
     /// Executes a text of one or more statements as the simple protocol's Query message does:
     /// several are one transaction unless they say otherwise.
-    pub fn execute_simple(&mut self, text: &CStr, book: Book) -> Result<(), SqlError> {
+    pub fn execute_simple(&mut self, text: &CStr, book: StatementStats) -> Result<(), SqlError> {
         let text = text.as_ptr();
         // SAFETY: as in `execute`.
         unsafe { self.command(text, book.counters, || self.run_query(text, book)) }
@@ -220,7 +220,7 @@ impl Session {
     }
 
     /// What the last command's queries returned.
-    pub fn with_captured<T>(&self, look: impl FnOnce(&Captured) -> T) -> T {
+    pub fn with_captured<T>(&self, look: impl FnOnce(&CapturedRows) -> T) -> T {
         results::with_captured(look)
     }
 

@@ -7,7 +7,7 @@ use bench_core::error::{SqlError, sqlstate};
 use bench_core::script::{Value, VariableId, Variables, format_double};
 use pgrx::pg_sys;
 
-use super::analysis::{Plan, Prepared, analyse};
+use super::analysis::{AnalysedStatement, ExecutionPlan, analyse};
 use super::raw;
 use super::session::{start_timeout, stop_timeout};
 use super::trap::{Log, trap, trap_with};
@@ -29,16 +29,16 @@ enum Conversion {
 
 /// A statement's parameter: where its value comes from and what the server inferred it to be.
 #[derive(Clone, Copy, Debug)]
-struct Parameter {
+struct StatementParameter {
     variable: VariableId,
     conversion: Conversion,
 }
 
 /// A prepared statement of this session.
-pub struct Statement {
+pub struct PreparedStatement {
     source: CString,
-    pub(super) plan: Plan,
-    parameters: Vec<Parameter>,
+    pub(super) plan: ExecutionPlan,
+    parameters: Vec<StatementParameter>,
     /// Texts of this execution's parameters; here so that nothing has to be dropped in a trap.
     texts: Vec<Option<CString>>,
     /// What the audit knows it by.
@@ -66,13 +66,13 @@ pub struct Traits {
     pub looks_at_ends: bool,
 }
 
-impl Statement {
+impl PreparedStatement {
     /// Parses and analyses a statement as exec_parse_message does (tcop/postgres.c), with the
     /// parameters' types inferred by the server: `$1` is `parameters[0]`.
     pub fn prepare(sql: &str, parameters: &[VariableId], log: Log) -> Result<Self, SqlError> {
         let source = nul_terminated(sql)?;
         let declared = parameters.len();
-        let mut prepared = Prepared::default();
+        let mut prepared = AnalysedStatement::default();
         // SAFETY: the closure holds plain pointers only. The query string is copied by
         // CreateCachedPlan; everything else is allocated in the transaction's context, and what
         // must last is moved under CacheMemoryContext by SaveCachedPlan.
@@ -90,9 +90,11 @@ impl Statement {
                 pg_sys::debug_query_string = std::ptr::null();
             })?;
         }
-        let Prepared { plan, command_type, query_id, later_query_id, relations, relation_count, .. } =
+        let AnalysedStatement {
+            plan, command_type, query_id, later_query_id, relations, relation_count, ..
+        } = prepared;
+        let AnalysedStatement { has_hidden_relations, changes_the_scene, takes_back, looks_at_ends, .. } =
             prepared;
-        let Prepared { has_hidden_relations, changes_the_scene, takes_back, looks_at_ends, .. } = prepared;
         // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
         // has made sure are the declared ones.
         let types = unsafe {
@@ -106,7 +108,9 @@ impl Statement {
         let parameters = parameters
             .iter()
             .zip(types)
-            .map(|(&variable, &type_oid)| Ok(Parameter { variable, conversion: conversion(type_oid)? }))
+            .map(|(&variable, &type_oid)| {
+                Ok(StatementParameter { variable, conversion: conversion(type_oid)? })
+            })
             .collect::<Result<Vec<_>, SqlError>>()?;
         let all = if has_hidden_relations { None } else { relations.get(..relation_count) };
         let relations = all.map(<[u32]>::to_vec);
@@ -220,8 +224,8 @@ impl Unprepared {
     ///
     /// # Safety
     /// Inside a trap and a transaction. The plan is good until that context is reset.
-    pub(super) unsafe fn analyse(&self) -> Plan {
-        let mut prepared = Prepared::default();
+    pub(super) unsafe fn analyse(&self) -> ExecutionPlan {
+        let mut prepared = AnalysedStatement::default();
         // SAFETY: by the caller.
         unsafe { analyse(self.source.as_ptr(), self.texts.len(), false, &mut prepared) };
         prepared.plan
@@ -232,7 +236,7 @@ impl Unprepared {
     /// # Safety
     /// Inside a trap and a transaction, with the plan that [`Self::analyse`] has just made; the values
     /// live in the current memory context.
-    pub(super) unsafe fn convert_texts(&self, plan: Plan) {
+    pub(super) unsafe fn convert_texts(&self, plan: ExecutionPlan) {
         // SAFETY: by the caller; the list has as many parameters as there are texts, which `analyse`
         // has made sure of.
         unsafe {

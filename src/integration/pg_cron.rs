@@ -86,7 +86,7 @@ pub fn schedule_in_database(name: &str, schedule: &str, command: &str, database:
 }
 
 /// The call that drops the current role's job, whoever makes it: cron.unschedule of a name takes the caller's own.
-pub fn unschedule_elsewhere(name: &str) -> String {
+pub fn unschedule_in_database(name: &str) -> String {
     let [name, role] = [name, &roles::current_role()].map(quote_literal);
     format!("SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = {name} AND username = {role};")
 }

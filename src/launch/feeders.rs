@@ -1,13 +1,13 @@
 //! Feeders: their queries are looked at when they are defined, and read before a run.
 
-mod of_roles;
+mod other_roles;
 
-pub use of_roles::{read, read_as};
+pub use other_roles::{read, read_as};
 
 use std::collections::HashSet;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::{Collector, Feeder, Kind, MAX_BYTES};
+use bench_core::feeder::{Collector, Feeder, MAX_BYTES, ValueKind};
 use bench_core::spec::ScriptSpec;
 use serde::{Deserialize, Serialize};
 
@@ -16,14 +16,14 @@ use crate::error::{internal, warn};
 use crate::fixture;
 use crate::server::guc;
 use crate::server::parser::is_one_select;
-use crate::server::query::{self, Column, Described};
+use crate::server::query::{self, Described, ResultColumn};
 use crate::server::roles::{as_run_role, current_role_oid};
 use crate::server::transaction::rolled_back;
 use crate::server::trust::statement::{self, Judged};
 
 /// The rows of a run's feeders.
 #[derive(Default)]
-pub struct Fed {
+pub struct RunFeeders {
     /// As `bench_core::feeder::unpack` reads them.
     pub bytes: Vec<u8>,
     /// How many feeders there are.
@@ -32,7 +32,7 @@ pub struct Fed {
     pub variables: Vec<String>,
 }
 
-impl Fed {
+impl RunFeeders {
     /// Takes up a feeder's rows, where all have come.
     fn add(&mut self, script: usize, collector: &Collector) -> Result<u32, UserError> {
         let rows = collector.pack(script as u32, &mut self.bytes)?;
@@ -61,7 +61,7 @@ impl Fed {
 
 /// How many rows of a feeder are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Rows {
+pub enum RowLimit {
     All,
     /// The first ones: those that tell whether the query is right, for a run that is not to start now.
     First,
@@ -76,10 +76,10 @@ pub enum Rows {
 fn read_here(
     scripts: &mut [ScriptSpec],
     seed: i64,
-    rows: Rows,
+    rows: RowLimit,
     schemas: &[&str],
     settings: &[(String, String)],
-) -> Result<Fed, UserError> {
+) -> Result<RunFeeders, UserError> {
     // What was captured has not been typed by whoever runs it.
     let is_captured = scripts.iter().any(|script| script.captured);
     let _judged = is_captured.then(Judged::new).transpose()?;
@@ -105,7 +105,7 @@ fn read_here(
 
 /// Who takes a feeder's rows: first it is told the columns, then of each row whether it is to be kept, and then given it.
 pub trait Take {
-    fn columns(&mut self, columns: &[Column]) -> Result<(), UserError>;
+    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), UserError>;
     fn row<'t>(
         &mut self,
         text: &dyn Fn(usize) -> Result<Option<&'t str>, UserError>,
@@ -118,15 +118,15 @@ struct Taker<'a> {
     feeder: &'a Feeder,
     seed: u64,
     room: usize,
-    rows: Rows,
-    kinds: Vec<Kind>,
+    rows: RowLimit,
+    kinds: Vec<ValueKind>,
     collector: Option<Collector<'a>>,
 }
 
 impl Take for Taker<'_> {
-    fn columns(&mut self, columns: &[Column]) -> Result<(), UserError> {
+    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), UserError> {
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-        self.kinds = columns.iter().map(|column| Kind::of(column.type_oid.to_u32())).collect();
+        self.kinds = columns.iter().map(|column| ValueKind::of(column.type_oid.to_u32())).collect();
         self.collector = Some(Collector::new(self.feeder, &names, self.seed, self.room)?);
         Ok(())
     }
@@ -137,12 +137,12 @@ impl Take for Taker<'_> {
     ) -> Result<(), UserError> {
         let Some(collector) = &mut self.collector else { return Ok(()) };
         let Some(place) = collector.place()? else { return Ok(()) };
-        let cell = |(column, &kind): (usize, &Kind)| Ok((kind, text(column)?));
+        let cell = |(column, &kind): (usize, &ValueKind)| Ok((kind, text(column)?));
         collector.put(place, self.kinds.iter().enumerate().map(cell))
     }
 
     fn has_enough(&self) -> bool {
-        self.rows == Rows::First
+        self.rows == RowLimit::First
     }
 }
 
@@ -150,10 +150,10 @@ impl Take for Taker<'_> {
 pub fn collect(
     scripts: &mut [ScriptSpec],
     seed: i64,
-    rows: Rows,
+    rows: RowLimit,
     mut read: impl FnMut(&Feeder, &mut dyn Take) -> Result<(), UserError>,
-) -> Result<Fed, UserError> {
-    let mut fed = Fed::default();
+) -> Result<RunFeeders, UserError> {
+    let mut fed = RunFeeders::default();
     let mut counts = Vec::new();
     let feeders = scripts.iter().enumerate();
     let feeders = feeders.flat_map(|(at, script)| script.feeders.iter().map(move |feeder| (at, feeder)));
@@ -176,7 +176,7 @@ pub fn collect(
 
 /// # Errors
 /// 22023 for a variable that another feeder of the script has as well.
-fn check_twice(fed: &Fed, script: usize, collector: &Collector) -> Result<(), UserError> {
+fn check_twice(fed: &RunFeeders, script: usize, collector: &Collector) -> Result<(), UserError> {
     let others = bench_core::feeder::unpack(&fed.bytes).unwrap_or_default();
     let theirs = others.iter().filter(|rows| rows.script == script).flat_map(|rows| &rows.variables);
     let mine: HashSet<&str> = collector.variables().into_iter().collect();

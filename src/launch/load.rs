@@ -5,9 +5,9 @@ use bench_core::sweep;
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
-use super::handle::LaunchHandle;
 use super::horizon::releasable_or_warn;
-use super::load_progress::Reporter;
+use super::launch_handle::LaunchHandle;
+use super::load_progress::LoadReporter;
 use super::role_limit;
 use crate::catalog;
 use crate::error::{notice, warn};
@@ -16,14 +16,14 @@ use crate::server::horizon::can_release;
 use crate::server::process::{has_client, my_pid};
 use crate::server::transaction::is_in_block;
 use crate::server::{relations, worker_slots};
-use crate::shm::{Segment, Shape};
+use crate::shm::{Segment, SegmentShape};
 use crate::worker::load::leader;
 
 /// More jobs than this would only wait for each other in the same table.
 const MAX_JOBS: i32 = 256;
 
 /// A fixture that has been loaded.
-pub struct Loaded {
+pub struct LoadedFixture {
     pub spec: LoadSpec,
     /// Rows written.
     pub rows: i64,
@@ -62,7 +62,7 @@ pub fn begin(
     role_limit::check(u64::from(spec.jobs) + 1)?;
     worker_slots::check_slots(u64::from(spec.jobs) + 1, leader::KIND.noun)?;
     let json = serde_json::to_string(&spec).unwrap_or_default();
-    let shape = Shape {
+    let shape = SegmentShape {
         slots: spec.jobs,
         connections: 0,
         scripts: 1,
@@ -112,12 +112,12 @@ pub fn load(
     options: &Map<String, Value>,
     rows: Option<i64>,
     jobs: Option<i32>,
-) -> Result<Loaded, UserError> {
+) -> Result<LoadedFixture, UserError> {
     let (launched, spec) = begin(fixture, options, rows, jobs)?;
     let hint = "Until it returns, VACUUM cannot remove rows that other sessions delete. Call bench.load as a separate top-level statement.";
     // A sweep's leader has nobody to tell.
     let releasable = if has_client() { releasable_or_warn(hint) } else { can_release().ok() };
-    let mut reporter = Reporter::new(&spec.name);
+    let mut reporter = LoadReporter::new(&spec.name);
     let result = launched.wait(releasable, |segment| {
         reporter.report(segment);
         false
@@ -134,7 +134,7 @@ pub fn load(
             format!("End it, then VACUUM {}.", spec.qualified(&spec.relations[0])),
         );
     }
-    Ok(Loaded { spec, rows })
+    Ok(LoadedFixture { spec, rows })
 }
 
 /// Starts a load and returns its id as soon as it has one. What goes wrong later is told to whoever waits for it.
@@ -152,7 +152,7 @@ pub fn start(
 }
 
 /// Rows and options that a fixture was loaded with; `None` where it is not.
-pub fn loaded_as(name: &str) -> Result<Option<sweep::Loaded>, UserError> {
+pub fn loaded_as(name: &str) -> Result<Option<sweep::LoadDescription>, UserError> {
     let Some(usable) = fixture::usable(name)? else { return Ok(None) };
     let of_schema = |f: &catalog::Fixture| Some(&f.schema) == usable.schema.as_ref();
     Ok(catalog::fixtures(name)?.into_iter().find(of_schema).map(|loaded| {
@@ -161,7 +161,7 @@ pub fn loaded_as(name: &str) -> Result<Option<sweep::Loaded>, UserError> {
             _ => Map::new(),
         };
         options.insert("schema".to_owned(), Value::String(loaded.schema));
-        sweep::Loaded { rows: loaded.rows, options }
+        sweep::LoadDescription { rows: loaded.rows, options }
     }))
 }
 

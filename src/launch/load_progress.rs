@@ -51,12 +51,12 @@ pub fn title(phase: LoadPhase) -> &'static str {
 }
 
 /// The NOTICEs of a load under way.
-pub struct Reporter<'a> {
+pub struct LoadReporter<'a> {
     fixture: &'a str,
     reported: Instant,
 }
 
-impl<'a> Reporter<'a> {
+impl<'a> LoadReporter<'a> {
     /// For a load of this fixture.
     pub fn new(fixture: &'a str) -> Self {
         Self { fixture, reported: Instant::now() }

@@ -8,7 +8,7 @@ use bench_core::preflight::{NodeFailure, NodesSeen};
 use bench_core::spec::{Extent, FixtureSpec, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
-use super::reach::{self, Pairs};
+use super::node_connectivity::{self, NodePairs};
 use super::{connections, settings};
 use crate::error::{notice, warn};
 use crate::integration::citus;
@@ -28,7 +28,7 @@ pub fn of_run(
     tables: &[pg_sys::Oid],
     scripts: &[ScriptSpec],
     fixtures: &[FixtureSpec],
-    pairs: Pairs,
+    pairs: NodePairs,
 ) -> Result<Option<ClusterSpec>, UserError> {
     let is_local = options.nodes == Nodes::Local;
     let placed = distributed::placed(tables)?;
@@ -51,7 +51,7 @@ pub fn of_run(
         // As for any run on one node, whatever Citus calls it.
         nodes.iter_mut().filter(|node| node.is_local).for_each(|node| node.node = 0);
     }
-    let answers = reach::ask(&nodes, pairs)?;
+    let answers = node_connectivity::ask(&nodes, pairs)?;
     let mut asked = Vec::with_capacity(nodes.len());
     let mut silent = 0;
     for (node, limits) in nodes.into_iter().zip(answers.limits) {
@@ -106,7 +106,7 @@ pub fn limits(chosen: Nodes) -> Result<Option<Vec<(NodeSpec, Limits)>>, UserErro
     if place(&mut nodes, chosen, 1).is_err() {
         return Ok(None);
     }
-    let answers = reach::ask(&nodes, Pairs::Known)?;
+    let answers = node_connectivity::ask(&nodes, NodePairs::Known)?;
     let mut asked = Vec::with_capacity(nodes.len());
     for (node, limits) in nodes.into_iter().zip(answers.limits) {
         match limits {
@@ -167,7 +167,7 @@ pub fn look(options: &RunOptions, tables: &[pg_sys::Oid]) -> Result<Option<Nodes
     if is_local {
         nodes.retain(|node| node.is_local || placed.is_elsewhere);
     }
-    let answers = reach::ask(&nodes, Pairs::Try)?;
+    let answers = node_connectivity::ask(&nodes, NodePairs::Try)?;
     let silent = nodes.iter().zip(answers.limits).filter_map(|(node, limits)| Some((node, limits.err()?)));
     let mut failures: Vec<NodeFailure> =
         silent.map(|(node, error)| of_node(error, node.clients > 0)).collect();
@@ -198,11 +198,4 @@ pub fn check_loaded(fixtures: &[String]) -> Result<(), UserError> {
         }
     }
     Ok(())
-}
-
-/// The error for a role that may not start runs on a node.
-pub fn may_not_run() -> UserError {
-    UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for function run").hint(
-        "Privileges on the extension's functions are each node's own: SELECT run_command_on_all_nodes('GRANT EXECUTE ON FUNCTION bench.run TO …').",
-    )
 }

@@ -1,11 +1,11 @@
 //! What would spoil a run that is to start: as rows of bench.preflight, and as NOTICEs of a run.
 
 use bench_core::error::UserError;
-use bench_core::preflight::{Fixture, Plan, Risk, Server, Situation, risks, told};
+use bench_core::preflight::{FixtureState, PlannedRun, Risk, ServerState, Situation, risks, told};
 use bench_core::spec::{Before, FixtureSpec, RunArguments, RunSpec};
 use pgrx::pg_sys;
 
-use super::run::{plan_of, rehearse};
+use super::run::{dry_run, plan_of};
 use crate::catalog;
 use crate::error::notice;
 use crate::observe::situation::{self, MachineLook, known};
@@ -18,28 +18,28 @@ const LOOK_MS: u64 = 250;
 /// # Errors
 /// Those that the run would end with before it starts.
 pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
-    let rehearsed = rehearse(arguments)?;
+    let dry_run = dry_run(arguments)?;
     let machine = MachineLook::begin();
-    let mut server = Server::default();
-    if rehearsed.plan.target.is_none() {
+    let mut server = ServerState::default();
+    if dry_run.plan.target.is_none() {
         // Whoever executes a statement at the begin and at the end of the look is no chance.
         let active = situation::active()?;
-        server = of_server(&rehearsed.fixtures)?;
-        server.fixtures = Some(fixtures(&rehearsed.fixtures)?);
+        server = of_server(&dry_run.fixtures)?;
+        server.fixtures = Some(fixtures(&dry_run.fixtures)?);
         server.settings = situation::settings()?;
         server.active = active;
     }
     let machine = machine.end(LOOK_MS);
     server.active = server.active.min(situation::active()?);
-    Ok(risks(&Situation { plan: rehearsed.plan, server, machine }))
+    Ok(risks(&Situation { plan: dry_run.plan, server, machine }))
 }
 
 /// Tells in a NOTICE each what would spoil a run that does these steps first: what is certain, and before a long run what
 /// others do, which takes a look of a quarter of a second. It takes no time to speak of before others.
 pub fn tell(spec: &RunSpec, before: &[Before]) -> Result<(), UserError> {
-    let plan = Plan { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
+    let plan = PlannedRun { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
     let begun = plan.is_long().then(MachineLook::begin);
-    let mut server = Server::default();
+    let mut server = ServerState::default();
     if spec.target.is_none() {
         let active = if plan.is_long() { situation::active()? } else { None };
         server = of_server(&spec.fixtures)?;
@@ -57,15 +57,15 @@ pub fn tell(spec: &RunSpec, before: &[Before]) -> Result<(), UserError> {
 }
 
 /// What takes one question each.
-fn of_server(fixtures: &[FixtureSpec]) -> Result<Server, UserError> {
+fn of_server(fixtures: &[FixtureSpec]) -> Result<ServerState, UserError> {
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(tables_of).collect();
-    Ok(Server {
+    Ok(ServerState {
         checkpoint: situation::checkpoint()?,
         locks: situation::locks(&tables)?,
         tables: situation::tables(&tables)?,
         holders: situation::holders()?,
         slots: situation::slots()?,
-        ..Server::default()
+        ..ServerState::default()
     })
 }
 
@@ -74,12 +74,12 @@ fn tables_of(fixture: &FixtureSpec) -> Vec<pg_sys::Oid> {
 }
 
 /// The fixtures as they are and as they were loaded.
-fn fixtures(fixtures: &[FixtureSpec]) -> Result<Vec<Fixture>, UserError> {
+fn fixtures(fixtures: &[FixtureSpec]) -> Result<Vec<FixtureState>, UserError> {
     let mut found = Vec::new();
     for fixture in fixtures {
         let Some(schema) = &fixture.schema else { continue };
         let grown = known(|| catalog::growth(&fixture.name, schema, &tables_of(fixture)))?;
-        found.extend(grown.map(|growth| Fixture {
+        found.extend(grown.map(|growth| FixtureState {
             name: fixture.name.clone(),
             rows: fixture.rows as f64,
             loaded_bytes: Some(growth.loaded_bytes as f64),

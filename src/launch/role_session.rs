@@ -27,7 +27,7 @@ use crate::server::roles;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{database, worker_slots};
-use crate::shm::{Segment, Shape};
+use crate::shm::{Segment, SegmentShape};
 use crate::worker::{attach, workers};
 
 /// The longest question and the longest answer, in bytes.
@@ -56,7 +56,7 @@ pub const fn kind(entry: &'static CStr, title: &'static CStr) -> WorkerKind {
 }
 
 /// An answer: what is told, and bytes beside it.
-pub type Answer<A> = (A, Vec<u8>);
+pub type RoleAnswer<A> = (A, Vec<u8>);
 
 /// Asks a session of a role, and waits for its answer.
 ///
@@ -66,7 +66,7 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
     kind: WorkerKind,
     role: &Role,
     question: &Q,
-) -> Result<Answer<A>, UserError> {
+) -> Result<RoleAnswer<A>, UserError> {
     check_may_start()?;
     check_session_of(role)?;
     worker_slots::check_slots(1, kind.noun)?;
@@ -176,13 +176,13 @@ fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError
         return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
             .detail(format!("They have {length} bytes.")));
     }
-    Ok(Segment::create(Shape::LEADER, &json, bytes))
+    Ok(Segment::create(SegmentShape::LEADER, &json, bytes))
 }
 
 /// The life of a session that is asked, which is a background worker's: `find` finds the answer, in a transaction.
 pub fn answer<Q: DeserializeOwned, A: Serialize>(
     segment: pg_sys::Datum,
-    find: impl FnOnce(Q) -> Result<Answer<A>, UserError>,
+    find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
 ) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let header = context.segment.header();

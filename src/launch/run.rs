@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::preflight::Plan;
+use bench_core::preflight::PlannedRun;
 use bench_core::spec::{
     Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
 };
@@ -14,23 +14,23 @@ use pgrx::pg_sys;
 use super::checks::{
     check_connection_limit, check_length, check_own_locks, check_role, check_server, check_terminals, lock_of,
 };
-use super::feeders::{self, Fed, Rows};
-use super::handle::{LaunchHandle, stop_and_wait};
+use super::feeders::{self, RowLimit, RunFeeders};
 use super::horizon::releasable_or_warn;
-use super::reach::Pairs;
-use super::run_progress::Reporter;
+use super::launch_handle::{LaunchHandle, stop_and_wait};
+use super::node_connectivity::NodePairs;
+use super::run_progress::RunReporter;
 use super::sessions::{as_sessions_of, check_sessions, role_of_captured, session_role, slots_of, workers_of};
 use super::target::{self, Reached};
-use super::workload::Found;
-use super::{load, nodes, outcome, preflight, role_limit, settings, workload};
+use super::workload::FoundFixture;
+use super::{end_messages, load, nodes, preflight, role_limit, settings, workload};
 use crate::catalog;
 use crate::integration::citus;
 use crate::observe::counters;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
-use crate::shm::{Segment, Shape, StopReason, log_for, ring_for};
-use crate::worker::before;
+use crate::shm::{Segment, SegmentShape, StopReason, log_for, ring_for};
+use crate::worker::initial_state;
 use crate::worker::run::coordinator;
 use crate::worker::run::variables::SCALE;
 
@@ -38,7 +38,7 @@ use crate::worker::run::variables::SCALE;
 pub struct Request {
     pub options: RunOptions,
     scripts: Vec<ScriptSpec>,
-    checked: workload::Checked,
+    checked: workload::CheckedScripts,
     fixture_names: Vec<String>,
     /// For each script, whether it came with the extension.
     builtin: Vec<bool>,
@@ -122,25 +122,25 @@ fn check_before(options: &RunOptions) -> Result<(), UserError> {
     }
     // What else they need on another server, it says when it is asked.
     match &options.target {
-        Some(target) => before::refuse_load(target, &options.before),
-        None => before::check(&options.before),
+        Some(target) => initial_state::refuse_load(target, &options.before),
+        None => initial_state::check(&options.before),
     }
 }
 
 /// A run in which nothing was found wrong.
-pub struct Prepared {
+pub struct PreparedRun {
     pub spec: RunSpec,
     /// Commands of all scripts together.
     pub commands: u32,
     /// What its connections are let in with.
     pub secrets: Secrets,
     /// The rows of its feeders; none where other nodes read them.
-    pub fed: Fed,
+    pub fed: RunFeeders,
 }
 
 /// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first. For a run that
-/// is not to start now, [`Rows::First`] is enough.
-pub fn prepare(arguments: RunArguments, rows: Rows, pairs: Pairs) -> Result<Prepared, UserError> {
+/// is not to start now, [`RowLimit::First`] is enough.
+pub fn prepare(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Result<PreparedRun, UserError> {
     let role = session_role(&arguments)?;
     let caller = roles::current();
     let mut prepared = as_sessions_of(role.as_ref(), || prepare_as(arguments, rows, pairs))?;
@@ -154,11 +154,11 @@ pub fn prepare(arguments: RunArguments, rows: Rows, pairs: Pairs) -> Result<Prep
 }
 
 /// As [`prepare`], for sessions of the current role.
-fn prepare_as(arguments: RunArguments, rows: Rows, pairs: Pairs) -> Result<Prepared, UserError> {
+fn prepare_as(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Result<PreparedRun, UserError> {
     let request = check_here(arguments)?;
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
-        return prepare_elsewhere(request, reached, rows);
+        return prepare_remote(request, reached, rows);
     }
     check_room(&request)?;
     let Request { options, fixture_names, .. } = &request;
@@ -173,8 +173,8 @@ fn prepare_as(arguments: RunArguments, rows: Rows, pairs: Pairs) -> Result<Prepa
 }
 
 /// A run as it would be prepared now.
-pub struct Rehearsed {
-    pub plan: Plan,
+pub struct DryRun {
+    pub plan: PlannedRun,
     /// The fixtures that are loaded.
     pub fixtures: Vec<FixtureSpec>,
 }
@@ -183,39 +183,39 @@ pub struct Rehearsed {
 ///
 /// # Errors
 /// Those of [`prepare`]; where a fixture is missing, without what its tables would have to say.
-pub fn rehearse(arguments: RunArguments) -> Result<Rehearsed, UserError> {
+pub fn dry_run(arguments: RunArguments) -> Result<DryRun, UserError> {
     let role = session_role(&arguments)?;
-    as_sessions_of(role.as_ref(), || rehearse_as(arguments))
+    as_sessions_of(role.as_ref(), || dry_run_as(arguments))
 }
 
-fn rehearse_as(arguments: RunArguments) -> Result<Rehearsed, UserError> {
+fn dry_run_as(arguments: RunArguments) -> Result<DryRun, UserError> {
     let request = check_here(arguments)?;
     let mut plan = plan_of(&request.options, &request.scripts);
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
-        prepare_elsewhere(request, reached, Rows::All)?;
-        return Ok(Rehearsed { plan, fixtures: Vec::new() });
+        prepare_remote(request, reached, RowLimit::All)?;
+        return Ok(DryRun { plan, fixtures: Vec::new() });
     }
     check_room(&request)?;
     let mut fixtures = Vec::new();
     for name in &request.fixture_names {
         match workload::look_for_fixture(name, &request.options.settings, request.options.clients)? {
-            Found::Loaded(fixture) => fixtures.push(fixture),
-            Found::Missing(missing) => plan.missing.push((missing.name, missing.rows)),
+            FoundFixture::Loaded(fixture) => fixtures.push(fixture),
+            FoundFixture::Missing(missing) => plan.missing.push((missing.name, missing.rows)),
         }
     }
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
     plan.nodes = nodes::look(&request.options, &tables)?;
     let is_reached = plan.nodes.iter().flat_map(|seen| &seen.failures).all(|failure| !failure.is_needed);
     if plan.missing.is_empty() && is_reached {
-        prepare_here(request, fixtures.clone(), Rows::All, Pairs::Known)?;
+        prepare_here(request, fixtures.clone(), RowLimit::All, NodePairs::Known)?;
     }
-    Ok(Rehearsed { plan, fixtures })
+    Ok(DryRun { plan, fixtures })
 }
 
 /// What of a run matters to a look at the server before it.
-pub fn plan_of(options: &RunOptions, scripts: &[ScriptSpec]) -> Plan {
-    Plan::new(options, lock_of(scripts) != pg_sys::AccessShareLock.cast_signed())
+pub fn plan_of(options: &RunOptions, scripts: &[ScriptSpec]) -> PlannedRun {
+    PlannedRun::new(options, lock_of(scripts) != pg_sys::AccessShareLock.cast_signed())
 }
 
 /// Room for the run's workers, here or on the nodes.
@@ -232,9 +232,9 @@ fn check_room(request: &Request) -> Result<(), UserError> {
 fn prepare_here(
     request: Request,
     fixtures: Vec<FixtureSpec>,
-    rows: Rows,
-    pairs: Pairs,
-) -> Result<Prepared, UserError> {
+    rows: RowLimit,
+    pairs: NodePairs,
+) -> Result<PreparedRun, UserError> {
     let Request { mut options, scripts, checked, fixture_names, builtin } = request;
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_shards(&fixtures, &scripts, &checked)?;
@@ -257,14 +257,15 @@ fn prepare_here(
         ..unobserved(options, scripts, fixtures)?
     };
     check_sessions(&spec)?;
-    before::check_run(&spec.options.before, &spec, &Secrets::default())?;
+    initial_state::check_run(&spec.options.before, &spec, &Secrets::default())?;
     for step in &spec.options.before {
-        let (tables, lock) = before::locks_of(*step, &spec)?;
+        let (tables, lock) = initial_state::locks_of(*step, &spec)?;
         let what = format!("before => '{}'", step.as_str());
         check_own_locks(&tables, lock, &what, OWN_LOCKS_HINT)?;
     }
     // Each node reads its own.
-    let fed = if spec.is_of_several_nodes() { Fed::default() } else { feeders::read(&mut spec, rows)? };
+    let fed =
+        if spec.is_of_several_nodes() { RunFeeders::default() } else { feeders::read(&mut spec, rows)? };
     if fed.feeders > 0 {
         workload::check_variables(&spec.scripts, &fixture_names, &spec.options, &fed.variables)?;
     }
@@ -272,11 +273,11 @@ fn prepare_here(
         Driver::Engine => Secrets::default(),
         Driver::Wire => target::local_password()?,
     };
-    Ok(Prepared { spec, commands: checked.commands, secrets, fed })
+    Ok(PreparedRun { spec, commands: checked.commands, secrets, fed })
 }
 
 /// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
-fn prepare_elsewhere(request: Request, mut reached: Reached, rows: Rows) -> Result<Prepared, UserError> {
+fn prepare_remote(request: Request, mut reached: Reached, rows: RowLimit) -> Result<PreparedRun, UserError> {
     let Request { options, scripts, checked, fixture_names, builtin } = request;
     worker_slots::check_slots(slots_of(&options, None), coordinator::KIND.noun)?;
     let fixtures =
@@ -295,8 +296,8 @@ fn prepare_elsewhere(request: Request, mut reached: Reached, rows: Rows) -> Resu
     }
     let (target, secrets) = reached.examine(&spec)?;
     spec.target = Some(target);
-    before::check_run(&spec.options.before, &spec, &secrets)?;
-    Ok(Prepared { spec, commands: checked.commands, secrets, fed })
+    initial_state::check_run(&spec.options.before, &spec, &secrets)?;
+    Ok(PreparedRun { spec, commands: checked.commands, secrets, fed })
 }
 
 /// The specification of a run of the current role in this database, of which nothing is observed.
@@ -339,13 +340,13 @@ fn reload(name: &str) -> Result<(), UserError> {
 const MAX_SEGMENT: usize = 1 << 30;
 
 /// Starts the coordinator.
-pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, UserError> {
-    let Prepared { spec, commands, secrets, fed } = prepared;
+pub fn launch(prepared: &PreparedRun, caller_pid: i32) -> Result<LaunchHandle, UserError> {
+    let PreparedRun { spec, commands, secrets, fed } = prepared;
     let commands = *commands;
     let json = serde_json::to_string(spec).unwrap_or_default();
     // The coordinator of a run on several nodes has no clients of its own.
     let is_here = !spec.is_of_several_nodes();
-    let shape = Shape {
+    let shape = SegmentShape {
         slots: if is_here { workers_of(&spec.options) } else { 0 },
         connections: if is_here && spec.options.driver == Driver::Wire { spec.options.clients } else { 0 },
         scripts: if is_here { spec.scripts.len() as u32 } else { 0 },
@@ -384,7 +385,7 @@ pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, User
 
 /// Runs a workload and waits for it, with NOTICEs; the run's id.
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
-    let mut prepared = prepare(arguments, Rows::All, Pairs::Try)?;
+    let mut prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
     preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
     let releasable = releasable_or_warn(
@@ -393,7 +394,7 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     prepared.spec.horizon_held = releasable.is_none();
     let launched = launch(&prepared, my_pid())?;
     launched.tie();
-    let mut reporter = Reporter::new(&prepared.spec);
+    let mut reporter = RunReporter::new(&prepared.spec);
     let waited = launched.wait_until_canceled(releasable, |segment| {
         reporter.report(segment);
         false
@@ -407,22 +408,22 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     // What was measured up to a cancel is told before the cancel goes on, as pgbench does at SIGINT.
     if waited.is_err()
         && measured
-        && let Ok(report) = outcome::closing_report(run_id)
+        && let Ok(report) = end_messages::closing_report(run_id)
     {
         pgrx::notice!("{report}");
     }
     waited??;
-    pgrx::notice!("{}", outcome::closing_report(run_id)?);
+    pgrx::notice!("{}", end_messages::closing_report(run_id)?);
     if prepared.spec.scripts.iter().any(|script| script.captured) {
-        outcome::tell_of_errors(run_id)?;
+        end_messages::tell_of_errors(run_id)?;
     }
-    outcome::warn_of_status(run_id)?;
+    end_messages::warn_of_status(run_id)?;
     Ok(run_id)
 }
 
 /// Starts a run and returns its id as soon as it has one.
 pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
-    let prepared = prepare(arguments, Rows::All, Pairs::Try)?;
+    let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
     preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
     let (result, run_id) = start_prepared(&prepared)?;
@@ -431,7 +432,7 @@ pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
 
 /// Starts a run in which nothing was found wrong, and returns when it has an id, or 0 where it did not get that far, with
 /// what has kept it from going on.
-pub fn start_prepared(prepared: &Prepared) -> Result<(Result<(), UserError>, i64), UserError> {
+pub fn start_prepared(prepared: &PreparedRun) -> Result<(Result<(), UserError>, i64), UserError> {
     let launched = launch(prepared, my_pid())?;
     // Until the run has an id it is this call's to give up.
     launched.tie();

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::progress::{Figures, Window};
+use bench_core::progress::{SampleFigures, Window};
 use bench_core::spec::RunSpec;
 use bench_core::stats::until_steady::LONGEST_SECS;
 
-use crate::engine::unserved;
+use crate::engine::unsupported_settings;
 use crate::error::warn;
 use crate::shm::{RunState, Segment, WarmupEnd};
 
@@ -14,7 +14,7 @@ use crate::shm::{RunState, Segment, WarmupEnd};
 const REPORT_EVERY_SECS: f64 = 5.0;
 
 /// The NOTICEs of a run under way, in the manner of pgbench's.
-pub struct Reporter {
+pub struct RunReporter {
     workload: String,
     announced: bool,
     every_secs: f64,
@@ -32,7 +32,7 @@ pub struct Reporter {
     has_limit: bool,
 }
 
-impl Reporter {
+impl RunReporter {
     /// For a run of this specification.
     pub fn new(spec: &RunSpec) -> Self {
         let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
@@ -63,7 +63,7 @@ impl Reporter {
         }
         if header.state() != RunState::Starting && !self.warned {
             self.warned = true;
-            self.warn_of_unserved(header.unserved.load(Relaxed));
+            self.warn_of_unsupported(header.unsupported.load(Relaxed));
         }
         let age = header.xid_age.load(Relaxed);
         if age > 0 && !self.warned_of_xids {
@@ -88,7 +88,7 @@ impl Reporter {
             self.window = Window::default();
             self.seen_secs = 0.0;
         }
-        let sample = Figures {
+        let sample = SampleFigures {
             tps: figures.tps,
             latency_avg_ms: figures.latency_avg_ms,
             latency_stddev_ms: figures.latency_stddev_ms,
@@ -149,8 +149,8 @@ impl Reporter {
         }
     }
 
-    fn warn_of_unserved(&self, bits: u32) {
-        let names = unserved::names(bits);
+    fn warn_of_unsupported(&self, bits: u32) {
+        let names = unsupported_settings::names(bits);
         if !names.is_empty() {
             warn(
                 format!("parameters without effect on the engine's sessions: {}", names.join(", ")),

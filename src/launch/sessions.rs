@@ -5,7 +5,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{self, Driver, Role, RunArguments, RunOptions, RunSpec};
 
 use super::checks::{check_connection_limit_of, check_session_of};
-use super::workload::expanded;
+use super::mixes::expanded;
 use crate::catalog::{self, Workload};
 use crate::observe::machine;
 use crate::server::roles::{self, as_run_role, current_role_oid};

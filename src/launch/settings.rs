@@ -8,7 +8,7 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
 
 use super::role_limit;
-use crate::engine::unserved::{self, Unserved};
+use crate::engine::unsupported_settings::{self, UnsupportedSetting};
 use crate::error::{notice, warn};
 use crate::integration::citus;
 use crate::server::guc;
@@ -86,7 +86,7 @@ pub fn observation() -> Observation {
 pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserError> {
     for (name, value) in settings {
         pgrx::check_for_interrupts!();
-        if let Some(unserved) = unserved_by(driver, name) {
+        if let Some(unserved) = unsupported_by(driver, name) {
             let whose = match driver {
                 Driver::Engine => "the engine's sessions",
                 Driver::Wire => "a run's sessions",
@@ -115,8 +115,9 @@ pub fn check_startup(settings: &[(String, String)]) -> Result<(), UserError> {
 }
 
 /// The parameter's entry, if the driver's sessions are without it.
-fn unserved_by(driver: Driver, name: &str) -> Option<&'static Unserved> {
-    unserved::find(name).filter(|u| driver == Driver::Engine || u.is_unserved_over_connections())
+fn unsupported_by(driver: Driver, name: &str) -> Option<&'static UnsupportedSetting> {
+    unsupported_settings::find(name)
+        .filter(|u| driver == Driver::Engine || u.is_unsupported_over_connections())
 }
 
 /// The server's error with a hint, where the server has none: the name that was probably meant, or where to set a parameter
@@ -152,7 +153,7 @@ fn set_here(driver: Driver) -> Result<Map<String, Value>, UserError> {
     )?;
     let Some(pgrx::JsonB(Value::Object(mut differing))) = differing else { return Ok(Map::new()) };
     // This project's own are the caller's.
-    differing.retain(|name, _| unserved_by(driver, name).is_none() && !name.starts_with("pgbench_ext."));
+    differing.retain(|name, _| unsupported_by(driver, name).is_none() && !name.starts_with("pgbench_ext."));
     Ok(differing)
 }
 

@@ -1,14 +1,14 @@
 //! The server that the connections of a run lead to: a foreign server of the wrapper bench_wire and the caller's mapping on
 //! it, and what has to be known of it before the run.
 
-use bench_core::client::Workload;
+use bench_core::client::ClientWorkload;
 use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::foreign;
 use bench_core::script::Action;
-use bench_core::spec::{Candidate, FixtureSpec, Observation, QueryMode, RunSpec, TargetSpec};
+use bench_core::spec::{FixtureSpec, HostAddress, Observation, QueryMode, RunSpec, TargetSpec};
 use bench_core::target::{
     Secrets, SessionAttributes, Suitability, Target, check_password_given, check_password_used,
 };
+use bench_core::untrusted;
 use pgrx::pg_sys;
 use serde::Deserialize;
 
@@ -61,7 +61,7 @@ pub fn local_password() -> Result<Secrets, UserError> {
 
 /// A fixture of the target's, by bench.fixtures.
 #[derive(Deserialize)]
-struct Loaded {
+struct TargetFixture {
     schema: String,
     rows: i64,
     options: serde_json::Value,
@@ -136,14 +136,15 @@ impl Reached {
                 quote_literal(name)
             ))?;
             if let Some(json) = asked {
-                let loaded: Loaded = serde_json::from_str(&json).map_err(|error| unexpected(&error))?;
-                return Ok(fixture::elsewhere(name, Some(loaded.schema), loaded.rows, loaded.options));
+                let loaded: TargetFixture =
+                    serde_json::from_str(&json).map_err(|error| unexpected(&error))?;
+                return Ok(fixture::remote(name, Some(loaded.schema), loaded.rows, loaded.options));
             }
         }
         if name == TPCB && self.session.value(HAS_BRANCHES)?.as_deref() == Some("t") {
             let branches = self.session.value("SELECT pg_catalog.count(*) FROM pgbench_branches")?;
             let scale: i64 = branches.and_then(|count| count.parse().ok()).unwrap_or_default();
-            return Ok(fixture::elsewhere(
+            return Ok(fixture::remote(
                 name,
                 None,
                 scale.saturating_mul(fixture::ACCOUNTS),
@@ -234,7 +235,7 @@ impl Reached {
 /// The error for an answer that is not what was asked for.
 fn unexpected(error: &serde_json::Error) -> UserError {
     UserError::new(sqlstate::PROTOCOL_VIOLATION, "the target's answer is not what was asked for")
-        .detail(format!("{}.", foreign::text(error.to_string().as_bytes(), 0)))
+        .detail(format!("{}.", untrusted::text(error.to_string().as_bytes(), 0)))
 }
 
 const HAS_BRANCHES: &str = "SELECT pg_catalog.to_regclass('pgbench_branches') IS NOT NULL";
@@ -247,7 +248,7 @@ const HARMLESS: [&str; 11] =
 fn parse_statements(
     session: &mut BlockingSession,
     run: &RunSpec,
-    workload: &mut Workload,
+    workload: &mut ClientWorkload,
 ) -> Result<(), SqlError> {
     let beginning = client::beginning(run, 0, &mut workload.symbols);
     let mut variables = beginning.variables;
@@ -279,12 +280,12 @@ fn parse_statements(
 /// A session that is good enough, and all ways that there are, its own first.
 struct Found {
     session: BlockingSession,
-    candidates: Vec<Candidate>,
+    candidates: Vec<HostAddress>,
 }
 
 /// Connects to the first of the hosts that can be had and has a suitable session.
 fn reach(options: &Target, secrets: &Secrets, is_superuser: bool) -> Result<Found, UserError> {
-    let mut tried: Vec<Candidate> = Vec::new();
+    let mut tried: Vec<HostAddress> = Vec::new();
     let mut failures = Vec::new();
     let mut found = None;
     for (host, attributes) in options.attempts(random_seed().cast_unsigned()) {
@@ -330,7 +331,7 @@ fn reach(options: &Target, secrets: &Secrets, is_superuser: bool) -> Result<Foun
 fn attempt(
     options: &Target,
     secrets: &Secrets,
-    to: &Candidate,
+    to: &HostAddress,
     attributes: SessionAttributes,
     is_superuser: bool,
 ) -> Result<BlockingSession, UserError> {

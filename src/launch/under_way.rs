@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::handle::{Watch, stop_and_wait};
 use super::horizon::releasable_or_warn;
+use super::launch_handle::{Watch, stop_and_wait};
 use crate::catalog::{self, is_open};
 use crate::error::OrRaise;
 use crate::server::database::is_standby;

@@ -1,15 +1,14 @@
 //! From a workload's name to what a run executes, with every question of ownership answered.
 
-use std::collections::HashMap;
-
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, Script, Symbols};
 use bench_core::shard_keys;
 use bench_core::similar;
-use bench_core::spec::{self, Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
+use bench_core::spec::{Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
+use super::mixes::expanded;
 use super::{load, sessions};
 use crate::catalog::{self, Workload};
 use crate::fixture::{self, SHARDS};
@@ -92,31 +91,6 @@ pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, Share)>, UserError> {
     found.collect()
 }
 
-/// The workloads of a mix by their names, where there are such.
-pub(super) fn expanded(mix: &[Share]) -> Result<Vec<(Option<Workload>, Share)>, UserError> {
-    let mut known: HashMap<String, Workload> = HashMap::new();
-    let shares = spec::expand(mix, |name| match catalog::workload(name)? {
-        Some(Workload { mix: Some(mix), .. }) => spec::mix(&mix).map(Some),
-        Some(workload) => {
-            known.insert(name.to_owned(), workload);
-            Ok(None)
-        }
-        None => captured(name),
-    })?;
-    Ok(shares.into_iter().map(|share| (known.remove(&share.workload), share)).collect())
-}
-
-/// The workloads that a capture has kept; `None` for a name that is no capture's.
-fn captured(name: &str) -> Result<Option<Vec<Share>>, UserError> {
-    let captured = catalog::mix(name)?;
-    if captured.as_ref().is_some_and(Vec::is_empty) {
-        let message = format!("capture \"{name}\" has kept no statement");
-        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
-            .hint("Column reason of bench.capture_statements says why."));
-    }
-    Ok(captured)
-}
-
 /// A script that is given to a run itself: it belongs to the caller and has no fixture.
 pub fn unnamed(script: &str) -> Workload {
     Workload {
@@ -143,7 +117,7 @@ fn known() -> Result<String, UserError> {
 }
 
 /// What a look at the scripts of a run has found.
-pub struct Checked {
+pub struct CheckedScripts {
     /// Commands of all scripts together.
     pub commands: u32,
     /// What each script reads of its fixture.
@@ -162,8 +136,8 @@ pub struct Reads {
 ///
 /// # Errors
 /// What the parser says; 0A000 for pipelines.
-pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<Checked, UserError> {
-    let mut checked = Checked { commands: 0, reads: Vec::new() };
+pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<CheckedScripts, UserError> {
+    let mut checked = CheckedScripts { commands: 0, reads: Vec::new() };
     for ScriptSpec { name, source, .. } in scripts {
         // What counts is this one's text, so it has symbols of its own.
         let mut own = Symbols::new();
@@ -258,7 +232,7 @@ fn undefined_variable(variable: &str, script: &str, line: u32) -> UserError {
 pub fn check_rows(
     fixtures: &[FixtureSpec],
     scripts: &[ScriptSpec],
-    checked: &Checked,
+    checked: &CheckedScripts,
 ) -> Result<(), UserError> {
     let empty = scripts.iter().zip(&checked.reads).find_map(|(script, reads)| {
         let fixture = fixtures.get(script.fixture?)?;
@@ -277,7 +251,7 @@ pub fn check_rows(
 pub fn check_shards(
     fixtures: &[FixtureSpec],
     scripts: &[ScriptSpec],
-    checked: &Checked,
+    checked: &CheckedScripts,
 ) -> Result<(), UserError> {
     for (script, reads) in scripts.iter().zip(&checked.reads) {
         let of_shards = script.fixture.and_then(|index| fixtures.get(index)).filter(|f| f.name == SHARDS);
@@ -375,13 +349,13 @@ pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
 }
 
 /// The fixture for a workload, or how it is to be loaded before a run.
-pub enum Found {
+pub enum FoundFixture {
     Loaded(FixtureSpec),
-    Missing(Missing),
+    Missing(MissingLoad),
 }
 
 /// A load that a run makes first.
-pub struct Missing {
+pub struct MissingLoad {
     pub name: String,
     pub rows: i64,
     /// As of bench.load.
@@ -394,13 +368,17 @@ pub struct Missing {
 ///
 /// # Errors
 /// 42501 when only another role's is there and this role may not use it.
-pub fn look_for_fixture(name: &str, settings: &[(String, String)], clients: u32) -> Result<Found, UserError> {
+pub fn look_for_fixture(
+    name: &str,
+    settings: &[(String, String)],
+    clients: u32,
+) -> Result<FoundFixture, UserError> {
     let found = fixture::usable(name)?;
     if let Some(found) = &found {
         found.schema.iter().try_for_each(|schema| check_usage(schema, name))?;
     }
     let missing = if fixture::is_per_client(name) {
-        fixture::load_for_clients(name, found.as_ref(), clients)?.map(|load| Missing {
+        fixture::load_for_clients(name, found.as_ref(), clients)?.map(|load| MissingLoad {
             name: name.to_owned(),
             rows: load.rows,
             options: load.options,
@@ -410,17 +388,17 @@ pub fn look_for_fixture(name: &str, settings: &[(String, String)], clients: u32)
         None
     };
     match (missing, found) {
-        (Some(missing), _) => return Ok(Found::Missing(missing)),
-        (None, Some(found)) => return Ok(Found::Loaded(found)),
+        (Some(missing), _) => return Ok(FoundFixture::Missing(missing)),
+        (None, Some(found)) => return Ok(FoundFixture::Loaded(found)),
         (None, None) => {}
     }
     if let Some(found) = fixture::made_by_pgbench(name, settings)? {
-        return Ok(Found::Loaded(found));
+        return Ok(FoundFixture::Loaded(found));
     }
     let rows = fixture::known(name)?.default_rows();
     citus::check_coordinator(&format!("fixture \"{name}\" is not loaded on this node"))?;
     let reason = format!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
-    Ok(Found::Missing(Missing { name: name.to_owned(), rows, options: Map::new(), reason }))
+    Ok(FoundFixture::Missing(MissingLoad { name: name.to_owned(), rows, options: Map::new(), reason }))
 }
 
 /// The fixture for a workload, loaded first in its small default size if there is none.
@@ -433,8 +411,8 @@ pub fn find_fixture(
     clients: u32,
 ) -> Result<FixtureSpec, UserError> {
     let missing = match look_for_fixture(name, settings, clients)? {
-        Found::Loaded(found) => return Ok(found),
-        Found::Missing(missing) => missing,
+        FoundFixture::Loaded(found) => return Ok(found),
+        FoundFixture::Missing(missing) => missing,
     };
     pgrx::notice!("{}", missing.reason);
     load::load(name, &missing.options, Some(missing.rows), None)?;

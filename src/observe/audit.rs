@@ -16,7 +16,7 @@ use crate::shm::{Segment, TotalsOf, unclear, untracked};
 
 /// A line of bench.audit: what the harness counted against what the server counted.
 #[derive(Clone, Debug)]
-pub struct AuditLine {
+pub struct AuditRow {
     pub counter: String,
     pub harness: Option<i64>,
     pub server: Option<i64>,
@@ -156,7 +156,7 @@ pub fn audit(
     after: &Counters,
     recorded: u64,
     all_flushed: bool,
-) -> Vec<AuditLine> {
+) -> Vec<AuditRow> {
     let sides = Sides {
         spec,
         harness: harness(segment),
@@ -179,8 +179,8 @@ pub fn audit(
 }
 
 /// A line of which both sides have counted; judged where there is no reason not to.
-fn line(counter: &str, harness: u64, server: i64, not_judged: Option<&str>, reason: &str) -> AuditLine {
-    AuditLine {
+fn line(counter: &str, harness: u64, server: i64, not_judged: Option<&str>, reason: &str) -> AuditRow {
+    AuditRow {
         counter: counter.to_owned(),
         harness: Some(harness.cast_signed()),
         server: Some(server),
@@ -258,7 +258,7 @@ impl Sides<'_> {
     }
 
     /// Rows and index scans of the fixture's tables.
-    fn table_lines(&self) -> Vec<AuditLine> {
+    fn table_lines(&self) -> Vec<AuditRow> {
         let h = &self.harness;
         // Those of the tables themselves, which stay as they are for distributed ones, and of the shards.
         let of_shards = self.shards.and_then(Result::ok).unwrap_or_default();
@@ -293,7 +293,7 @@ impl Sides<'_> {
     }
 
     /// Transactions, on the server and in the samples.
-    fn transaction_lines(&self, recorded: u64) -> [AuditLine; 4] {
+    fn transaction_lines(&self, recorded: u64) -> [AuditRow; 4] {
         let Self { harness: h, before, after, .. } = self;
         [
             line(
@@ -328,9 +328,9 @@ impl Sides<'_> {
     }
 
     /// What only the harness counts.
-    fn own_lines(&self) -> [AuditLine; 6] {
+    fn own_lines(&self) -> [AuditRow; 6] {
         let h = &self.harness;
-        let own = |counter: &str, count: u64, reason: &str| AuditLine {
+        let own = |counter: &str, count: u64, reason: &str| AuditRow {
             counter: counter.to_owned(),
             harness: Some(count.cast_signed()),
             server: None,
@@ -349,7 +349,7 @@ impl Sides<'_> {
     }
 
     /// Calls of the run's statements, where pg_stat_statements counts them.
-    fn calls_line(&self) -> Option<AuditLine> {
+    fn calls_line(&self) -> Option<AuditRow> {
         let (before, after) = (self.before.calls()?, self.after.calls()?);
         let not_judged = first_of(&[
             (self.had_trouble(), "failed executions are not calls"),

@@ -43,7 +43,7 @@ impl CpuTicks {
 
 /// One reading, or what lies between two.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Machine {
+pub struct MachineReading {
     pub cpu: Option<CpuTicks>,
     /// Free or to be had without swapping; of the later reading.
     pub memory_available_bytes: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Machine {
     pub throttled_us: Option<u64>,
 }
 
-impl Machine {
+impl MachineReading {
     /// What has happened since an earlier reading.
     pub fn since(self, before: Self) -> Self {
         let difference =
@@ -99,8 +99,8 @@ pub use linux::{identity, quota_processors, read};
 
 /// A reading of nothing: only Linux has these figures in this form.
 #[cfg(not(target_os = "linux"))]
-pub fn read() -> Machine {
-    Machine::default()
+pub fn read() -> MachineReading {
+    MachineReading::default()
 }
 
 /// What tells this machine from others is known on Linux only.
@@ -121,10 +121,10 @@ mod linux {
 
     use procfs::{Current, CurrentSI};
 
-    use super::{CpuTicks, Machine};
+    use super::{CpuTicks, MachineReading};
 
     /// Reads all there is.
-    pub fn read() -> Machine {
+    pub fn read() -> MachineReading {
         let cpu = procfs::KernelStats::current().ok().map(|stats| {
             let total = stats.total;
             CpuTicks {
@@ -142,7 +142,7 @@ mod linux {
         let counted = |name: &str| u64::try_from(*paging.as_ref()?.get(name)?).ok();
         let paged = |name: &str| Some(counted(name)? * 1024);
         let pages = counted("pswpin").zip(counted("pswpout")).map(|(read, written)| read + written);
-        Machine {
+        MachineReading {
             cpu,
             memory_available_bytes: memory.as_ref().and_then(|memory| memory.mem_available),
             memory_dirty_bytes: memory.as_ref().map(|memory| memory.dirty + memory.writeback),

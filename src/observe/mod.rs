@@ -2,6 +2,7 @@
 //! what the processors do, before, during and after a run.
 
 pub mod audit;
+pub mod context_switches;
 pub mod counters;
 pub mod environment;
 pub mod events;
@@ -13,7 +14,6 @@ pub mod relations;
 pub mod server;
 pub mod situation;
 pub mod statement_calls;
-pub mod switches;
 pub mod target;
 pub mod waits;
 

@@ -9,7 +9,7 @@ use bench_core::views::{Lag, Replication, ServerCounters, Standby};
 use serde_json::{Value, json};
 
 use super::events::EventWatch;
-use super::machine::{self, Machine};
+use super::machine::{self, MachineReading};
 use super::server;
 use super::target::{Seen, TargetWatch};
 use super::waits::{WaitSampler, WaitTimes};
@@ -38,7 +38,7 @@ const CHECKPOINT_NS: i64 = 100_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     pub waits: WaitTimes,
-    machine: Option<Machine>,
+    machine: Option<MachineReading>,
     server: Option<ServerCounters>,
     /// Checkpoints that began.
     checkpoints: Option<i64>,
@@ -135,7 +135,7 @@ pub struct Observer<'a> {
     on: bool,
     waits: WaitSampler<'a>,
     events: EventWatch,
-    machine: Machine,
+    machine: MachineReading,
     server: ServerCounters,
     next_look_ns: i64,
     /// The stretch's length.
@@ -165,7 +165,7 @@ impl<'a> Observer<'a> {
             on: false,
             waits: WaitSampler::new(segment),
             events: EventWatch::new(spec.tables().map(pgrx::pg_sys::Oid::from).collect()),
-            machine: Machine::default(),
+            machine: MachineReading::default(),
             server: ServerCounters::default(),
             next_look_ns: i64::MAX,
             look_ns: stretch_ns(spec.options.clients.into()),
@@ -292,7 +292,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    fn read_machine(&mut self) -> Machine {
+    fn read_machine(&mut self) -> MachineReading {
         let now = machine::read();
         now.since(std::mem::replace(&mut self.machine, now))
     }

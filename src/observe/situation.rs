@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::preflight::{Checkpoint, Holder, Lock, Machine, Slot, Table};
+use bench_core::preflight::{
+    BlockingLock, Checkpoint, Holder, MachineState, ReplicationSlot, TableStatistics,
+};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
@@ -81,7 +83,7 @@ pub fn checkpoint() -> Result<Option<Checkpoint>, UserError> {
 }
 
 /// Locks of others on tables that vacuums and changes of tables take, with the command where it reports its progress.
-pub fn locks(tables: &[pg_sys::Oid]) -> Result<Option<Vec<Lock>>, UserError> {
+pub fn locks(tables: &[pg_sys::Oid]) -> Result<Option<Vec<BlockingLock>>, UserError> {
     ask(
         "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
              'relation', l.relation::pg_catalog.regclass::pg_catalog.text, 'mode', l.mode, 'pid', l.pid, \
@@ -101,7 +103,7 @@ pub fn locks(tables: &[pg_sys::Oid]) -> Result<Option<Vec<Lock>>, UserError> {
 }
 
 /// Statistics of tables.
-pub fn tables(tables: &[pg_sys::Oid]) -> Result<Option<Vec<Table>>, UserError> {
+pub fn tables(tables: &[pg_sys::Oid]) -> Result<Option<Vec<TableStatistics>>, UserError> {
     ask(
         "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
              'relation', c.oid::pg_catalog.regclass::pg_catalog.text, 'live', pg_catalog.pg_stat_get_live_tuples(c.oid), \
@@ -143,7 +145,7 @@ pub fn holders() -> Result<Option<Vec<Holder>>, UserError> {
 }
 
 /// Replication slots, and how much WAL each retains.
-pub fn slots() -> Result<Option<Vec<Slot>>, UserError> {
+pub fn slots() -> Result<Option<Vec<ReplicationSlot>>, UserError> {
     ask(
         "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', s.slot_name, 'active', s.active, \
              'wal_bytes', pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), s.restart_lsn))), '[]')::pg_catalog.text \
@@ -163,7 +165,7 @@ pub fn settings() -> Result<Option<BTreeMap<String, String>>, UserError> {
 
 /// A look at the machine that takes a while.
 pub struct MachineLook {
-    before: machine::Machine,
+    before: machine::MachineReading,
     began: std::time::Instant,
 }
 
@@ -174,7 +176,7 @@ impl MachineLook {
     }
 
     /// Waits until it has taken so many milliseconds, and ends it.
-    pub fn end(self, milliseconds: u64) -> Machine {
+    pub fn end(self, milliseconds: u64) -> MachineState {
         loop {
             let left = u128::from(milliseconds).saturating_sub(self.began.elapsed().as_millis());
             if left == 0 {
@@ -187,7 +189,7 @@ impl MachineLook {
         let seen = machine::read().since(self.before);
         let share =
             |ticks: u64, of: machine::CpuTicks| (of.total() > 0).then(|| ticks as f64 / of.total() as f64);
-        Machine {
+        MachineState {
             busy: seen.cpu.and_then(|cpu| share(cpu.user + cpu.system, cpu)),
             steal: seen.cpu.and_then(|cpu| share(cpu.steal, cpu)),
             processors: processors(),

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use crate::server::database;
 use crate::server::guc::{current, set_for_session};
 use crate::server::roles::as_run_role;
-use crate::server::set_function::{Cell, SetFunction, bigint_of_row};
+use crate::server::set_function::{ResultValue, SetFunction, bigint_of_row};
 
 /// The extension and its function.
 const PG_STAT_STATEMENTS: &str = "pg_stat_statements";
@@ -32,7 +32,7 @@ const COLUMNS: [&CStr; 10] = [
 ];
 
 /// A line of the view: what one role has had executed of a statement.
-pub struct Entry {
+pub struct StatementCalls {
     pub user: u32,
     /// `None` where this role may not see it.
     pub query_id: Option<i64>,
@@ -52,17 +52,21 @@ fn function() -> Result<Option<SetFunction>, UserError> {
 
 /// The lines of a database's top-level statements, with their texts where asked for, as this role sees them; `None` where the
 /// view has not the columns.
-fn lines(function: &SetFunction, database: u32, texts: bool) -> Result<Option<Vec<Entry>>, UserError> {
+fn lines(
+    function: &SetFunction,
+    database: u32,
+    texts: bool,
+) -> Result<Option<Vec<StatementCalls>>, UserError> {
     let mut found = Vec::new();
     let is_read = function.for_each_row(COLUMNS, texts, |row| {
         let [user, of, toplevel, id, query, calls, rows, hit, read, exec_ms] = row;
         if of.integer() != i64::from(database) || toplevel.integer() == 0 {
             return;
         }
-        found.push(Entry {
+        found.push(StatementCalls {
             user: user.integer() as u32,
-            query_id: (id != Cell::Null).then(|| id.integer()),
-            query: if let Cell::Text(text) = query { Some(text) } else { None },
+            query_id: (id != ResultValue::Null).then(|| id.integer()),
+            query: if let ResultValue::Text(text) = query { Some(text) } else { None },
             counts: Counts {
                 calls: calls.integer(),
                 rows: rows.integer(),
@@ -89,7 +93,7 @@ pub fn of_run(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<HashMap<i64, C
     for role in spec.roles() {
         let found = as_run_role(pg_sys::Oid::from(role.oid), || lines(&function, spec.database_oid, false))?;
         let Some(found) = found else { return Ok(None) };
-        for Entry { user, query_id, counts: more, .. } in found {
+        for StatementCalls { user, query_id, counts: more, .. } in found {
             // Another role's identifier is NULL.
             let Some(id) = query_id.filter(|id| query_ids.binary_search(id).is_ok()) else { continue };
             if user == role.oid {
@@ -104,7 +108,7 @@ pub fn of_run(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<HashMap<i64, C
 ///
 /// # Errors
 /// 55000 where nobody counts, or an older version of the extension does.
-pub fn snapshot(texts: bool) -> Result<Vec<Entry>, UserError> {
+pub fn snapshot(texts: bool) -> Result<Vec<StatementCalls>, UserError> {
     let missing =
         |message: &str, hint: &str| UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(hint);
     if current("pg_stat_statements.max").is_none() {

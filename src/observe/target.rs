@@ -5,7 +5,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::TargetSpec;
 use bench_core::target::Secrets;
 use bench_core::timeline::{Phase, Timeline};
-use bench_core::views::{Answer, Question, Replication, ServerCounters};
+use bench_core::views::{Replication, ServerCounters, ViewsAnswer, ViewsQuery};
 
 use super::waits::WaitTimes;
 use crate::error::warn;
@@ -77,7 +77,7 @@ pub struct TargetWatch<'a> {
     routes: Vec<Route>,
     way: usize,
     life: Life,
-    question: Question,
+    question: ViewsQuery,
     /// The pids that the protocol tells of are not those of the sessions.
     is_pooled: bool,
     timeline: Option<Timeline>,
@@ -111,7 +111,7 @@ impl<'a> TargetWatch<'a> {
     ) -> Result<Self, UserError> {
         let routes = Route::of_watch(target, secrets)?;
         let own_name = routes.first().map_or("", Route::application_name);
-        let question = Question::new(&target.views, &quote_literal(application_name.unwrap_or(own_name)));
+        let question = ViewsQuery::new(&target.views, &quote_literal(application_name.unwrap_or(own_name)));
         Ok(Self {
             segment,
             target: target.name.clone(),
@@ -218,14 +218,14 @@ impl<'a> TargetWatch<'a> {
                     self.next_whole_ns = now_ns;
                     return self.advance(Life::Idle(session), now_ns);
                 }
-                self.check_patience(since_ns, now_ns)?;
+                self.check_silence(since_ns, now_ns)?;
                 Ok(Life::Connecting(session, since_ns))
             }
             Life::Idle(mut session) => {
                 let whole = now_ns >= self.next_whole_ns;
                 let pids = match self.is_pooled || now_ns < self.next_waits_ns {
                     true => Vec::new(),
-                    false => self.segment.pids_elsewhere(),
+                    false => self.segment.remote_pids(),
                 };
                 if now_ns >= self.next_waits_ns {
                     self.next_waits_ns = now_ns + LOOK_NS;
@@ -236,7 +236,7 @@ impl<'a> TargetWatch<'a> {
             }
             Life::Asked { mut session, whole, asked_ns } => {
                 if session.turn(route)? {
-                    let answer = session.value()?.and_then(|json| Answer::parse(&json));
+                    let answer = session.value()?.and_then(|json| ViewsAnswer::parse(&json));
                     self.take(answer.unwrap_or_default(), whole, asked_ns, now_ns);
                     return Ok(Life::Idle(session));
                 }
@@ -244,21 +244,21 @@ impl<'a> TargetWatch<'a> {
                     let message = format!("the answer has more than {LONGEST_ANSWER} bytes");
                     return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
                 }
-                self.check_patience(asked_ns, now_ns)?;
+                self.check_silence(asked_ns, now_ns)?;
                 Ok(Life::Asked { session, whole, asked_ns })
             }
             Life::Over => Ok(Life::Over),
         }
     }
 
-    fn check_patience(&self, since_ns: i64, now_ns: i64) -> Result<(), UserError> {
+    fn check_silence(&self, since_ns: i64, now_ns: i64) -> Result<(), UserError> {
         if now_ns - since_ns < PATIENCE_NS {
             return Ok(());
         }
         Err(failed(&self.routes[self.way].to, "timeout expired"))
     }
 
-    fn take(&mut self, answer: Answer, whole: bool, asked_ns: i64, now_ns: i64) {
+    fn take(&mut self, answer: ViewsAnswer, whole: bool, asked_ns: i64, now_ns: i64) {
         self.pause_ns = LEAST_PAUSE_NS;
         if whole {
             self.latest = answer.server_counters();
@@ -271,7 +271,7 @@ impl<'a> TargetWatch<'a> {
             self.next_waits_ns = self.next_waits_ns.max(now_ns + REST * (now_ns - asked_ns));
         }
         if let Some(sessions) = answer.waits {
-            self.waits.add_elsewhere(sessions, (now_ns - self.seen_ns).clamp(0, LONGEST_GAP_NS));
+            self.waits.add_remote(sessions, (now_ns - self.seen_ns).clamp(0, LONGEST_GAP_NS));
             self.seen_ns = now_ns;
         }
     }

@@ -11,7 +11,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use super::switches::{self, Switches};
+use super::context_switches::{self, Switches};
 use crate::shm::{ClientSession, Segment};
 
 /// Of how many connections context switches are read, in equal steps over all of them: the kernel writes a text each time.
@@ -53,7 +53,7 @@ impl WaitTimes {
 
     /// Adds the time of sessions of another server, by what they were seen to wait for. How much of the rest they waited for
     /// a processor is not known of them.
-    pub fn add_elsewhere(&mut self, sessions: BTreeMap<String, i64>, ns: i64) {
+    pub fn add_remote(&mut self, sessions: BTreeMap<String, i64>, ns: i64) {
         self.cpu_unknown = true;
         for (event, count) in sessions {
             let ns = ns.saturating_mul(count.max(0));
@@ -256,7 +256,7 @@ impl Watched {
     /// Reads its context switches anew. One that has ended has left its own; where it has not, it is left out from here on.
     fn read_switches(&mut self, session: &ClientSession) {
         let left = session.switches;
-        let count = if left > 0 { Some(left) } else { switches::of_process(self.pid) };
+        let count = if left > 0 { Some(left) } else { context_switches::of_process(self.pid) };
         self.switches = count.map(|count| (count, session.attempts));
     }
 

@@ -6,15 +6,15 @@
 pub mod at_exit;
 pub mod background_worker;
 pub mod database;
-pub mod dropping;
+pub mod drop_extension;
 pub mod extension;
+pub mod fatal_error_log;
 pub mod files;
 pub mod functions;
 pub mod guard;
 pub mod guc;
 pub mod horizon;
 pub mod jsonb;
-pub mod last_words;
 pub mod locks;
 pub mod new_pages;
 pub mod own_settings;

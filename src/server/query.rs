@@ -9,14 +9,14 @@ use crate::error::internal;
 
 /// A column of a query's result.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct ResultColumn {
     pub name: String,
     pub type_oid: pg_sys::Oid,
 }
 
 /// What the server's analysis says of a query.
 pub struct Described {
-    pub columns: Vec<Column>,
+    pub columns: Vec<ResultColumn>,
     /// It inserts, updates, deletes or locks rows.
     pub writes: bool,
 }
@@ -56,12 +56,12 @@ pub fn describe(query: &str) -> Result<Described, UserError> {
 }
 
 /// A row that the executor has made.
-pub struct Row {
+pub struct ResultRow {
     tuple: pg_sys::HeapTuple,
     description: pg_sys::TupleDesc,
 }
 
-impl Row {
+impl ResultRow {
     /// A column's value as its type's output function writes it, in the server's encoding; `None` for NULL.
     pub fn text(&self, column: usize) -> Option<&CStr> {
         // SAFETY: tuple and description are of the row that `receive` is at, whose memory is kept until it has been seen;
@@ -78,8 +78,8 @@ impl Row {
 struct Receiver<'a> {
     /// First, for the server has a pointer to it.
     methods: pg_sys::DestReceiver,
-    begin: &'a mut dyn FnMut(Vec<Column>) -> Result<(), UserError>,
-    row: &'a mut dyn FnMut(&Row) -> Result<bool, UserError>,
+    begin: &'a mut dyn FnMut(Vec<ResultColumn>) -> Result<(), UserError>,
+    row: &'a mut dyn FnMut(&ResultRow) -> Result<bool, UserError>,
     description: pg_sys::TupleDesc,
     /// Of one row.
     scratch: pg_sys::MemoryContext,
@@ -116,7 +116,7 @@ unsafe extern "C-unwind" fn receive(
         let before = pg_sys::MemoryContextSwitchTo(receiver.scratch);
         let mut is_own = false;
         let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, &raw mut is_own);
-        let result = (receiver.row)(&Row { tuple, description: receiver.description });
+        let result = (receiver.row)(&ResultRow { tuple, description: receiver.description });
         pg_sys::MemoryContextSwitchTo(before);
         pg_sys::MemoryContextReset(receiver.scratch);
         result.unwrap_or_else(|error| {
@@ -132,7 +132,10 @@ unsafe extern "C-unwind" fn nothing_to_do(_receiver: *mut pg_sys::DestReceiver) 
 ///
 /// # Errors
 /// Those of `row`; the server's are raised.
-pub fn each_row(query: &str, row: impl FnMut(&Row) -> Result<bool, UserError>) -> Result<(), UserError> {
+pub fn each_row(
+    query: &str,
+    row: impl FnMut(&ResultRow) -> Result<bool, UserError>,
+) -> Result<(), UserError> {
     read(query, |_| Ok(()), row)
 }
 
@@ -143,8 +146,8 @@ pub fn each_row(query: &str, row: impl FnMut(&Row) -> Result<bool, UserError>) -
 /// Those of the closures; the server's are raised.
 pub fn read(
     query: &str,
-    mut begin: impl FnMut(Vec<Column>) -> Result<(), UserError>,
-    mut row: impl FnMut(&Row) -> Result<bool, UserError>,
+    mut begin: impl FnMut(Vec<ResultColumn>) -> Result<(), UserError>,
+    mut row: impl FnMut(&ResultRow) -> Result<bool, UserError>,
 ) -> Result<(), UserError> {
     let query = CString::new(query).map_err(|e| internal(e.to_string()))?;
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
@@ -199,7 +202,7 @@ pub fn read(
 
 /// # Safety
 /// NULL or a valid description.
-pub(super) unsafe fn columns(description: pg_sys::TupleDesc) -> Vec<Column> {
+pub(super) unsafe fn columns(description: pg_sys::TupleDesc) -> Vec<ResultColumn> {
     // SAFETY: the caller vouches for it; a description has as many attributes as it says.
     unsafe {
         if description.is_null() {
@@ -208,7 +211,7 @@ pub(super) unsafe fn columns(description: pg_sys::TupleDesc) -> Vec<Column> {
         (1..=(*description).natts)
             .map(|number| {
                 let name = pg_sys::SPI_fname(description, number);
-                Column {
+                ResultColumn {
                     name: CStr::from_ptr(name).to_string_lossy().into_owned(),
                     type_oid: pg_sys::SPI_gettypeid(description, number),
                 }

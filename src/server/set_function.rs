@@ -14,7 +14,7 @@ pub struct SetFunction(pg_sys::Oid);
 
 /// A value of a row, by the type of its column.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum ResultValue {
     Null,
     /// Integers, OIDs and booleans.
     Integer(i64),
@@ -22,7 +22,7 @@ pub enum Cell {
     Text(String),
 }
 
-impl Cell {
+impl ResultValue {
     /// An integer; 0 for anything else.
     pub fn integer(&self) -> i64 {
         if let Self::Integer(number) = self { *number } else { 0 }
@@ -68,7 +68,7 @@ impl SetFunction {
         &self,
         columns: [&CStr; N],
         argument: bool,
-        visit: impl FnMut([Cell; N]),
+        visit: impl FnMut([ResultValue; N]),
     ) -> Result<bool, UserError> {
         // SAFETY: a function as `call` needs it, by the conditions of FIND.
         unsafe { call(self.0, argument, columns, visit) }
@@ -81,7 +81,7 @@ unsafe fn call<const N: usize>(
     function: pg_sys::Oid,
     argument: bool,
     columns: [&CStr; N],
-    visit: impl FnMut([Cell; N]),
+    visit: impl FnMut([ResultValue; N]),
 ) -> Result<bool, UserError> {
     // SAFETY: by the caller; as ExecMakeTableFunctionResult (executor/execSRF.c) calls one. The call's frame is allocated with
     // room for its one argument. All of it lives in the transaction's memory.
@@ -113,7 +113,7 @@ unsafe fn call<const N: usize>(
 unsafe fn visit_rows<const N: usize>(
     set: &pg_sys::ReturnSetInfo,
     columns: [&CStr; N],
-    mut visit: impl FnMut([Cell; N]),
+    mut visit: impl FnMut([ResultValue; N]),
 ) -> Result<bool, UserError> {
     if set.returnMode != pg_sys::SetFunctionReturnMode::SFRM_Materialize
         || set.setResult.is_null()
@@ -143,19 +143,19 @@ unsafe fn visit_rows<const N: usize>(
 
 /// # Safety
 /// A datum of that type, or none.
-unsafe fn cell(value: Option<pg_sys::Datum>, type_oid: pg_sys::Oid) -> Cell {
-    let Some(value) = value else { return Cell::Null };
+unsafe fn cell(value: Option<pg_sys::Datum>, type_oid: pg_sys::Oid) -> ResultValue {
+    let Some(value) = value else { return ResultValue::Null };
     match type_oid {
         pg_sys::TEXTOID => {
             // SAFETY: by the caller.
             let text = unsafe { <String as pgrx::FromDatum>::from_datum(value, false) };
-            text.map_or(Cell::Null, Cell::Text)
+            text.map_or(ResultValue::Null, ResultValue::Text)
         }
-        pg_sys::FLOAT8OID => Cell::Float(f64::from_bits(value.value() as u64)),
-        pg_sys::OIDOID => Cell::Integer(i64::from(value.value() as u32)),
-        pg_sys::INT4OID => Cell::Integer(i64::from(value.value() as i32)),
-        pg_sys::BOOLOID => Cell::Integer(i64::from(value.value() as u8 != 0)),
-        _ => Cell::Integer(value.value() as i64),
+        pg_sys::FLOAT8OID => ResultValue::Float(f64::from_bits(value.value() as u64)),
+        pg_sys::OIDOID => ResultValue::Integer(i64::from(value.value() as u32)),
+        pg_sys::INT4OID => ResultValue::Integer(i64::from(value.value() as i32)),
+        pg_sys::BOOLOID => ResultValue::Integer(i64::from(value.value() as u8 != 0)),
+        _ => ResultValue::Integer(value.value() as i64),
     }
 }
 

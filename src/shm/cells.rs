@@ -179,7 +179,7 @@ pub struct Header {
     /// 1 when the leader runs long statements itself, and so has to be canceled to be stopped.
     pub interruptible: AtomicU32,
     /// Server defaults that a session would honour and the engine does not: bits of `engine::defaults`.
-    pub unserved: AtomicU32,
+    pub unsupported: AtomicU32,
     /// Transactions since the oldest unfrozen one, when they are so many that a user should know; else 0.
     pub xid_age: AtomicI64,
     /// 1 when the clients' track_counts is off; 2, added to it: when pg_stat_statements leaves out

@@ -54,7 +54,7 @@ pub enum TotalsOf {
 
 /// Transactions of one client in one phase.
 #[repr(C)]
-pub struct Totals {
+pub struct PhaseTotals {
     pub committed: Counter,
     /// Given up after max_tries, or ended with its client by an error.
     pub failed: Counter,
@@ -117,7 +117,7 @@ pub struct ClientSlot {
     committed_before: Counter,
     /// 1 when the FATAL error that ended the process is among its errors.
     pub told_fatal: AtomicU32,
-    pub totals: [Totals; 4],
+    pub totals: [PhaseTotals; 4],
     pub errors: [ErrorEntry; 8],
 }
 

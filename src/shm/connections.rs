@@ -115,7 +115,7 @@ impl Segment {
     }
 
     /// The backends on another server that serve clients, as the protocol tells of them.
-    pub fn pids_elsewhere(&self) -> Vec<i32> {
+    pub fn remote_pids(&self) -> Vec<i32> {
         let connections = 0..self.shape().connections;
         let pids = connections.map(|client| self.connection(client).pid_elsewhere.load(Relaxed));
         pids.filter(|pid| *pid > 0).collect()

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::intervals::{ClientIntervals, Ring};
 pub use bench_core::tally::{Counter, Tally};
-use bench_core::transaction_log::{Ends, Place, Queue};
+use bench_core::transaction_log::{Ends, LogCell, Queue};
 use pgrx::pg_sys;
 
 pub use cells::*;
@@ -36,10 +36,10 @@ pub use client_slot::*;
 pub use connections::{ClientSession, ConnectionCell};
 pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
-pub use shape::Shape;
-use shape::Taken;
+use shape::RowsTaken;
+pub use shape::SegmentShape;
 pub use tallies::*;
-pub use transactions::Recorder;
+pub use transactions::ClientCounters;
 pub use work::Work;
 
 use crate::server::database;
@@ -69,14 +69,14 @@ unsafe extern "C-unwind" fn call_back(segment: *mut pg_sys::dsm_segment, argumen
 pub struct Segment {
     raw: *mut pg_sys::dsm_segment,
     base: *mut u8,
-    shape: Shape,
+    shape: SegmentShape,
     not_send: PhantomData<*mut u8>,
 }
 
 impl Segment {
     /// Makes a segment and puts the specification and the rows of feeders into it. It lasts while somebody is attached.
-    pub fn create(shape: Shape, spec: &str, fed: &[u8]) -> Self {
-        let shape = Shape { spec_bytes: spec.len() as u32, fed_bytes: fed.len() as u32, ..shape };
+    pub fn create(shape: SegmentShape, spec: &str, fed: &[u8]) -> Self {
+        let shape = SegmentShape { spec_bytes: spec.len() as u32, fed_bytes: fed.len() as u32, ..shape };
         let offsets = shape.offsets();
         // SAFETY: dsm_create returns a mapping of at least `end` bytes, aligned for any type, or
         // raises an error. It may reuse memory, hence the zeroes; nobody else knows its handle yet.
@@ -154,7 +154,7 @@ impl Segment {
             if header.magic.load(Acquire) != MAGIC || header.build.load(Relaxed) != build::own() {
                 return None;
             }
-            let shape = Shape {
+            let shape = SegmentShape {
                 slots: header.slots.load(Relaxed),
                 connections: header.connections.load(Relaxed),
                 scripts: header.scripts.load(Relaxed),
@@ -203,7 +203,7 @@ impl Segment {
     }
 
     /// The segment's dimensions.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> SegmentShape {
         self.shape
     }
 
@@ -313,7 +313,7 @@ impl Segment {
         let offsets = self.shape.offsets();
         // SAFETY: as for `slot`.
         unsafe {
-            let first = self.base.add(offsets.log).cast::<Place>();
+            let first = self.base.add(offsets.log).cast::<LogCell>();
             Some(Queue {
                 ends: &*self.base.add(offsets.log_ends).cast::<Ends>().add(client as usize),
                 places: std::slice::from_raw_parts(first.add(client as usize * room), room),
@@ -342,7 +342,7 @@ impl Segment {
     pub fn taken(&self, feeder: u32) -> &AtomicU64 {
         assert!(feeder < self.shape.feeders);
         // SAFETY: as for `slot`.
-        unsafe { &(*self.base.add(self.shape.offsets().taken).cast::<Taken>().add(feeder as usize)).0 }
+        unsafe { &(*self.base.add(self.shape.offsets().taken).cast::<RowsTaken>().add(feeder as usize)).0 }
     }
 
     /// The rows of feeders that the segment was created with.

@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicU64;
 
 use bench_core::intervals::ClientIntervals;
 use bench_core::tally::Tally;
-use bench_core::transaction_log::{Ends, Place};
+use bench_core::transaction_log::{Ends, LogCell};
 
 use super::{ClientSlot, CommandCounters, CommandPlans, CommandTimes, ConnectionCell, Header, NodeCell};
 
 /// The dimensions of a segment.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct SegmentShape {
     /// Workers that count, each into a slot of its own: clients of the engine, jobs of the wire driver, loaders.
     pub slots: u32,
     /// Clients of the wire driver; 0: each slot is a client's.
@@ -34,7 +34,7 @@ pub struct Shape {
 
 /// How many rows of a feeder have been taken in sequence: a cache line that clients write.
 #[repr(C, align(64))]
-pub(super) struct Taken(pub AtomicU64);
+pub(super) struct RowsTaken(pub AtomicU64);
 
 /// Byte offsets of the parts.
 pub(super) struct Offsets {
@@ -56,7 +56,7 @@ pub(super) struct Offsets {
     pub end: usize,
 }
 
-impl Shape {
+impl SegmentShape {
     /// Of work that is a leader's alone: it has no clients or loaders, and counts nothing.
     pub const LEADER: Self = Self {
         slots: 0,
@@ -97,13 +97,13 @@ impl Shape {
             (nodes + self.nodes as usize * size_of::<NodeCell>()).next_multiple_of(align_of::<Ends>());
         let logging = if self.log > 0 { slot_count } else { 0 };
         let log = log_ends + logging * size_of::<Ends>();
-        let connections = (log + logging * self.log as usize * size_of::<Place>())
+        let connections = (log + logging * self.log as usize * size_of::<LogCell>())
             .next_multiple_of(align_of::<ConnectionCell>());
         let connects = (connections + self.connections as usize * size_of::<ConnectionCell>())
             .next_multiple_of(align_of::<Tally>());
         let counted = if self.connections > 0 { slot_count } else { 0 };
-        let taken = (connects + counted * size_of::<Tally>()).next_multiple_of(align_of::<Taken>());
-        let spec = taken + self.feeders as usize * size_of::<Taken>();
+        let taken = (connects + counted * size_of::<Tally>()).next_multiple_of(align_of::<RowsTaken>());
+        let spec = taken + self.feeders as usize * size_of::<RowsTaken>();
         let fed = spec + self.spec_bytes as usize;
         let end = fed + self.fed_bytes as usize;
         Offsets {

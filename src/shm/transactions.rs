@@ -4,22 +4,22 @@
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::{Consequence, Ledger, Outcome, Transaction};
+use bench_core::client::{Consequence, Outcome, Transaction, TransactionRecorder};
 use bench_core::error::SqlError;
-use bench_core::intervals::Writer;
+use bench_core::intervals::IntervalWriter;
 use bench_core::timeline::{Phase, Timeline};
-use bench_core::transaction_log::{Entry, Queue};
+use bench_core::transaction_log::{LogRecord, Queue};
 
 use super::{
-    ClientSlot, CommandCounters, CommandTimes, Header, Segment, StopReason, Tally, Totals, TotalsOf,
+    ClientSlot, CommandCounters, CommandTimes, Header, PhaseTotals, Segment, StopReason, Tally, TotalsOf,
 };
 use crate::server::process::{current_timestamp, now_ns, own_cpu_ns, own_switches};
 
 /// One client's pen.
-pub struct Recorder<'a> {
+pub struct ClientCounters<'a> {
     header: &'a Header,
     slot: &'a ClientSlot,
-    intervals: Writer<'a>,
+    intervals: IntervalWriter<'a>,
     /// One for each script of a mix; none where there is only one.
     scripts: &'a [Tally],
     timeline: Timeline,
@@ -39,14 +39,14 @@ pub struct Recorder<'a> {
     times: &'a [CommandTimes],
 }
 
-impl<'a> Recorder<'a> {
-    /// A recorder into this slot, where transactions that take longer than this are late; [`Recorder::begin`] is to follow.
+impl<'a> ClientCounters<'a> {
+    /// A recorder into this slot, where transactions that take longer than this are late; [`ClientCounters::begin`] is to follow.
     pub fn new(segment: &'a Segment, slot: u32, latency_limit_ms: Option<f64>) -> Self {
         let header = segment.header();
         Self {
             header,
             slot: segment.slot(slot),
-            intervals: Writer::new(segment.intervals(slot), segment.ring()),
+            intervals: IntervalWriter::new(segment.intervals(slot), segment.ring()),
             scripts: segment.tallies(slot),
             timeline: header.timeline.load(),
             until_ns: i64::MIN,
@@ -121,7 +121,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-impl Ledger for Recorder<'_> {
+impl TransactionRecorder for ClientCounters<'_> {
     #[inline]
     fn now_ns(&mut self) -> i64 {
         self.read_ns = now_ns();
@@ -191,7 +191,7 @@ impl Ledger for Recorder<'_> {
         of == TotalsOf::Measured
     }
 
-    fn log(&mut self, entry: &Entry) {
+    fn log(&mut self, entry: &LogRecord) {
         if let Some(queue) = self.log {
             queue.put(entry);
         }
@@ -248,7 +248,7 @@ fn count_in(tally: &Tally, t: &Transaction, limit_ns: i64) {
 }
 
 #[inline]
-fn count(totals: &Totals, t: &Transaction) {
+fn count(totals: &PhaseTotals, t: &Transaction) {
     match t.outcome {
         Outcome::Committed => totals.committed.add(1),
         Outcome::Failed | Outcome::Aborted | Outcome::Unknown => totals.failed.add(1),

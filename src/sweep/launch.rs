@@ -13,12 +13,12 @@ use super::{parameters, state};
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::fixture::LoadSpec;
-use crate::launch::feeders::Rows;
-use crate::launch::handle::{LaunchHandle, Watch};
+use crate::launch::feeders::RowLimit;
 use crate::launch::horizon::releasable_or_warn;
+use crate::launch::launch_handle::{LaunchHandle, Watch};
 use crate::launch::load::choose_jobs;
-use crate::launch::reach::Pairs;
-use crate::launch::run::{Prepared, prepare};
+use crate::launch::node_connectivity::NodePairs;
+use crate::launch::run::{PreparedRun, prepare};
 use crate::launch::sessions::slots_of;
 use crate::launch::{preflight, role_limit, settings};
 use crate::server::background_worker::WorkerKind;
@@ -26,8 +26,8 @@ use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::transaction::rolled_back;
 use crate::server::{database, worker_slots};
-use crate::shm::{Segment, Shape, Work};
-use crate::worker::before;
+use crate::shm::{Segment, SegmentShape, Work};
+use crate::worker::initial_state;
 
 /// Everything that can be found wrong before the first run, of any of the runs.
 pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
@@ -64,24 +64,24 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     worker_slots::check_slots(needed, KIND.noun)?;
     parameters::check(options)?;
     let mut is_told = false;
-    let mut pairs = Pairs::Try;
+    let mut pairs = NodePairs::Try;
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
             let arguments = options.run_arguments(variant, most, None);
-            let Prepared { spec: run, secrets, .. } = prepare(arguments, Rows::First, pairs)?;
-            pairs = Pairs::Known;
+            let PreparedRun { spec: run, secrets, .. } = prepare(arguments, RowLimit::First, pairs)?;
+            pairs = NodePairs::Known;
             if run.cluster.is_some() {
                 let needed = slots_of(&run.options, run.cluster.as_ref()) + OWN;
                 worker_slots::check_slots(needed, KIND.noun)?;
             }
-            before::check_run(&options.before, &run, &secrets)?;
+            initial_state::check_run(&options.before, &run, &secrets)?;
             // Once, for all runs.
             if !std::mem::replace(&mut is_told, true) {
                 preflight::tell(&run, &options.before)?;
             }
         } else {
-            before::check(&options.before)?;
+            initial_state::check(&options.before)?;
             let load = state::load_of(options, variant)?;
             let spec = LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;
             choose_jobs(load.jobs, spec.counted_ids())?;
@@ -115,7 +115,7 @@ fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
     // The handle counts the leader itself.
     let others = u32::try_from(slots(&spec.options)? - OWN).unwrap_or(u32::MAX);
     let json = serde_json::to_string(spec).unwrap_or_default();
-    let segment = Segment::create(Shape::LEADER, &json, &[]);
+    let segment = Segment::create(SegmentShape::LEADER, &json, &[]);
     segment.header().caller_pid.store(my_pid(), Relaxed);
     let kind = WorkerKind { returns_after_crash: spec.options.changes_system(), ..KIND };
     LaunchHandle::start(segment, kind, spec.database_oid, spec.role_oid, others)
@@ -129,7 +129,7 @@ pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
     spec.horizon_held = releasable.is_none();
     let launched = launch(&spec)?;
     launched.tie();
-    let mut reporter = Reporter::new();
+    let mut reporter = SweepReporter::new();
     let mut watch = Watch::new(None, true);
     let result = launched.wait(releasable, |segment| {
         reporter.report(segment);
@@ -196,14 +196,14 @@ pub fn start(spec: &SweepSpec) -> Result<i64, UserError> {
 }
 
 /// The NOTICEs of a sweep under way.
-struct Reporter {
+struct SweepReporter {
     began: Instant,
     /// Runs that were done when the sweep began, or was taken up, and at the last look.
     first: Option<u32>,
     done: u32,
 }
 
-impl Reporter {
+impl SweepReporter {
     fn new() -> Self {
         Self { began: Instant::now(), first: None, done: 0 }
     }

@@ -13,13 +13,13 @@ use pgrx::pg_sys;
 use super::order::{Order, checkpoint_ns};
 use super::parameters::{self, ServerParameters};
 use super::state::State;
-use crate::catalog::patience::try_to_write;
+use crate::catalog::lock_timeout::try_to_write;
 use crate::catalog::{self, Planned};
 use crate::engine::Session;
 use crate::error::{internal, warn};
-use crate::launch::feeders::Rows;
-use crate::launch::handle::LaunchHandle;
-use crate::launch::reach::Pairs;
+use crate::launch::feeders::RowLimit;
+use crate::launch::launch_handle::LaunchHandle;
+use crate::launch::node_connectivity::NodePairs;
 use crate::launch::run;
 use crate::server::background_worker::{
     WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
@@ -28,9 +28,9 @@ use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, now_ns, 
 use crate::server::roles::superuser;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
-use crate::server::{at_exit, dropping, guc};
+use crate::server::{at_exit, drop_extension, guc};
 use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
-use crate::worker::{WorkerContext, attach, before};
+use crate::worker::{WorkerContext, attach, initial_state};
 
 /// The kind of worker that a sweep's leader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -140,12 +140,19 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
             durable_transaction(|| catalog::take_up_sweep(sweep_id, &context.segment)).map(|()| sweep_id)?
         }
     };
-    transaction(dropping::hold)?;
+    transaction(drop_extension::hold)?;
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
     let system = ServerParameters::new(sweep_id, &spec.options);
     let state = State::new(session, &spec.options);
-    let mut sweep =
-        Sweep { context, spec: &spec, sweep_id, state, system, has_checkpoint: false, pairs: Pairs::Try };
+    let mut sweep = RunningSweep {
+        context,
+        spec: &spec,
+        sweep_id,
+        state,
+        system,
+        has_checkpoint: false,
+        pairs: NodePairs::Try,
+    };
     sweep.put_back_forgotten();
     let result = sweep.make_runs();
     // Whatever happened, the server has its own settings again.
@@ -192,7 +199,7 @@ fn stop_error(header: &Header) -> Option<UserError> {
     match header.stop() {
         StopReason::None | StopReason::Abandoned | StopReason::ClientAborted => None,
         StopReason::CallerGone => canceled("canceled with the call to bench.sweep"),
-        StopReason::Dropped => Some(dropping::error()),
+        StopReason::Dropped => Some(drop_extension::error()),
         StopReason::Requested => canceled("stopped by bench.stop_sweep, or its leader was canceled"),
         StopReason::BlockedByCaller => Some(
             UserError::new(
@@ -205,7 +212,7 @@ fn stop_error(header: &Header) -> Option<UserError> {
 }
 
 /// A sweep under way.
-pub(super) struct Sweep<'a> {
+pub(super) struct RunningSweep<'a> {
     context: &'a WorkerContext,
     pub(super) spec: &'a SweepSpec,
     pub(super) sweep_id: i64,
@@ -214,10 +221,10 @@ pub(super) struct Sweep<'a> {
     /// Whether a checkpoint was made within the last run.
     pub(super) has_checkpoint: bool,
     /// Before the next run.
-    pairs: Pairs,
+    pairs: NodePairs,
 }
 
-impl Sweep<'_> {
+impl RunningSweep<'_> {
     pub(super) fn header(&self) -> &Header {
         self.context.segment.header()
     }
@@ -314,8 +321,8 @@ impl Sweep<'_> {
             sweep.state.load(variant, round, &|launched| await_launched(header, launched))
         })?;
         let header = self.context.segment.header();
-        let pairs = std::mem::replace(&mut self.pairs, Pairs::Try);
-        let mut prepared = transaction(|| run::prepare(arguments.clone(), Rows::All, pairs))
+        let pairs = std::mem::replace(&mut self.pairs, NodePairs::Try);
+        let mut prepared = transaction(|| run::prepare(arguments.clone(), RowLimit::All, pairs))
             .inspect_err(|e| stop_if_canceled(header, e))?;
         let (run, secrets) = (&mut prepared.spec, &prepared.secrets);
         run.sweep_id = Some(self.sweep_id);
@@ -327,7 +334,7 @@ impl Sweep<'_> {
         // A session that waits for the sweep does nothing else meanwhile.
         run.starter.pid = header.caller_pid.load(Relaxed);
         self.interruptibly(|sweep| {
-            before::prepare(&mut sweep.state.session, run, secrets, &sweep.spec.options.before)
+            initial_state::prepare(&mut sweep.state.session, run, secrets, &sweep.spec.options.before)
         })?;
         let prepared = std::panic::AssertUnwindSafe(&prepared);
         let (run, secrets) = (&prepared.spec, &prepared.secrets);
@@ -339,8 +346,9 @@ impl Sweep<'_> {
         })
         .inspect_err(|e| stop_if_canceled(header, e))?;
         let after_ns = if over_checkpoint { checkpoint_ns(run) } else { None };
-        let result =
-            self.follow(place, &launched, after_ns, &mut |session| before::checkpoint(session, run, secrets));
+        let result = self.follow(place, &launched, after_ns, &mut |session| {
+            initial_state::checkpoint(session, run, secrets)
+        });
         let run_id = launched.segment.run_id();
         launched.leave();
         result?;
@@ -349,7 +357,7 @@ impl Sweep<'_> {
             let _ = durable_transaction(|| catalog::run_does_not_count(run_id, error));
         })?;
         if transaction(|| catalog::status(Work::Run(run_id))).is_ok_and(|status| status == "completed") {
-            self.pairs = Pairs::Known;
+            self.pairs = NodePairs::Known;
         }
         Ok(run_id)
     }
@@ -398,7 +406,7 @@ impl Sweep<'_> {
     }
 }
 
-/// As [`Sweep::interruptibly`], of the sweep with this header.
+/// As [`RunningSweep::interruptibly`], of the sweep with this header.
 fn interruptibly<T>(header: &Header, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     header.interruptible.store(1, SeqCst);
     let result = match stop_error(header) {
@@ -438,7 +446,7 @@ fn await_launched_until(
         // A cancel of this session is a stop as well.
         match nap_until_canceled(200) {
             Err(_) => header.request_stop(StopReason::Requested),
-            Ok(()) if dropping::is_coming() => header.request_stop(StopReason::Dropped),
+            Ok(()) if drop_extension::is_coming() => header.request_stop(StopReason::Dropped),
             Ok(()) => {}
         }
         if header.stop() != StopReason::None || looked.is_err() {

@@ -23,7 +23,7 @@ use crate::server::process::{forget_cancel, nap_until_canceled};
 use crate::server::roles::superuser;
 use crate::server::spi::{self, fetch, quote_identifier, quote_literal};
 use crate::server::transaction::{durable_transaction, transaction};
-use crate::worker::before::execute;
+use crate::worker::initial_state::execute;
 
 /// How long a reload may take to reach this process, in looks of 20 ms.
 const LOOKS: u32 = 500;

@@ -1,22 +1,22 @@
 //! The search for a capacity: trials, each of which decides on the next.
 
-use bench_core::capacity::{Outcome, Purpose, Search, Step, answers, next};
+use bench_core::capacity::{CapacitySearch, NextTrial, Purpose, TrialOutcome, answers, next};
 use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
 
-use super::leader::Sweep;
+use super::leader::RunningSweep;
 use super::order::Order;
 use crate::catalog::{self, searches};
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::shm::StopReason;
 
-impl Sweep<'_> {
+impl RunningSweep<'_> {
     /// Makes trials until the search is over, and writes down what it has shown. A search that was broken off goes on after
     /// the trials that it has.
     ///
     /// # Errors
     /// Why a trial was not made or does not count: what comes after it would rest on nothing.
-    pub(super) fn search(&mut self, search: &Search) -> Result<(), UserError> {
+    pub(super) fn search(&mut self, search: &CapacitySearch) -> Result<(), UserError> {
         while self.header().stop() == StopReason::None {
             let trials = transaction(|| searches::trials(self.sweep_id))?;
             let Some(step) = next(search, &trials) else {
@@ -29,7 +29,7 @@ impl Sweep<'_> {
     }
 
     /// Makes one trial; `None` where the search has been stopped meanwhile.
-    fn make_trial(&mut self, search: &Search, step: &Step) -> Result<Option<()>, UserError> {
+    fn make_trial(&mut self, search: &CapacitySearch, step: &NextTrial) -> Result<Option<()>, UserError> {
         let options = &self.spec.options;
         let place = durable_transaction(|| searches::plan_trial(self.sweep_id, step, options.clients[0]))?;
         let order = Order {
@@ -53,7 +53,7 @@ impl Sweep<'_> {
             ));
             return Err(error);
         }
-        let mut outcome = Outcome::of(&document, search.percentile);
+        let mut outcome = TrialOutcome::of(&document, search.percentile);
         // One on another server is not among the run's events.
         outcome.checkpoints = outcome.checkpoints.max(u32::from(self.has_checkpoint));
         durable_transaction(|| searches::keep_outcome(self.sweep_id, place, &outcome))?;

@@ -1,19 +1,19 @@
-//! What is loaded before each run of a sweep. The other steps are in [`crate::worker::before`].
+//! What is loaded before each run of a sweep. The other steps are in [`crate::worker::initial_state`].
 
 use std::collections::BTreeMap;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Before, RunArguments, RunOptions};
-use bench_core::sweep::{Loaded, SweepOptions, Variant};
+use bench_core::sweep::{LoadDescription, SweepOptions, Variant};
 use serde_json::{Map, Value};
 
 use crate::engine::Session;
-use crate::launch::handle::LaunchHandle;
+use crate::launch::launch_handle::LaunchHandle;
 use crate::launch::{load, workload};
 use crate::server::transaction::transaction;
 
 /// A load as a sweep makes it.
-pub struct Load {
+pub struct SweepLoad {
     pub fixture: String,
     pub rows: Option<i64>,
     pub jobs: Option<i32>,
@@ -40,7 +40,7 @@ fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
 ///
 /// # Errors
 /// 22023 where there is not one fixture to be loaded, and for rows and jobs that are no numbers.
-pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserError> {
+pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, UserError> {
     let names = fixtures_of(options.run_arguments(variant, options.clients[0], None))?;
     let [name] = &names[..] else {
         return Err(UserError::new(
@@ -80,7 +80,7 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserEr
 }
 
 /// How the fixtures of a sweep's runs are loaded at this moment; those that are not are left out.
-pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, Loaded>, UserError> {
+pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, LoadDescription>, UserError> {
     let mut all = BTreeMap::new();
     for name in fixtures_of(options.run_arguments(&options.variants[0], options.clients[0], None))? {
         if let Some(loaded) = load::loaded_as(&name)? {
@@ -91,9 +91,9 @@ pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, Loaded>, UserEr
 }
 
 /// A fixture's load as it was at the sweep's begin; with its defaults where it was not loaded.
-fn reload_of(options: &SweepOptions, name: &str) -> Load {
+fn reload_of(options: &SweepOptions, name: &str) -> SweepLoad {
     let loaded = options.loaded.get(name);
-    Load {
+    SweepLoad {
         fixture: name.to_owned(),
         rows: loaded.map(|loaded| loaded.rows),
         jobs: None,

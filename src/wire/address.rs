@@ -4,7 +4,7 @@ use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Address, Candidate, Encryption};
+use bench_core::spec::{Address, Encryption, HostAddress};
 use bench_core::target::{DEFAULT_PORT, Host, SslMode};
 
 use super::SOCKETS;
@@ -15,7 +15,7 @@ use crate::server::guc;
 ///
 /// # Errors
 /// 55000 where it has none.
-pub fn this_server() -> Result<Candidate, UserError> {
+pub fn this_server() -> Result<HostAddress, UserError> {
     let value = |name: &str| guc::current(name).unwrap_or_default();
     let directories = value("unix_socket_directories");
     let listed = guc::list_elements("unix_socket_directories", &directories)?;
@@ -30,17 +30,17 @@ pub fn this_server() -> Result<Candidate, UserError> {
     };
     let host = Host { name: directory, address: None, port: value("port").parse().unwrap_or(DEFAULT_PORT) };
     let address = Address::Unix(PathBuf::from(host.socket(SOCKETS).unwrap_or_default()));
-    Ok(Candidate { host, address, encryption: Encryption::None })
+    Ok(HostAddress { host, address, encryption: Encryption::None })
 }
 
 /// The ways to a host, one for each address of its name.
 ///
 /// # Errors
 /// 08001 for a host that has no address.
-pub fn candidates(host: &Host, mode: SslMode) -> Result<Vec<Candidate>, UserError> {
+pub fn candidates(host: &Host, mode: SslMode) -> Result<Vec<HostAddress>, UserError> {
     if let Some(path) = host.socket(SOCKETS) {
         let address = Address::Unix(PathBuf::from(path));
-        return Ok(vec![Candidate { host: host.clone(), address, encryption: Encryption::None }]);
+        return Ok(vec![HostAddress { host: host.clone(), address, encryption: Encryption::None }]);
     }
     let name = host.address.as_deref().unwrap_or(&host.name);
     let addresses = (name, host.port).to_socket_addrs().map_err(|error| {
@@ -55,5 +55,5 @@ pub fn candidates(host: &Host, mode: SslMode) -> Result<Vec<Candidate>, UserErro
     };
     let ways = addresses
         .flat_map(|address| encryptions.iter().map(move |&encryption| (Address::Tcp(address), encryption)));
-    Ok(ways.map(|(address, encryption)| Candidate { host: host.clone(), address, encryption }).collect())
+    Ok(ways.map(|(address, encryption)| HostAddress { host: host.clone(), address, encryption }).collect())
 }

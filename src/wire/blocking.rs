@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::script::{MAX_CAPTURED, Table};
-use bench_core::wire::Session;
+use bench_core::script::{MAX_CAPTURED, QueryResult};
+use bench_core::wire::WireSession;
 use mio::{Events, Poll};
 
 use super::{PolledSession, Route, cancel, failed};
@@ -66,7 +66,7 @@ impl BlockingSession {
     }
 
     /// The session as the protocol has it.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &WireSession {
         self.session.session()
     }
 
@@ -95,7 +95,7 @@ impl BlockingSession {
     pub fn rows<T>(
         &mut self,
         sql: &str,
-        look: impl FnOnce(Table) -> Result<T, UserError>,
+        look: impl FnOnce(QueryResult) -> Result<T, UserError>,
     ) -> Result<T, UserError> {
         self.session.ask_for(sql, MAX_CAPTURED, true)?;
         self.settle(None)?;

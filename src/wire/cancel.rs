@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use bench_core::spec::{Address, Candidate};
+use bench_core::spec::{Address, HostAddress};
 use bench_core::wire::cancel_request;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Asks the server to cancel what one of its backends, known by its pid and its secret, is executing. Nothing tells whether
 /// it does. As by libpq's PQcancel, the request is not encrypted.
-pub fn cancel(to: &Candidate, backend: (i32, i32)) {
+pub fn cancel(to: &HostAddress, backend: (i32, i32)) {
     let request = cancel_request(backend);
     match &to.address {
         Address::Tcp(address) => {

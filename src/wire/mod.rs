@@ -16,10 +16,10 @@ pub use polled::PolledSession;
 pub use route::Route;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Address, Candidate};
+use bench_core::spec::{Address, HostAddress};
 
 /// The error for a connection that cannot be made, or is lost, in libpq's words.
-pub fn failed(to: &Candidate, reason: impl ToString) -> UserError {
+pub fn failed(to: &HostAddress, reason: impl ToString) -> UserError {
     failed_by(to, UserError::new(sqlstate::CONNECTION_FAILURE, without_number(&reason)))
 }
 
@@ -29,7 +29,7 @@ fn without_number(reason: &impl ToString) -> String {
 }
 
 /// An error of a connection that cannot be made, with the server's place before it.
-pub fn failed_by(to: &Candidate, error: UserError) -> UserError {
+pub fn failed_by(to: &HostAddress, error: UserError) -> UserError {
     let address = match &to.address {
         Address::Tcp(address) => Some(address.ip()),
         Address::Unix(_) => None,

@@ -1,9 +1,9 @@
 //! A session that never waits: its owner comes back to it.
 
 use bench_core::error::UserError;
-use bench_core::foreign;
 use bench_core::script::MAX_CAPTURED;
-use bench_core::wire::{Event, Outcome, Session};
+use bench_core::untrusted;
+use bench_core::wire::{CommandOutcome, SessionEvent, WireSession};
 use mio::{Registry, Token};
 
 use super::{Done, Link, Route, failed};
@@ -18,7 +18,7 @@ const READS: usize = 64;
 /// A session with a server.
 pub struct PolledSession {
     link: Link,
-    session: Session,
+    session: WireSession,
     /// The startup message has been queued.
     is_started: bool,
     /// Bytes read since something was last asked.
@@ -32,7 +32,7 @@ impl PolledSession {
     /// What keeps the server from being reached.
     pub fn connect(route: &Route) -> Result<Option<Self>, UserError> {
         let link = Link::connect(route)?;
-        Ok(link.map(|link| Self { link, session: Session::new(), is_started: false, received: 0 }))
+        Ok(link.map(|link| Self { link, session: WireSession::new(), is_started: false, received: 0 }))
     }
 
     /// Has what happens to the connection reported.
@@ -44,14 +44,14 @@ impl PolledSession {
     }
 
     /// The session as the protocol has it.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &WireSession {
         &self.session
     }
 
     /// Queues a query, of whose rows the last one is kept.
     ///
     /// # Errors
-    /// As for [`Session::query`].
+    /// As for [`WireSession::query`].
     pub fn ask(&mut self, sql: &str) -> Result<(), UserError> {
         self.ask_for(sql, MAX_CAPTURED, false)
     }
@@ -59,7 +59,7 @@ impl PolledSession {
     /// As [`Self::ask`], with at most so many bytes of an answer; of all rows or the last one.
     ///
     /// # Errors
-    /// As for [`Session::query`].
+    /// As for [`WireSession::query`].
     pub fn ask_for(&mut self, sql: &str, most: usize, all_rows: bool) -> Result<(), UserError> {
         self.received = 0;
         self.session.capture_up_to(most, all_rows);
@@ -69,14 +69,14 @@ impl PolledSession {
     /// Queues a statement to be parsed and analyzed.
     ///
     /// # Errors
-    /// As for [`Session::prepare`].
+    /// As for [`WireSession::prepare`].
     pub fn prepare(&mut self, sql: &str) -> Result<(), UserError> {
         self.received = 0;
         self.session.prepare("", sql)
     }
 
     /// What the last command came to.
-    pub fn outcome(&mut self) -> Outcome<'_> {
+    pub fn outcome(&mut self) -> CommandOutcome<'_> {
         self.session.outcome()
     }
 
@@ -91,7 +91,7 @@ impl PolledSession {
             return Err(error.into());
         }
         let value = outcome.captured.first_value()?;
-        Ok(value.map(|value| foreign::without_zeros(String::from_utf8_lossy(value).into_owned())))
+        Ok(value.map(|value| untrusted::without_zeros(String::from_utf8_lossy(value).into_owned())))
     }
 
     /// Bytes read since something was last asked.
@@ -123,7 +123,7 @@ impl PolledSession {
             match read? {
                 Done::Some(bytes) => {
                     self.received += bytes;
-                    if event == Some(Event::Ready) {
+                    if event == Some(SessionEvent::Ready) {
                         return Ok(true);
                     }
                 }

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Candidate, Encryption, OnDisconnect, RunSpec, TargetSpec};
+use bench_core::spec::{Encryption, HostAddress, OnDisconnect, RunSpec, TargetSpec};
 use bench_core::target::{
     ChannelBinding, SYSTEM_ROOTS, Secrets, SessionAttributes, Suitability, Target, TcpOptions, TlsOptions,
     not_asked,
 };
 use bench_core::wire::tls::{TlsClient, TlsFiles, TlsSession};
-use bench_core::wire::{Session, Startup};
+use bench_core::wire::{Startup, WireSession};
 
 use super::{Link, failed, failed_by, this_server, without_number};
 use crate::error::internal;
@@ -23,7 +23,7 @@ use crate::server::files::{open_regular, read_small};
 /// What each of its connections needs.
 pub struct Route {
     /// Where the server is.
-    pub to: Candidate,
+    pub to: HostAddress,
     pub startup: Startup,
     /// Options of its sockets.
     pub tcp: TcpOptions,
@@ -46,7 +46,7 @@ impl Route {
     ///
     /// # Errors
     /// 08001 for files of certificates and keys that are missing or not what they should be.
-    pub fn to_target(options: &Target, secrets: &Secrets, to: Candidate) -> Result<Self, UserError> {
+    pub fn to_target(options: &Target, secrets: &Secrets, to: HostAddress) -> Result<Self, UserError> {
         let startup = Startup {
             user: options.user.clone(),
             database: options.dbname.clone(),
@@ -118,7 +118,7 @@ impl Route {
     }
 
     /// The way to a candidate of a target that was found before the run.
-    fn to_found(target: &TargetSpec, secrets: &Secrets, to: Candidate) -> Result<Self, UserError> {
+    fn to_found(target: &TargetSpec, secrets: &Secrets, to: HostAddress) -> Result<Self, UserError> {
         let route = Self::to_target(&target.options, secrets, to)?;
         Ok(Self { needs_password: target.needs_password, ..route })
     }
@@ -128,7 +128,7 @@ impl Route {
     /// # Errors
     /// 08001.
     pub fn of_watch(target: &TargetSpec, secrets: &Secrets) -> Result<Vec<Self>, UserError> {
-        let to = |candidate: &Candidate| {
+        let to = |candidate: &HostAddress| {
             let mut route = Self::to_found(target, secrets, candidate.clone())?;
             if !target.is_pooled {
                 // What it asks for is there, whatever the role's own path has before it.
@@ -204,7 +204,7 @@ impl Route {
     ///
     /// # Errors
     /// 08006, 2F003.
-    pub fn check(&self, session: &Session) -> Result<(), UserError> {
+    pub fn check(&self, session: &WireSession) -> Result<(), UserError> {
         let report = |name| session.parameter(name);
         if let Suitability::Unsuitable(reason) =
             self.attributes.by_report(report("in_hot_standby"), report("default_transaction_read_only"))
@@ -218,7 +218,7 @@ impl Route {
     }
 
     /// An error of the server's before it takes commands; of another server, with its place, as psql puts it.
-    pub fn named(&self, session: &Session, error: UserError) -> UserError {
+    pub fn named(&self, session: &WireSession, error: UserError) -> UserError {
         if !self.is_elsewhere || error.sqlstate == sqlstate::PROTOCOL_VIOLATION || session.backend().is_some()
         {
             return error;

@@ -4,8 +4,8 @@
 //! cluster has a session for each node, and one on several nodes a coordinator without clients ([`cluster`]). All of them meet
 //! in a [`Segment`].
 
-pub mod before;
 mod cluster;
+pub mod initial_state;
 pub mod load;
 pub mod run;
 mod wire;
@@ -27,7 +27,7 @@ use crate::server::own_settings::own_settings;
 use crate::server::process::{NS_PER_SEC, current_timestamp, my_pid};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::transaction::transaction;
-use crate::server::{dropping, guc, last_words};
+use crate::server::{drop_extension, fatal_error_log, guc};
 use crate::shm::{DetachCallback, Header, Segment, StopReason, build};
 
 /// What a worker has once it is connected.
@@ -72,15 +72,15 @@ static FORGET_ME: DetachCallback = DetachCallback(|segment| {
 });
 
 /// Has a client or a loader leave the FATAL error that ends it in its slot, which has its pid.
-fn leave_last_words(context: &WorkerContext) {
-    last_words::listen();
+fn report_fatal_error(context: &WorkerContext) {
+    fatal_error_log::listen();
     context.segment.on_detach(&LEAVE_LAST_WORDS);
 }
 
 static LEAVE_LAST_WORDS: DetachCallback = DetachCallback(|segment| {
     let mine = my_pid();
     if let Some(slot) = segment.slots().find(|slot| slot.pid.load(Relaxed) == mine)
-        && let Some(error) = last_words::fatal_error()
+        && let Some(error) = fatal_error_log::fatal_error()
     {
         slot.count_error(&error, current_timestamp(), Consequence::Uncounted);
         slot.told_fatal.store(1, Release);
@@ -106,7 +106,7 @@ fn stop_reason(header: &Header) -> Option<StopReason> {
         return Some(StopReason::Requested);
     }
     match header.stop() {
-        StopReason::None | StopReason::Abandoned if dropping::is_coming() => {
+        StopReason::None | StopReason::Abandoned if drop_extension::is_coming() => {
             header.request_stop(StopReason::Dropped);
             Some(StopReason::Dropped)
         }

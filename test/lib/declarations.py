@@ -39,9 +39,9 @@ CONSTANTS = [
     ("server/relations.rs", "PAGE_HEADER", "MAXALIGN(SizeOfPageHeaderData)"),
     ("server/database.rs", "SQL_ASCII", "PG_SQL_ASCII"),
     ("engine/bulk/extension_of_15.rs", "UNLOCK", "BUFFER_LOCK_UNLOCK"),
-    ("engine/bulk/room.rs", "PAGE_HEADER", "SizeOfPageHeaderData"),
-    ("engine/bulk/room.rs", "LINE_POINTER", "sizeof(ItemIdData)"),
-    ("engine/bulk/room.rs", "TOAST_THRESHOLD", "TOAST_TUPLE_THRESHOLD"),
+    ("engine/bulk/free_pages.rs", "PAGE_HEADER", "SizeOfPageHeaderData"),
+    ("engine/bulk/free_pages.rs", "LINE_POINTER", "sizeof(ItemIdData)"),
+    ("engine/bulk/free_pages.rs", "TOAST_THRESHOLD", "TOAST_TUPLE_THRESHOLD"),
 ]
 
 TYPES = {

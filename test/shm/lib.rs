@@ -53,16 +53,16 @@ mod tests {
     use std::sync::atomic::Ordering::*;
     use std::thread;
 
-    use bench_core::client::{Ledger, Outcome, Transaction};
+    use bench_core::client::{Outcome, Transaction, TransactionRecorder};
     use bench_core::error::{SqlError, UserError};
     use bench_core::stats::Histogram;
     use bench_core::timeline::Timeline;
-    use bench_core::transaction_log::Entry;
+    use bench_core::transaction_log::LogRecord;
 
     use crate::server::process::now_ns;
     use crate::shm::*;
 
-    const SHAPE: Shape = Shape {
+    const SHAPE: SegmentShape = SegmentShape {
         slots: 3,
         connections: 0,
         scripts: 2,
@@ -85,9 +85,9 @@ mod tests {
             segment.intervals(slot).misplaced.add(1);
             segment.tallies(slot).iter().for_each(|tally| tally.commit(u64::MAX));
             if let Some(queue) = segment.log(slot) {
-                (0..=queue.places.len()).for_each(|_| queue.put(&Entry::default()));
+                (0..=queue.places.len()).for_each(|_| queue.put(&LogRecord::default()));
                 assert_eq!(queue.ends.lost.get(), 1);
-                queue.take(usize::MAX, |entry| assert_eq!(entry, Entry::default()));
+                queue.take(usize::MAX, |entry| assert_eq!(entry, LogRecord::default()));
             }
             if shape.connections > 0 {
                 segment.connects(slot).commit(1);
@@ -115,7 +115,8 @@ mod tests {
         for slots in [0, 1, 2, 3] {
             for (scripts, commands) in [(0, 0), (1, 1), (2, 3)] {
                 for (connections, log, nodes, feeders) in [(0, 0, 0, 0), (1, 1, 1, 1), (5, 3, 2, 3)] {
-                    let shape = Shape { slots, connections, scripts, commands, log, nodes, feeders, ..SHAPE };
+                    let shape =
+                        SegmentShape { slots, connections, scripts, commands, log, nodes, feeders, ..SHAPE };
                     let segment = Segment::create(shape, "{\"é\": 1}", &[7; 13]);
                     touch(&segment);
                     assert_eq!((segment.spec(), segment.fed()), ("{\"é\": 1}", &[7; 13][..]));
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn what_is_no_segment_of_this_build_is_left_alone() {
         assert!(Segment::attach(9_999).is_none());
-        let segment = Segment::create(Shape::LEADER, "", &[]);
+        let segment = Segment::create(SegmentShape::LEADER, "", &[]);
         let handle = segment.handle();
         segment.header().build.store(1, Relaxed);
         assert!(Segment::attach(handle).is_none());
@@ -170,7 +171,7 @@ mod tests {
             .map(|slot| {
                 thread::spawn(move || {
                     let segment = Segment::attach(handle).expect("a segment");
-                    let mut recorder = Recorder::new(&segment, slot, Some(0.001));
+                    let mut recorder = ClientCounters::new(&segment, slot, Some(0.001));
                     recorder.begin();
                     for number in 0..TRANSACTIONS {
                         let start_ns = recorder.now_ns();
@@ -184,12 +185,21 @@ mod tests {
                             outcome: Outcome::Committed,
                         };
                         recorder.record(&transaction);
-                        recorder.log(&Entry { client: slot, transaction: number + 1, ..Entry::default() });
+                        recorder.log(&LogRecord {
+                            client: slot,
+                            transaction: number + 1,
+                            ..LogRecord::default()
+                        });
                         recorder.performed((number % 5) as usize, true);
                         segment.taken(1).fetch_add(1, Relaxed);
                         if number % 10 == 0 {
-                            let error = SqlError { message: format!("error {number}"), ..SqlError::default() };
-                            segment.slot(slot).count_error(&error, 1, bench_core::client::Consequence::Retried);
+                            let error =
+                                SqlError { message: format!("error {number}"), ..SqlError::default() };
+                            segment.slot(slot).count_error(
+                                &error,
+                                1,
+                                bench_core::client::Consequence::Retried,
+                            );
                         }
                     }
                     segment.slot(slot).set_state(ClientState::Done);
@@ -217,9 +227,12 @@ mod tests {
             if over || now && (0..SHAPE.slots).all(|slot| ring.collect(segment.intervals(slot), next)) {
                 if over {
                     // Whatever is left, in whichever interval.
-                    (0..SHAPE.slots).for_each(|slot| assert!(ring.collect_rest(segment.intervals(slot), u32::MAX - 1)));
+                    (0..SHAPE.slots)
+                        .for_each(|slot| assert!(ring.collect_rest(segment.intervals(slot), u32::MAX - 1)));
                 }
-                for tally in if over { ring.tallies } else { std::slice::from_ref(&ring.tallies[next as usize % 4]) } {
+                for tally in
+                    if over { ring.tallies } else { std::slice::from_ref(&ring.tallies[next as usize % 4]) }
+                {
                     counted += tally.transactions();
                     tally.add_to(&mut histogram);
                     tally.clear();

@@ -5,10 +5,10 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::missing::Missing;
+use bench_core::unwritten_parts::UnwrittenParts;
 
-use super::{Status, hold};
-use crate::catalog::patience::{Patience, try_to_write};
+use super::{RunStatus, hold};
+use crate::catalog::lock_timeout::{LockTimeout, try_to_write};
 use crate::server::guc::set_local;
 use crate::server::signals::termination_requested;
 use crate::server::spi::fetch;
@@ -19,24 +19,24 @@ pub type Part = &'static str;
 
 /// What of a run's row is written together with its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum RunColumns {
     Whole,
     /// The status, the error and the time: the least there must be.
     StatusOnly,
 }
 
 /// The writing of a run's end.
-pub struct End {
+pub struct RunEnd {
     run_id: i64,
     /// With locks, for all parts together.
-    patience: Patience,
-    missing: Missing,
+    lock_timeout: LockTimeout,
+    missing: UnwrittenParts,
 }
 
-impl End {
+impl RunEnd {
     /// Begins to write the end of a run.
     pub fn new(run_id: i64) -> Self {
-        Self { run_id, patience: Patience::new(), missing: Missing::default() }
+        Self { run_id, lock_timeout: LockTimeout::new(), missing: UnwrittenParts::default() }
     }
 
     /// A part that cannot be written, as it could not be read.
@@ -47,7 +47,7 @@ impl End {
     /// Writes a part. What prevents it is kept for the run's error.
     pub fn part(&mut self, part: Part, write: impl Fn() -> Result<(), UserError>) {
         loop {
-            let may_wait = self.patience.is_left();
+            let may_wait = self.lock_timeout.is_left();
             let result = transaction(AssertUnwindSafe(|| {
                 if !may_wait {
                     set_local(c"lock_timeout", c"50ms");
@@ -58,7 +58,7 @@ impl End {
             }));
             match result {
                 Ok(()) => return,
-                Err(error) if self.patience.allows_retry(&error) => {}
+                Err(error) if self.lock_timeout.allows_retry(&error) => {}
                 Err(error) => return self.missing.add(part, error),
             }
         }
@@ -71,20 +71,20 @@ impl End {
     /// What could not be written.
     pub fn close(
         mut self,
-        status: Status,
+        status: RunStatus,
         error: Option<&UserError>,
         told: &str,
-        write: impl Fn(Status, Option<&UserError>, Row) -> Result<usize, UserError>,
+        write: impl Fn(RunStatus, Option<&UserError>, RunColumns) -> Result<usize, UserError>,
     ) -> Result<(), UserError> {
         let began = Instant::now();
-        let mut row = Row::Whole;
+        let mut row = RunColumns::Whole;
         loop {
             let status = match status {
-                Status::Completed if !self.missing.is_empty() => Status::Incomplete,
+                RunStatus::Completed if !self.missing.is_empty() => RunStatus::Incomplete,
                 status => status,
             };
             let error = self.missing.told_with(error.cloned());
-            let written = try_to_write(began, patience_with_status, || {
+            let written = try_to_write(began, status_timeout, || {
                 transaction(AssertUnwindSafe(|| {
                     hold()?;
                     match write(status, error.as_ref(), row)? {
@@ -100,9 +100,9 @@ impl End {
             if reason.sqlstate == sqlstate::UNDEFINED_OBJECT {
                 return Err(reason);
             }
-            if row == Row::Whole && reason.sqlstate != sqlstate::LOCK_NOT_AVAILABLE {
+            if row == RunColumns::Whole && reason.sqlstate != sqlstate::LOCK_NOT_AVAILABLE {
                 self.missing.add("the figures in bench.summary", reason);
-                row = Row::StatusOnly;
+                row = RunColumns::StatusOnly;
             } else {
                 tell_log(self.run_id, status, &reason, error.as_ref(), told);
                 return Err(reason);
@@ -112,7 +112,7 @@ impl End {
 }
 
 /// How long it is tried to write a status. A shutdown is not held up for longer than it takes a lock to be given up.
-fn patience_with_status() -> Duration {
+fn status_timeout() -> Duration {
     Duration::from_secs(if termination_requested() { 2 } else { 10 })
 }
 
@@ -128,7 +128,7 @@ pub fn gone(run_id: i64) -> UserError {
     UserError::new(sqlstate::UNDEFINED_OBJECT, format!("the row of run {run_id} is gone"))
 }
 
-fn tell_log(run_id: i64, status: Status, reason: &UserError, error: Option<&UserError>, told: &str) {
+fn tell_log(run_id: i64, status: RunStatus, reason: &UserError, error: Option<&UserError>, told: &str) {
     let own = error.map(|error| format!(" Its error: {error}.")).unwrap_or_default();
     let log = UserError::new(
         &reason.sqlstate,

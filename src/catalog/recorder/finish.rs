@@ -1,19 +1,19 @@
 //! Everything that is written when a run has ended.
 
 use bench_core::captured::Counts;
-use bench_core::document::{Environment, Event, Statement};
+use bench_core::document::{CommandSummary, Environment, Event};
 use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
 
-use super::end::{End, Part, Row};
-use super::{ErrorLine, Status, Totals, json_of, lines, ms, percentile_ms, relations};
-use crate::observe::audit::AuditLine;
+use super::end::{Part, RunColumns, RunEnd};
+use super::{ErrorRow, RunStatus, Totals, json_of, lines, ms, percentile_ms, relations};
+use crate::observe::audit::AuditRow;
 use crate::server::spi::run;
 
 /// Everything that is known at a run's end.
 pub struct Closing<'a> {
     /// How it ended, if all of it can be written.
-    pub status: Status,
+    pub status: RunStatus,
     pub error: Option<&'a UserError>,
     /// Parts that could not be read, or not be written before.
     pub missing: Vec<(Part, UserError)>,
@@ -32,11 +32,11 @@ pub struct Closing<'a> {
     pub spec: &'a RunSpec,
     /// One for each script.
     pub scripts: &'a [Totals],
-    pub statements: &'a [Statement],
-    pub errors: &'a [ErrorLine],
+    pub statements: &'a [CommandSummary],
+    pub errors: &'a [ErrorRow],
     /// What pg_stat_statements counted, by script.
     pub calls: &'a [(i32, Counts)],
-    pub audit: &'a [AuditLine],
+    pub audit: &'a [AuditRow],
     /// Shares of the clients' measured time, by wait event.
     pub waits: &'a [(String, f64)],
     pub events: &'a [Event],
@@ -53,7 +53,7 @@ pub struct Closing<'a> {
 /// # Errors
 /// What could not be written, where that is not all.
 pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
-    let mut end = End::new(run_id);
+    let mut end = RunEnd::new(run_id);
     for (part, reason) in &closing.missing {
         end.miss(part, reason.clone());
     }
@@ -91,13 +91,13 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
         closing.measured.failed
     );
     end.close(closing.status, closing.error, &told, |status, error, row| match row {
-        Row::Whole => whole_row(run_id, status, error, closing),
-        Row::StatusOnly => status_only(run_id, status, error),
+        RunColumns::Whole => whole_row(run_id, status, error, closing),
+        RunColumns::StatusOnly => status_only(run_id, status, error),
     })
 }
 
 /// The row of a run with its status and its error, and nothing else.
-pub fn status_only(run_id: i64, status: Status, error: Option<&UserError>) -> Result<usize, UserError> {
+pub fn status_only(run_id: i64, status: RunStatus, error: Option<&UserError>) -> Result<usize, UserError> {
     run(
         "UPDATE bench_internal.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE run_id = $1",
         &[run_id.into(), status.as_str().into(), error.map(|e| pgrx::JsonB(json_of(e))).into()],
@@ -106,7 +106,7 @@ pub fn status_only(run_id: i64, status: Status, error: Option<&UserError>) -> Re
 
 fn whole_row(
     run_id: i64,
-    status: Status,
+    status: RunStatus,
     error: Option<&UserError>,
     closing: &Closing,
 ) -> Result<usize, UserError> {

@@ -1,14 +1,14 @@
 //! The lines of each table of results.
 
 use bench_core::captured::Counts;
-use bench_core::document::{Event, Statement};
+use bench_core::document::{CommandSummary, Event};
 use bench_core::error::UserError;
 use bench_core::spec::{RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 use bench_core::views::Standby;
 
-use super::{ErrorLine, Totals, json_of, ms, percentile_ms, timestamp};
-use crate::observe::audit::AuditLine;
+use super::{ErrorRow, Totals, json_of, ms, percentile_ms, timestamp};
+use crate::observe::audit::AuditRow;
 use crate::observe::waits::split;
 use crate::server::spi::run;
 
@@ -87,7 +87,7 @@ pub fn call_line(run_id: i64, script: i32, counts: &Counts) -> Result<(), UserEr
 }
 
 /// Writes a line of bench_internal.statement_log.
-pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
+pub fn statement_line(run_id: i64, line: &CommandSummary) -> Result<(), UserError> {
     run(
         "INSERT INTO bench_internal.statement_log (run_id, script, command, line, statement, count, failed, retried, \
              latency_avg_ms, latency_p95_ms, plan, generic_plans, custom_plans, plan_changes, workers_planned, \
@@ -119,7 +119,7 @@ pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
 }
 
 /// Writes a line of bench_internal.error_log.
-pub fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
+pub fn error_line(run_id: i64, line: &ErrorRow) -> Result<(), UserError> {
     run(
         "INSERT INTO bench_internal.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at, context) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -167,7 +167,7 @@ pub fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserErro
 }
 
 /// Writes a line of bench_internal.audit_log.
-pub fn audit_line(run_id: i64, line: &AuditLine) -> Result<(), UserError> {
+pub fn audit_line(run_id: i64, line: &AuditRow) -> Result<(), UserError> {
     run(
         "INSERT INTO bench_internal.audit_log (run_id, counter, harness, server, judged, reason) VALUES ($1, $2, $3, $4, $5, $6)",
         &[

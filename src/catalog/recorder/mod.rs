@@ -14,11 +14,11 @@ use std::cell::Cell;
 use bench_core::document::Environment;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Before, Driver, Extent, RunSpec, ScriptSpec};
-use bench_core::stats::coarse::coarse;
+use bench_core::stats::coarse_histogram::coarse;
 use bench_core::stats::histogram::Histogram;
 use pgrx::{Spi, pg_sys};
 
-pub use self::end::{End, Part, Row};
+pub use self::end::{Part, RunColumns, RunEnd};
 pub use self::finish::{Closing, finish, status_only};
 pub use self::transactions::{Logged, transactions};
 pub use super::totals::ms;
@@ -29,7 +29,7 @@ use crate::shm::{Segment, Work};
 
 /// How a run, or a sweep of them, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum RunStatus {
     Completed,
     /// Clients were lost on the way, or runs of a sweep; the rest is there.
     Incomplete,
@@ -38,7 +38,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl RunStatus {
     /// As the columns status have it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Sample {
 }
 
 /// A line of bench.errors.
-pub struct ErrorLine {
+pub struct ErrorRow {
     pub sqlstate: String,
     pub message: String,
     pub detail: Option<String>,
@@ -109,7 +109,7 @@ fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
 pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
     transaction(|| {
         hold()?;
-        crate::server::dropping::hold()?;
+        crate::server::drop_extension::hold()?;
         crate::server::guard::check_all()?;
         // The coordinator of a run on several nodes has no clients of its own.
         if !spec.is_of_several_nodes() {

@@ -1,7 +1,7 @@
 //! The lines of bench.transactions.
 
 use bench_core::error::UserError;
-use bench_core::transaction_log::{Entry, LoggedOutcome};
+use bench_core::transaction_log::{LogRecord, LoggedOutcome};
 use pgrx::datum::TimestampWithTimeZone;
 
 use super::{end, hold, ms, timestamp};
@@ -12,12 +12,12 @@ use crate::server::transaction::transaction;
 pub struct Logged {
     /// When it started, or was skipped, a TimestampTz.
     pub started: i64,
-    pub entry: Entry,
+    pub entry: LogRecord,
 }
 
 /// Writes transactions that clients have logged, all of them or none.
 pub fn transactions(run_id: i64, rows: &[Logged]) -> Result<(), UserError> {
-    let of = |entry: &Entry, ns: u64| (entry.outcome != LoggedOutcome::Skipped).then(|| ms(ns as f64));
+    let of = |entry: &LogRecord, ns: u64| (entry.outcome != LoggedOutcome::Skipped).then(|| ms(ns as f64));
     let clients: Vec<i32> = rows.iter().map(|row| row.entry.client.cast_signed()).collect();
     let numbers: Vec<i64> = rows.iter().map(|row| row.entry.transaction.cast_signed()).collect();
     let scripts: Vec<i32> = rows.iter().map(|row| row.entry.script.cast_signed()).collect();

@@ -2,8 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 
+use bench_core::chunks::DocumentChunk;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::pieces::Piece;
 use pgrx::PgTryBuilder;
 
 use super::columns::{Column, columns, key};
@@ -28,7 +28,7 @@ pub fn export(run_ids: &[i64]) -> Result<StoredJsonb, UserError> {
 ///
 /// # Errors
 /// As [`export`].
-pub fn export_piece(run_ids: &[i64], piece: Option<&Piece>) -> Result<StoredJsonb, UserError> {
+pub fn export_piece(run_ids: &[i64], piece: Option<&DocumentChunk>) -> Result<StoredJsonb, UserError> {
     PgTryBuilder::new(AssertUnwindSafe(|| {
         as_owner(|| {
             let system_identifier = system_identifier()?;
@@ -54,7 +54,7 @@ fn system_identifier() -> Result<Option<String>, UserError> {
 
 /// All of it is put together as json, which is text, and parsed once: jsonb's functions take their arguments apart and
 /// put them together again, at a hundred bytes for each value, at every level.
-fn document_query(piece: Option<&Piece>) -> Result<String, UserError> {
+fn document_query(piece: Option<&DocumentChunk>) -> Result<String, UserError> {
     let mut lists = String::new();
     for table in RESULT_TABLES {
         let window = piece.map(|piece| piece.windows.get(table).copied());
@@ -117,7 +117,7 @@ fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, User
 
 /// The limits of jsonb are 256 MB of elements in an array or an object (JENTRY_OFFLENMASK, utils/jsonb.h), and a
 /// palloc of 1 GB.
-fn explain(error: UserError, piece: Option<&Piece>) -> UserError {
+fn explain(error: UserError, piece: Option<&DocumentChunk>) -> UserError {
     let is_too_large = error.sqlstate == sqlstate::PROGRAM_LIMIT_EXCEEDED
         || error.message.contains("invalid memory alloc request size");
     if !is_too_large {

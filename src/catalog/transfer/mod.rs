@@ -1,19 +1,19 @@
 //! Runs as documents, and their end: bench.export, bench.import, bench.prune and bench.delete_run.
 
+mod chunks;
 mod columns;
 mod deletion;
 mod export;
 mod import;
 mod part;
-mod pieces;
 mod prune;
 mod ranges;
 
+pub use chunks::{chunk, chunks};
 pub use deletion::{delete_runs, forget_runs};
 pub use export::{export, export_piece};
 pub use import::{Imported, import};
 pub use part::{samples_after, take_part, take_samples};
-pub use pieces::{piece, pieces};
 pub use prune::prune;
 
 /// The version of the document that bench.export makes and bench.import reads. Tables and columns may be added within

@@ -1,22 +1,21 @@
 //! What a search has shown.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
 use super::outcome::Reference;
-use super::search::{Bracket, operating_rate, rounds_of};
-use super::{Outcome, Purpose, Search, Trial};
-use crate::document::capacity::{Answer, Limit};
-use crate::stats::of_logarithms;
+use super::search::{Bracket, operating_rate, rounds_of, sustained};
+use super::{CapacitySearch, Purpose, Trial, TrialOutcome};
+use crate::document::capacity::{CapacityAnswer, Limit};
 
 /// The answers to all objectives, the strictest first.
-pub fn answers(search: &Search, trials: &[Trial]) -> Vec<Answer> {
+pub fn answers(search: &CapacitySearch, trials: &[Trial]) -> Vec<CapacityAnswer> {
     search.objectives().into_iter().map(|limit_ms| answer(search, trials, limit_ms)).collect()
 }
 
-fn answer(search: &Search, trials: &[Trial], limit_ms: Option<f64>) -> Answer {
+fn answer(search: &CapacitySearch, trials: &[Trial], limit_ms: Option<f64>) -> CapacityAnswer {
     let rounds = rounds_of(search, trials);
     let brackets: Vec<Bracket> = rounds.iter().map(|round| round.bracket(limit_ms)).collect();
-    let (Some(last), Some(bracket)) = (rounds.last(), brackets.last()) else { return Answer::default() };
+    let (Some(last), Some(bracket)) = (rounds.last(), brackets.last()) else {
+        return CapacityAnswer::default();
+    };
     let (rate, rate_low, rate_high) = match (sustained(&brackets), brackets.as_slice()) {
         (None, _) => (None, None, brackets.iter().filter_map(|bracket| bracket.fails).reduce(f64::min)),
         (Some((rate, _)), [_]) => (Some(rate), Some(rate), bracket.fails),
@@ -35,7 +34,7 @@ fn answer(search: &Search, trials: &[Trial], limit_ms: Option<f64>) -> Answer {
     let operating = rate.and_then(|rate| last.operating(operating_rate(rate)));
     let bounds = rounds.iter().zip(&brackets).flat_map(|(round, bracket)| round.bounding(*bracket));
     let above = bounds.map(|trial| above(&trial.outcome, search.percentile)).min();
-    Answer {
+    CapacityAnswer {
         latency_limit_ms: limit_ms,
         percentile: search.percentile,
         rate,
@@ -56,33 +55,8 @@ fn answer(search: &Search, trials: &[Trial], limit_ms: Option<f64>) -> Answer {
 }
 
 /// Done transactions that took longer than the percentile.
-fn above(outcome: &Outcome, percentile: f64) -> u64 {
+fn above(outcome: &TrialOutcome, percentile: f64) -> u64 {
     (outcome.done as f64 * (1.0 - percentile)).round() as u64
-}
-
-/// The rate that all rounds together say, and the factor to either end of its 95 % interval; `None` where a round has none,
-/// for the mean of the others would be that of the better ones.
-pub(super) fn sustained(brackets: &[Bracket]) -> Option<(f64, f64)> {
-    let rates: Vec<f64> = brackets.iter().map(|bracket| bracket.passes).collect::<Option<_>>()?;
-    match rates.as_slice() {
-        [] => None,
-        [rate] => Some((*rate, 1.0)),
-        rates => {
-            let (mean, margin) = mean_of_logarithms(rates);
-            Some((mean.exp(), margin.exp()))
-        }
-    }
-}
-
-/// Mean of the logarithms, and half the width of its 95 % interval by Student's t.
-fn mean_of_logarithms(values: &[f64]) -> (f64, f64) {
-    let count = values.len() as f64;
-    let (mean, variance) = of_logarithms(values);
-    let margin = match StudentsT::new(0.0, 1.0, count - 1.0) {
-        Ok(student) => student.inverse_cdf(0.975) * (variance / count).sqrt(),
-        Err(_) => f64::INFINITY,
-    };
-    (mean, margin)
 }
 
 /// The first of the most frequent ones.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use answer::answers;
 pub use search::next;
 
-pub use crate::document::capacity::{Answer, Limit, Outcome, Purpose};
+pub use crate::document::capacity::{CapacityAnswer, Limit, Purpose, TrialOutcome};
 
 use crate::error::UserError;
 use crate::error::sqlstate::INVALID_PARAMETER_VALUE;
@@ -27,7 +27,7 @@ const HIGHEST_RATE: f64 = 1e6;
 
 /// What is searched for; travels as JSON and is kept with the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Search {
+pub struct CapacitySearch {
     /// Milliseconds at the percentile that each objective allows, ascending; empty: throughput alone counts.
     pub latency_limits_ms: Vec<f64>,
     /// From 0 to 1.
@@ -42,7 +42,7 @@ pub struct Search {
     pub rounds: u32,
 }
 
-impl Search {
+impl CapacitySearch {
     /// Validates what SQL handed over.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Search {
 
 /// A run that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct NextTrial {
     /// From 1.
     pub round: u32,
     pub purpose: Purpose,
@@ -93,10 +93,10 @@ pub struct Step {
 /// A run that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    pub step: Step,
+    pub step: NextTrial,
     /// The run's place in its sweep.
     pub place: u32,
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
 }
 
 #[cfg(test)]

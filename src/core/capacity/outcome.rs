@@ -1,8 +1,8 @@
 //! What a run at an offered rate showed, and whether that is enough.
 
-use super::Search;
+use super::CapacitySearch;
 use crate::document::Document;
-use crate::document::capacity::{Limit, Outcome};
+use crate::document::capacity::{Limit, TrialOutcome};
 use crate::stats::histogram::percentile_of;
 use crate::stats::trend::slope;
 
@@ -34,7 +34,7 @@ pub struct Reference {
     pub closed_ms: Option<f64>,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Of a run that completed, or whose clients were ended by errors.
     pub fn of(document: &Document, percentile: f64) -> Self {
         let summary = &document.summary;
@@ -60,7 +60,12 @@ impl Outcome {
     }
 
     /// Why the rate is not sustained under a limit of the latency; `None`: it is.
-    pub fn limit(&self, search: &Search, limit_ms: Option<f64>, reference: Reference) -> Option<Limit> {
+    pub fn limit(
+        &self,
+        search: &CapacitySearch,
+        limit_ms: Option<f64>,
+        reference: Reference,
+    ) -> Option<Limit> {
         let due = self.due as f64;
         if self.ended_early || self.failed as f64 > search.max_failed * due {
             return Some(Limit::Errors);

@@ -5,9 +5,11 @@
 //! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
 //! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
 
-use super::answer::sustained;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 use super::outcome::Reference;
-use super::{HIGHEST_RATE, OPERATING_SHARE, Outcome, Purpose, Search, Step, Trial};
+use super::{CapacitySearch, HIGHEST_RATE, NextTrial, OPERATING_SHARE, Purpose, Trial, TrialOutcome};
+use crate::stats::of_logarithms;
 
 /// Of the closed loop's throughput, where the search begins: it is to come from below.
 const FIRST_SHARE: f64 = 0.5;
@@ -22,7 +24,7 @@ const OVERLOAD: f64 = 1.1;
 
 /// What is known of a rate under an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum RateVerdict {
     Passes,
     Fails,
     /// Another trial is needed.
@@ -46,7 +48,7 @@ impl Bracket {
 }
 
 /// The trial to make after these; `None`: the search is over.
-pub fn next(search: &Search, trials: &[Trial]) -> Option<Step> {
+pub fn next(search: &CapacitySearch, trials: &[Trial]) -> Option<NextTrial> {
     for round in 1..=search.rounds {
         let round = Round::new(search, trials, round);
         if let Some(step) = round.next() {
@@ -59,12 +61,12 @@ pub fn next(search: &Search, trials: &[Trial]) -> Option<Step> {
 }
 
 /// The trials of all rounds.
-pub(super) fn rounds_of<'a>(search: &'a Search, trials: &'a [Trial]) -> Vec<Round<'a>> {
+pub(super) fn rounds_of<'a>(search: &'a CapacitySearch, trials: &'a [Trial]) -> Vec<Round<'a>> {
     (1..=search.rounds).map(|round| Round::new(search, trials, round)).collect()
 }
 
 /// At the end: each objective's operating rate.
-fn next_operating(search: &Search, rounds: &[Round]) -> Option<Step> {
+fn next_operating(search: &CapacitySearch, rounds: &[Round]) -> Option<NextTrial> {
     let last = rounds.last()?;
     search.objectives().into_iter().find_map(|limit_ms| {
         let brackets: Vec<Bracket> = rounds.iter().map(|round| round.bracket(limit_ms)).collect();
@@ -80,13 +82,13 @@ pub(super) fn operating_rate(rate: f64) -> f64 {
 
 /// The trials of a round.
 pub(super) struct Round<'a> {
-    search: &'a Search,
+    search: &'a CapacitySearch,
     round: u32,
     trials: Vec<&'a Trial>,
 }
 
 impl<'a> Round<'a> {
-    pub fn new(search: &'a Search, trials: &'a [Trial], round: u32) -> Self {
+    pub fn new(search: &'a CapacitySearch, trials: &'a [Trial], round: u32) -> Self {
         Self { search, round, trials: trials.iter().filter(|trial| trial.step.round == round).collect() }
     }
 
@@ -94,8 +96,8 @@ impl<'a> Round<'a> {
         self.trials.iter().copied().filter(move |trial| trial.step.purpose == purpose)
     }
 
-    fn step(&self, purpose: Purpose, rate: Option<f64>) -> Option<Step> {
-        Some(Step { round: self.round, purpose, rate })
+    fn step(&self, purpose: Purpose, rate: Option<f64>) -> Option<NextTrial> {
+        Some(NextTrial { round: self.round, purpose, rate })
     }
 
     /// How the server was with the least load, and in the closed loop.
@@ -111,7 +113,11 @@ impl<'a> Round<'a> {
     }
 
     /// What the outcomes of one rate say.
-    fn verdict<'b>(&self, outcomes: impl Iterator<Item = &'b Outcome>, limit_ms: Option<f64>) -> Verdict {
+    fn verdict<'b>(
+        &self,
+        outcomes: impl Iterator<Item = &'b TrialOutcome>,
+        limit_ms: Option<f64>,
+    ) -> RateVerdict {
         let (mut made, mut failed) = (0, 0);
         for outcome in outcomes {
             made += 1;
@@ -119,15 +125,15 @@ impl<'a> Round<'a> {
         }
         let trials = self.search.trials;
         if 2 * failed > trials {
-            Verdict::Fails
+            RateVerdict::Fails
         } else if 2 * (failed + trials.saturating_sub(made)) <= trials {
-            Verdict::Passes
+            RateVerdict::Passes
         } else {
-            Verdict::Open
+            RateVerdict::Open
         }
     }
 
-    fn verdict_of(&self, rate: f64, limit_ms: Option<f64>, purpose: Purpose) -> Verdict {
+    fn verdict_of(&self, rate: f64, limit_ms: Option<f64>, purpose: Purpose) -> RateVerdict {
         let of_rate = self.of(purpose).filter(|trial| trial.step.rate == Some(rate));
         self.verdict(of_rate.map(|trial| &trial.outcome), limit_ms)
     }
@@ -146,16 +152,16 @@ impl<'a> Round<'a> {
         let mut bracket = Bracket::default();
         for rate in self.rates() {
             match self.verdict_of(rate, limit_ms, Purpose::Trial) {
-                Verdict::Passes => bracket.passes = Some(rate),
-                Verdict::Fails => return Bracket { fails: Some(rate), ..bracket },
-                Verdict::Open => {}
+                RateVerdict::Passes => bracket.passes = Some(rate),
+                RateVerdict::Fails => return Bracket { fails: Some(rate), ..bracket },
+                RateVerdict::Open => {}
             }
         }
         bracket
     }
 
     /// The next trial of the search itself.
-    fn next(&self) -> Option<Step> {
+    fn next(&self) -> Option<NextTrial> {
         let Some(estimate) = self.of(Purpose::Estimate).next() else {
             return self.step(Purpose::Estimate, None);
         };
@@ -169,7 +175,7 @@ impl<'a> Round<'a> {
         })?;
         // What the last trial has not decided is decided first.
         let last = self.of(Purpose::Trial).last().and_then(|trial| trial.step.rate).filter(|rate| {
-            bracket.holds(*rate) && self.verdict_of(*rate, limit_ms, Purpose::Trial) == Verdict::Open
+            bracket.holds(*rate) && self.verdict_of(*rate, limit_ms, Purpose::Trial) == RateVerdict::Open
         });
         self.step(Purpose::Trial, last.or(Some(rate)))
     }
@@ -204,7 +210,7 @@ impl<'a> Round<'a> {
     }
 
     /// After the last search: an overload, and downwards from there the answers once more.
-    fn next_return(&self) -> Option<Step> {
+    fn next_return(&self) -> Option<NextTrial> {
         let brackets: Vec<(Option<f64>, Bracket)> =
             self.search.objectives().into_iter().map(|limit_ms| (limit_ms, self.bracket(limit_ms))).collect();
         brackets.iter().find_map(|(_, bracket)| bracket.passes)?;
@@ -216,7 +222,7 @@ impl<'a> Round<'a> {
         }
         brackets.into_iter().rev().find_map(|(limit_ms, bracket)| {
             let rate = self.return_rate(bracket)?;
-            let is_open = self.verdict_of(rate, limit_ms, Purpose::Return) == Verdict::Open;
+            let is_open = self.verdict_of(rate, limit_ms, Purpose::Return) == RateVerdict::Open;
             if is_open { self.step(Purpose::Return, Some(rate)) } else { None }
         })
     }
@@ -230,9 +236,9 @@ impl<'a> Round<'a> {
     pub fn has_hysteresis(&self, limit_ms: Option<f64>) -> Option<bool> {
         let rate = self.return_rate(self.bracket(limit_ms))?;
         match self.verdict_of(rate, limit_ms, Purpose::Return) {
-            Verdict::Passes => Some(false),
-            Verdict::Fails => Some(true),
-            Verdict::Open => None,
+            RateVerdict::Passes => Some(false),
+            RateVerdict::Fails => Some(true),
+            RateVerdict::Open => None,
         }
     }
 
@@ -260,4 +266,29 @@ impl<'a> Round<'a> {
 /// A rate to four digits, which is finer than any margin.
 fn rounded(rate: f64) -> f64 {
     format!("{rate:.3e}").parse().unwrap_or(rate)
+}
+
+/// The rate that all rounds together say, and the factor to either end of its 95 % interval; `None` where a round has none,
+/// for the mean of the others would be that of the better ones.
+pub fn sustained(brackets: &[Bracket]) -> Option<(f64, f64)> {
+    let rates: Vec<f64> = brackets.iter().map(|bracket| bracket.passes).collect::<Option<_>>()?;
+    match rates.as_slice() {
+        [] => None,
+        [rate] => Some((*rate, 1.0)),
+        rates => {
+            let (mean, margin) = mean_of_logarithms(rates);
+            Some((mean.exp(), margin.exp()))
+        }
+    }
+}
+
+/// Mean of the logarithms, and half the width of its 95 % interval by Student's t.
+fn mean_of_logarithms(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let (mean, variance) = of_logarithms(values);
+    let margin = match StudentsT::new(0.0, 1.0, count - 1.0) {
+        Ok(student) => student.inverse_cdf(0.975) * (variance / count).sqrt(),
+        Err(_) => f64::INFINITY,
+    };
+    (mean, margin)
 }

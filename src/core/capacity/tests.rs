@@ -66,16 +66,16 @@ impl Queue {
     }
 
     /// A run of so many seconds; without a rate the servers are always busy.
-    fn run(&mut self, rate: Option<f64>, secs: f64, percentile: f64) -> Outcome {
+    fn run(&mut self, rate: Option<f64>, secs: f64, percentile: f64) -> TrialOutcome {
         let slowness = (1.0 + self.noise * normal(&mut self.random))
             * if self.was_overloaded { self.hysteresis.unwrap_or(1.0) } else { 1.0 };
         let Some(rate) = rate else {
             let tps = self.servers as f64 / (self.mean_service_secs() * slowness);
-            return Outcome {
+            return TrialOutcome {
                 tps,
                 due: (tps * secs) as u64,
                 done: (tps * secs) as u64,
-                ..Outcome::default()
+                ..TrialOutcome::default()
             };
         };
         // When each server is free, the soonest first.
@@ -107,7 +107,7 @@ impl Queue {
         let growth = crate::stats::trend::slope(&lags)
             .filter(|slope| slope.slope >= 0.005 && slope.slope > slope.margin(0.99));
         self.was_overloaded |= growth.is_some();
-        Outcome {
+        TrialOutcome {
             tps: done as f64 / secs,
             latency_ms: latencies.percentile_ns(percentile).map(|ns| ns / 1e6),
             due,
@@ -117,7 +117,7 @@ impl Queue {
             service_ms: Some(busy * 1e3 / done.max(1) as f64),
             busy: Some(busy / secs / self.servers as f64),
             cpu_idle: Some(0.9),
-            ..Outcome::default()
+            ..TrialOutcome::default()
         }
     }
 
@@ -136,8 +136,8 @@ impl Queue {
     }
 }
 
-fn search(limits: &[f64]) -> Search {
-    Search {
+fn search(limits: &[f64]) -> CapacitySearch {
+    CapacitySearch {
         latency_limits_ms: limits.to_vec(),
         percentile: 0.99,
         trials: 3,
@@ -148,7 +148,7 @@ fn search(limits: &[f64]) -> Search {
 }
 
 /// A whole search: its trials.
-fn trials_of(search: &Search, queue: &mut Queue) -> Vec<Trial> {
+fn trials_of(search: &CapacitySearch, queue: &mut Queue) -> Vec<Trial> {
     let mut trials = Vec::new();
     while let Some(step) = next(search, &trials) {
         assert!(trials.len() < 300, "it goes on and on");
@@ -247,7 +247,7 @@ fn throughput_alone() {
 
 #[test]
 fn rounds_give_an_interval() {
-    let search = Search { rounds: 4, ..search(&[10.0]) };
+    let search = CapacitySearch { rounds: 4, ..search(&[10.0]) };
     let trials = trials_of(&search, &mut Queue::new(4, Service::Constant(0.002), 11));
     let found = &answers(&search, &trials)[0];
     let (low, rate, high) = (found.rate_low.unwrap(), found.rate.unwrap(), found.rate_high.unwrap());
@@ -264,22 +264,22 @@ fn nothing_passes_where_service_alone_is_too_long() {
     assert!(found.rate_high.is_some_and(|rate| rate < 10.0));
 }
 
-fn outcome() -> Outcome {
-    Outcome { latency_ms: Some(5.0), due: 1000, done: 1000, tps: 100.0, ..Outcome::default() }
+fn outcome() -> TrialOutcome {
+    TrialOutcome { latency_ms: Some(5.0), due: 1000, done: 1000, tps: 100.0, ..TrialOutcome::default() }
 }
 
 #[test]
 fn reasons_have_an_order() {
     let search = search(&[10.0]);
     let reference = Reference { light_ms: Some(5.0), closed_ms: Some(6.0) };
-    let limit = |outcome: &Outcome| outcome.limit(&search, Some(10.0), reference);
+    let limit = |outcome: &TrialOutcome| outcome.limit(&search, Some(10.0), reference);
     assert_eq!(limit(&outcome()), None);
-    assert_eq!(limit(&Outcome { latency_ms: Some(10.1), ..outcome() }), Some(Limit::Latency));
-    assert_eq!(limit(&Outcome { latency_ms: None, ..outcome() }), Some(Limit::Latency));
-    assert_eq!(limit(&Outcome { done: 989, ..outcome() }), Some(Limit::Throughput));
-    assert_eq!(limit(&Outcome { lag_growth: Some(0.01), ..outcome() }), Some(Limit::Throughput));
-    assert_eq!(limit(&Outcome { failed: 1, latency_ms: Some(50.0), ..outcome() }), Some(Limit::Errors));
-    let busy = |service, idle| Outcome {
+    assert_eq!(limit(&TrialOutcome { latency_ms: Some(10.1), ..outcome() }), Some(Limit::Latency));
+    assert_eq!(limit(&TrialOutcome { latency_ms: None, ..outcome() }), Some(Limit::Latency));
+    assert_eq!(limit(&TrialOutcome { done: 989, ..outcome() }), Some(Limit::Throughput));
+    assert_eq!(limit(&TrialOutcome { lag_growth: Some(0.01), ..outcome() }), Some(Limit::Throughput));
+    assert_eq!(limit(&TrialOutcome { failed: 1, latency_ms: Some(50.0), ..outcome() }), Some(Limit::Errors));
+    let busy = |service, idle| TrialOutcome {
         busy: Some(0.95),
         service_ms: Some(service),
         cpu_idle: idle,
@@ -293,18 +293,18 @@ fn reasons_have_an_order() {
     let slow = Reference { closed_ms: Some(11.0), ..reference };
     let limit = busy(5.5, Some(0.6)).limit(&search, Some(10.0), slow);
     assert_eq!(limit, Some(Limit::Latency), "with all of them busy it is too late as well");
-    let allowed = Search { max_failed: 0.002, ..search.clone() };
-    assert_eq!(Outcome { failed: 2, ..outcome() }.limit(&allowed, None, Reference::default()), None);
+    let allowed = CapacitySearch { max_failed: 0.002, ..search.clone() };
+    assert_eq!(TrialOutcome { failed: 2, ..outcome() }.limit(&allowed, None, Reference::default()), None);
 }
 
 #[test]
 fn the_least_rate_that_fails_bounds_the_answer() {
     // 100 passes, 200 fails, 300 passes: what passes above a failure is not believed.
-    let search = Search { trials: 1, margin: 1.0, ..search(&[10.0]) };
+    let search = CapacitySearch { trials: 1, margin: 1.0, ..search(&[10.0]) };
     let trial = |place, rate, latency_ms| Trial {
-        step: Step { round: 1, purpose: Purpose::Trial, rate: Some(rate) },
+        step: NextTrial { round: 1, purpose: Purpose::Trial, rate: Some(rate) },
         place,
-        outcome: Outcome { latency_ms: Some(latency_ms), ..outcome() },
+        outcome: TrialOutcome { latency_ms: Some(latency_ms), ..outcome() },
     };
     let found = &answers(&search, &[trial(1, 300.0, 5.0), trial(2, 200.0, 50.0), trial(3, 100.0, 5.0)])[0];
     assert_eq!((found.rate, found.rate_high, found.failing.as_slice()), (Some(100.0), Some(200.0), &[2][..]));
@@ -313,11 +313,11 @@ fn the_least_rate_that_fails_bounds_the_answer() {
 #[test]
 fn a_majority_of_trials_decides() {
     let search = search(&[10.0]);
-    let step = |purpose, rate| Step { round: 1, purpose, rate };
+    let step = |purpose, rate| NextTrial { round: 1, purpose, rate };
     let mut trials = vec![Trial { step: step(Purpose::Estimate, None), place: 1, outcome: outcome() }];
     for latency_ms in [50.0, 5.0] {
         assert_eq!(next(&search, &trials), Some(step(Purpose::Trial, Some(50.0))));
-        let outcome = Outcome { latency_ms: Some(latency_ms), ..outcome() };
+        let outcome = TrialOutcome { latency_ms: Some(latency_ms), ..outcome() };
         trials.push(Trial { step: step(Purpose::Trial, Some(50.0)), place: 2, outcome });
     }
     // One of each: the third decides.
@@ -328,14 +328,14 @@ fn a_majority_of_trials_decides() {
 
 #[test]
 fn arguments_are_checked() {
-    let message = |search: Search| search.check().expect_err("it is wrong").to_string();
+    let message = |search: CapacitySearch| search.check().expect_err("it is wrong").to_string();
     assert!(
-        message(Search { latency_limits_ms: vec![5.0, 0.0], ..search(&[]) })
+        message(CapacitySearch { latency_limits_ms: vec![5.0, 0.0], ..search(&[]) })
             .starts_with("latency_limit must be above 0")
     );
-    assert!(message(Search { percentile: 99.0, ..search(&[]) }).contains("between 0 and 1, not 99"));
-    assert!(message(Search { margin: 0.0, ..search(&[]) }).contains("margin"));
-    assert!(message(Search { max_failed: -1.0, ..search(&[]) }).contains("max_failed"));
+    assert!(message(CapacitySearch { percentile: 99.0, ..search(&[]) }).contains("between 0 and 1, not 99"));
+    assert!(message(CapacitySearch { margin: 0.0, ..search(&[]) }).contains("margin"));
+    assert!(message(CapacitySearch { max_failed: -1.0, ..search(&[]) }).contains("max_failed"));
     let sorted = search(&[25.0, 5.0, 5.0]).check().expect("valid");
     assert_eq!(sorted.latency_limits_ms, [5.0, 25.0]);
 }
@@ -357,7 +357,7 @@ fn an_outcome_is_that_of_its_document() {
     document.samples.cpu_idle = vec![Some(0.5), None, Some(0.7)];
     document.samples.elapsed = (1..=40).map(|at| Some(f64::from(at) * 0.25)).collect();
     document.samples.lag_avg_ms = (1..=40).map(|at| Some(f64::from(at) * 10.0)).collect();
-    let outcome = Outcome::of(&document, 0.5);
+    let outcome = TrialOutcome::of(&document, 0.5);
     assert_eq!((outcome.due, outcome.done, outcome.failed), (100, 90, 3));
     assert_eq!((outcome.service_ms, outcome.busy, outcome.cpu_idle), (Some(20.0), Some(0.5), Some(0.6)));
     assert!((outcome.latency_ms.unwrap() - 1.5).abs() < 0.02);
@@ -367,6 +367,6 @@ fn an_outcome_is_that_of_its_document() {
     assert_eq!(percentile_of(of, 0.5), outcome.latency_ms);
     document.samples.lag_avg_ms = (1..=40).map(|at| Some(f64::from(at % 7))).collect();
     document.run.status = "incomplete".to_owned();
-    let outcome = Outcome::of(&document, 0.5);
+    let outcome = TrialOutcome::of(&document, 0.5);
     assert_eq!((outcome.lag_growth, outcome.ended_early), (None, true));
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::pulse;
-use crate::tokens::{Kind, Token, tokens};
+use crate::interrupts;
+use crate::tokens::{Token, TokenKind, tokens};
 
 /// The name of the variable that takes a parameter's place.
 pub fn variable(parameter: u32) -> String {
@@ -23,15 +23,15 @@ pub fn script(
     let all = tokens(text);
     let mut mentions: HashMap<u32, usize> = HashMap::new();
     for token in &all {
-        if let Kind::Parameter(number) = token.kind {
+        if let TokenKind::Parameter(number) = token.kind {
             *mentions.entry(number).or_default() += 1;
         }
     }
     let mut result = String::with_capacity(text.len() + 16);
     for (place, token) in all.iter().enumerate() {
-        pulse::beat();
+        interrupts::check_now_and_then();
         match token.kind {
-            Kind::Parameter(number) => {
+            TokenKind::Parameter(number) => {
                 let name = match mention(number) {
                     Ok(name) => name,
                     Err(sql) => {
@@ -74,7 +74,7 @@ fn plain(text: &str, all: &[Token], place: usize) -> String {
 pub fn with_values(text: &str, value: impl Fn(u32) -> String) -> String {
     let all = tokens(text);
     let piece = |token: &Token| match token.kind {
-        Kind::Parameter(number) => value(number),
+        TokenKind::Parameter(number) => value(number),
         _ => token.text(text).to_owned(),
     };
     all.iter().map(piece).collect()

@@ -1,8 +1,8 @@
 //! What pg_stat_statements has made of constants, made parsable again. It puts `$n` where a constant was; in some places the
 //! grammar takes only a constant there.
 
-use crate::pulse;
-use crate::tokens::{Kind, Token, tokens};
+use crate::interrupts;
+use crate::tokens::{Token, TokenKind, tokens};
 
 /// Types whose name may stand before a constant, beside those of two words: as a keyword they are no function's name.
 const TYPES: [&str; 49] = [
@@ -70,7 +70,7 @@ pub fn parsable(text: &str) -> String {
     let all = tokens(text);
     let loud: Vec<Token> = all.iter().filter(|token| !token.is_silent()).cloned().collect();
     let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
-    for token in all.iter().filter(|token| token.kind == Kind::Comment) {
+    for token in all.iter().filter(|token| token.kind == TokenKind::Comment) {
         let comment = token.text(text);
         if comment != MORE && !comment.starts_with("/*+") {
             edits.push((token.range.clone(), " ".to_owned()));
@@ -78,7 +78,7 @@ pub fn parsable(text: &str) -> String {
     }
     let mut place = 0;
     while place < loud.len() {
-        pulse::beat();
+        interrupts::check_now_and_then();
         if let Some(edit) = extract(text, &loud, place) {
             edits.extend(edit);
             place += 4;
@@ -133,7 +133,7 @@ fn extract(text: &str, loud: &[Token], place: usize) -> Option<Vec<(std::ops::Ra
     let [word, opening, parameter, from] = loud.get(place..place + 4)? else { return None };
     let fits = word.is_word(text, "extract")
         && opening.text(text) == "("
-        && matches!(parameter.kind, Kind::Parameter(_))
+        && matches!(parameter.kind, TokenKind::Parameter(_))
         && from.is_word(text, "from")
         && !is_qualified(text, loud, place);
     fits.then(|| {
@@ -152,7 +152,7 @@ fn typed_constant(
     place: usize,
 ) -> Option<((std::ops::Range<usize>, String), usize)> {
     let word = |at: usize, word: &str| loud.get(at).is_some_and(|token| token.is_word(text, word));
-    let first = loud.get(place).filter(|token| token.kind == Kind::Word)?;
+    let first = loud.get(place).filter(|token| token.kind == TokenKind::Word)?;
     let name = first.text(text).to_ascii_lowercase();
     // `x::date $1` is nothing, and `AS date $1` neither: a constant's type begins an expression.
     if is_qualified(text, loud, place) {
@@ -165,7 +165,7 @@ fn typed_constant(
         return None;
     }
     if loud.get(at).is_some_and(|token| token.text(text) == "(")
-        && loud.get(at + 1).is_some_and(|token| token.kind == Kind::Number)
+        && loud.get(at + 1).is_some_and(|token| token.kind == TokenKind::Number)
     {
         at += 2;
         // numeric(10,2)
@@ -184,7 +184,7 @@ fn typed_constant(
     {
         at += 3;
     }
-    let parameter = loud.get(at).filter(|token| matches!(token.kind, Kind::Parameter(_)))?;
+    let parameter = loud.get(at).filter(|token| matches!(token.kind, TokenKind::Parameter(_)))?;
     let mut sql_type = text[first.range.start..loud[at - 1].range.end].to_owned();
     let mut end = at + 1;
     if name == "interval" {
@@ -201,9 +201,9 @@ fn typed_constant(
 
 /// The parameters behind which PostgreSQL 18 has left out further elements of a list.
 pub fn squashed(text: &str) -> Vec<u32> {
-    let all: Vec<Token> = tokens(text).into_iter().filter(|token| token.kind != Kind::Blank).collect();
+    let all: Vec<Token> = tokens(text).into_iter().filter(|token| token.kind != TokenKind::Blank).collect();
     let pairs = all.windows(2).filter_map(|pair| match pair {
-        [Token { kind: Kind::Parameter(number), .. }, mark] if mark.text(text) == MORE => Some(*number),
+        [Token { kind: TokenKind::Parameter(number), .. }, mark] if mark.text(text) == MORE => Some(*number),
         _ => None,
     });
     pairs.collect()
@@ -218,9 +218,9 @@ pub fn expanded(text: &str, length: impl Fn(u32) -> usize) -> String {
     let mut result = String::with_capacity(text.len());
     for token in &all {
         match token.kind {
-            Kind::Parameter(number) => last = Some(number),
-            Kind::Blank => {}
-            Kind::Comment if token.text(text) == MORE && last.is_some() => {
+            TokenKind::Parameter(number) => last = Some(number),
+            TokenKind::Blank => {}
+            TokenKind::Comment if token.text(text) == MORE && last.is_some() => {
                 let elements = length(last.unwrap_or_default()).saturating_sub(1);
                 for _ in 0..elements {
                     result.push_str(&format!(", ${next}"));
@@ -237,7 +237,7 @@ pub fn expanded(text: &str, length: impl Fn(u32) -> usize) -> String {
 
 fn highest(all: &[Token]) -> u32 {
     let numbers = all.iter().filter_map(|token| match token.kind {
-        Kind::Parameter(number) => Some(number),
+        TokenKind::Parameter(number) => Some(number),
         _ => None,
     });
     numbers.max().unwrap_or(0)
@@ -296,10 +296,13 @@ fn as_before(
     if item.len() < 3 {
         return Vec::new();
     }
-    let is_parameter = |token: &Token| matches!(token.kind, Kind::Parameter(_));
+    let is_parameter = |token: &Token| matches!(token.kind, TokenKind::Parameter(_));
     let is_constant = |token: &Token| {
         is_parameter(token)
-            || matches!(token.kind, Kind::Word | Kind::String | Kind::OtherString | Kind::Number)
+            || matches!(
+                token.kind,
+                TokenKind::Word | TokenKind::String | TokenKind::OtherString | TokenKind::Number
+            )
     };
     let is_same = |one: &Token, other: &Token| one.text(text).eq_ignore_ascii_case(other.text(text));
     let fits = |(before, of_item): (&Token, &Token)| {
@@ -307,7 +310,7 @@ fn as_before(
     };
     let mut windows = all[..before].windows(item.len());
     let found = windows.find(|window| {
-        pulse::beat();
+        interrupts::check_now_and_then();
         is_same(&window[0], &item[0]) && window.iter().zip(item).all(fits)
     });
     let pairs = found.into_iter().flat_map(|found| found.iter().zip(item));

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::script::{Symbols, parse};
-use crate::tokens::{Kind, tokens};
+use crate::tokens::{TokenKind, tokens};
 
 fn same(text: &str) {
     assert_eq!(parsable(text), text);
@@ -215,7 +215,7 @@ proptest! {
     fn quoted_texts_are_left_alone(pieces in prop::collection::vec(piece(), 1..12)) {
         let text = pieces.join(" ");
         let quoted = |text: &str| -> Vec<String> {
-            let is_quoted = |kind| matches!(kind, Kind::String | Kind::OtherString | Kind::QuotedIdentifier);
+            let is_quoted = |kind| matches!(kind, TokenKind::String | TokenKind::OtherString | TokenKind::QuotedIdentifier);
             tokens(text).iter().filter(|t| is_quoted(t.kind)).map(|t| t.text(text).to_owned()).collect()
         };
         let rewritten = parsable(&text);

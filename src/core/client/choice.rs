@@ -1,31 +1,7 @@
 //! Which transaction a client runs next, and how long it waits before it.
 
-use super::{Program, Workload};
+use super::{ClientWorkload, Program};
 use crate::script::Prng;
-
-/// The longest think time, as a multiple of the mean: TPC-C 5.2.5.4.
-const MOST_OF_MEAN: f64 = 10.0;
-
-/// How long a client waits around a transaction, in nanoseconds. None of it is part of the transaction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pauses {
-    /// Before it.
-    pub keying_ns: i64,
-    /// After it, on average.
-    pub think_ns: f64,
-}
-
-impl Pauses {
-    /// Of times in seconds: keying before each transaction, and the mean of think times after it.
-    pub fn of_secs(keying: f64, think: f64) -> Self {
-        Self { keying_ns: (keying * 1e9) as i64, think_ns: think * 1e9 }
-    }
-
-    /// A think time: exponentially distributed, and cut off at ten times the mean.
-    fn draw_think_ns(self, random: &mut Prng) -> i64 {
-        random.poisson(self.think_ns).min((self.think_ns * MOST_OF_MEAN) as i64)
-    }
-}
 
 /// A client's choice of its transactions.
 pub(super) struct Choice {
@@ -43,7 +19,7 @@ impl Choice {
 
     /// The next program; and how long to wait before it, in nanoseconds, where the client waits.
     #[inline]
-    pub fn next(&mut self, workload: &Workload) -> (usize, Option<i64>) {
+    pub fn next(&mut self, workload: &ClientWorkload) -> (usize, Option<i64>) {
         let programs = &workload.programs;
         let program = if workload.is_deck { self.deal(programs) } else { draw(&mut self.random, programs) };
         // Before its first transaction a client thinks as well, so that not all come at once.

@@ -1,12 +1,12 @@
 //! Where a client has to have a connection.
 
-use super::{Client, Consequence, Ledger, Outcome, Step, Workload};
+use super::{Client, ClientWorkload, Consequence, Outcome, Step, TransactionRecorder};
 use crate::error::{SqlError, sqlstate};
 
 impl Client {
     /// After [`Step::Connect`]: there is a connection. The time that it took is not part of the transaction's, but of
     /// what a transaction under a rate starts too late (`CSTATE_START_TX` in pgbench.c).
-    pub fn connected<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L) -> Step {
+    pub fn connected<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         self.is_connected = true;
         self.start_ns = ledger.now_ns();
         if self.pace.is_none() {
@@ -32,9 +32,9 @@ impl Client {
     /// The connection was lost within a transaction. `in_doubt`: what was sent and not answered may have committed it.
     /// A client that survives it counts the transaction, and needs a connection for the next one.
     #[cold]
-    pub fn lost<L: Ledger>(
+    pub fn lost<L: TransactionRecorder>(
         &mut self,
-        workload: &Workload,
+        workload: &ClientWorkload,
         ledger: &mut L,
         error: SqlError,
         in_doubt: bool,
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// The connection was lost between two transactions, with this error. Returns whether the client survives it.
-    pub fn lost_between<L: Ledger>(&mut self, ledger: &mut L, error: &SqlError) -> bool {
+    pub fn lost_between<L: TransactionRecorder>(&mut self, ledger: &mut L, error: &SqlError) -> bool {
         ledger.error(error, Consequence::Uncounted);
         self.is_connected &= !self.survives;
         self.survives

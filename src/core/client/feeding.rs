@@ -1,16 +1,16 @@
 //! Rows of feeders: each transaction takes one of each, which another try of it has again.
 
 use super::Client;
-use crate::feeder::Source;
+use crate::feeder::RowSource;
 
 impl Client {
     /// Takes a row of each feeder for a transaction; false when one of them has no more.
     #[inline]
-    pub(super) fn take_rows(&mut self, feeds: &[Source]) -> bool {
+    pub(super) fn take_rows(&mut self, feeds: &[RowSource]) -> bool {
         feeds.is_empty() || self.draw_rows(feeds)
     }
 
-    fn draw_rows(&mut self, feeds: &[Source]) -> bool {
+    fn draw_rows(&mut self, feeds: &[RowSource]) -> bool {
         self.rows.clear();
         let random = &mut self.random;
         self.rows.extend(feeds.iter().map_while(|feed| feed.draw(random)));
@@ -24,7 +24,7 @@ impl Client {
 
     /// Gives the variables the values of the transaction's rows.
     #[inline]
-    pub(super) fn set_rows(&mut self, feeds: &[Source]) {
+    pub(super) fn set_rows(&mut self, feeds: &[RowSource]) {
         for (feed, row) in feeds.iter().zip(&self.rows) {
             feed.set(*row, &mut self.variables);
         }

@@ -9,20 +9,21 @@ mod choice;
 mod connecting;
 mod feeding;
 mod lateness;
-mod ledger;
 mod pace;
+mod pauses;
 mod program;
+mod recorder;
 
 use std::time::Duration;
 
-pub use choice::Pauses;
 pub use connecting::back_off_ns;
 pub use lateness::Lateness;
-pub use ledger::{Consequence, Ledger, Outcome, Transaction};
+pub use pauses::Pauses;
 pub use program::{Program, Tolerance};
+pub use recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
 
 use crate::error::{SqlError, sqlstate};
-use crate::feeder::Source;
+use crate::feeder::RowSource;
 use crate::schedule::Schedule;
 use crate::script::{Action, ClientSeeds, Flow, Prng, Symbols, Value, VariableId, Variables};
 use crate::transaction_log::Sampling;
@@ -30,7 +31,7 @@ use choice::Choice;
 use pace::Pace;
 
 /// What the clients of one process run, and the names of their variables.
-pub struct Workload<'a> {
+pub struct ClientWorkload<'a> {
     pub programs: Vec<Program<'a>>,
     /// Whether programs are the cards of a deck, which each client deals, instead of being drawn by weight.
     pub is_deck: bool,
@@ -40,7 +41,7 @@ pub struct Workload<'a> {
 }
 
 /// What a client begins with.
-pub struct Beginning {
+pub struct ClientStart {
     pub seeds: ClientSeeds,
     pub variables: Variables,
     /// For each program, variables that mean something else to it than to others of the mix.
@@ -122,12 +123,17 @@ pub struct Client {
 impl Client {
     /// A client that has not run anything, at `now_ns`, with the arrivals under a rate. Transactions that the ledger does
     /// not count as measured are beyond those that were asked for. Its first step is [`Client::start`].
-    pub fn new(workload: &Workload, beginning: Beginning, schedule: Option<Schedule>, now_ns: i64) -> Self {
-        let Beginning { seeds, mut variables, own, transactions, skips, log, reconnects, survives } =
+    pub fn new(
+        workload: &ClientWorkload,
+        beginning: ClientStart,
+        schedule: Option<Schedule>,
+        now_ns: i64,
+    ) -> Self {
+        let ClientStart { seeds, mut variables, own, transactions, skips, log, reconnects, survives } =
             beginning;
         let commands = workload.programs.iter().map(|program| program.script.commands.len()).max();
         let feeds = workload.programs.iter().flat_map(|program| &program.feeds);
-        feeds.flat_map(Source::variables).for_each(|variable| variables.feed(variable));
+        feeds.flat_map(RowSource::variables).for_each(|variable| variables.feed(variable));
         Self {
             variables,
             random: seeds.functions,
@@ -156,13 +162,13 @@ impl Client {
     }
 
     /// The first step.
-    pub fn start<L: Ledger>(&self, ledger: &L) -> Step {
+    pub fn start<L: TransactionRecorder>(&self, ledger: &L) -> Step {
         if self.left > 0 && self.now_ns < ledger.end_ns() { Step::Between } else { Step::End(None) }
     }
 
     /// After [`Step::Between`].
     #[inline]
-    pub fn next<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L) -> Step {
+    pub fn next<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let pause_ns;
         (self.program, pause_ns) = self.choice.next(workload);
         if let Some(pause_ns) = pause_ns {
@@ -186,7 +192,12 @@ impl Client {
     }
 
     /// After [`Step::Wait`]; `came` is false when the run was stopped before.
-    pub fn due<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L, came: bool) -> Step {
+    pub fn due<L: TransactionRecorder>(
+        &mut self,
+        workload: &ClientWorkload,
+        ledger: &mut L,
+        came: bool,
+    ) -> Step {
         if !came || self.due_ns >= ledger.end_ns() {
             return Step::End(None);
         }
@@ -207,7 +218,7 @@ impl Client {
     }
 
     #[inline]
-    fn begin<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L) -> Step {
+    fn begin<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         if !self.is_connected {
             return Step::Connect;
         }
@@ -220,7 +231,12 @@ impl Client {
     }
 
     #[inline]
-    fn begin_try<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L, now_ns: i64) -> Step {
+    fn begin_try<L: TransactionRecorder>(
+        &mut self,
+        workload: &ClientWorkload,
+        ledger: &mut L,
+        now_ns: i64,
+    ) -> Step {
         for (variable, value) in &self.own[self.program] {
             self.variables.set(*variable, value.clone());
         }
@@ -235,7 +251,7 @@ impl Client {
 
     /// Performs meta commands up to the next one that is the driver's, or to the end.
     #[inline]
-    fn go_on<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L) -> Step {
+    fn go_on<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let program = &workload.programs[self.program];
         while let Some(command) = program.script.commands.get(self.command) {
             if matches!(command.action, Action::Sql(_) | Action::Pipeline(_)) {
@@ -249,7 +265,12 @@ impl Client {
     }
 
     /// Performs a meta command; the next step where that is not to go on with the next command.
-    fn perform<L: Ledger>(&mut self, action: &Action, program: &Program, ledger: &mut L) -> Option<Step> {
+    fn perform<L: TransactionRecorder>(
+        &mut self,
+        action: &Action,
+        program: &Program,
+        ledger: &mut L,
+    ) -> Option<Step> {
         let place = program.first_command + self.command;
         let (script, number) = (self.program, self.command + 1);
         let mut debug =
@@ -273,7 +294,7 @@ impl Client {
 
     /// The command under way has ended, and the next one is this.
     #[inline]
-    fn lap<L: Ledger>(&mut self, program: &Program, next: usize, ledger: &mut L) {
+    fn lap<L: TransactionRecorder>(&mut self, program: &Program, next: usize, ledger: &mut L) {
         let is_last = next >= program.script.commands.len();
         let now_ns = if is_last { ledger.end_clock() } else { ledger.now_ns() };
         let took_ns = (now_ns - self.command_start_ns).max(0).unsigned_abs();
@@ -284,9 +305,9 @@ impl Client {
 
     /// After [`Step::Execute`]: whether a block is open, or the error, after which none is.
     #[inline]
-    pub fn executed<L: Ledger>(
+    pub fn executed<L: TransactionRecorder>(
         &mut self,
-        workload: &Workload,
+        workload: &ClientWorkload,
         ledger: &mut L,
         result: Result<bool, SqlError>,
     ) -> Step {
@@ -301,7 +322,12 @@ impl Client {
     }
 
     /// After [`Step::Sleep`]; `came` is false when the run was stopped before.
-    pub fn slept<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L, came: bool) -> Step {
+    pub fn slept<L: TransactionRecorder>(
+        &mut self,
+        workload: &ClientWorkload,
+        ledger: &mut L,
+        came: bool,
+    ) -> Step {
         if !came {
             let message = "the run was stopped during a \\sleep";
             return Step::Abort(Box::new(SqlError::new(sqlstate::QUERY_CANCELED, message)));
@@ -312,7 +338,12 @@ impl Client {
 
     /// After [`Step::Abort`], or where else the command under way has failed.
     #[cold]
-    pub fn failed<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L, error: SqlError) -> Step {
+    pub fn failed<L: TransactionRecorder>(
+        &mut self,
+        workload: &ClientWorkload,
+        ledger: &mut L,
+        error: SqlError,
+    ) -> Step {
         let goes_on = workload.programs[self.program].outlives(self.command, &error);
         let outcome = if goes_on { Outcome::Failed } else { Outcome::Aborted };
         self.end_try(workload, ledger, self.command, error, outcome)
@@ -320,9 +351,9 @@ impl Client {
 
     /// After [`Step::AbortAtEnd`]: how the rollback went.
     #[cold]
-    pub fn left_open<L: Ledger>(
+    pub fn left_open<L: TransactionRecorder>(
         &mut self,
-        workload: &Workload,
+        workload: &ClientWorkload,
         ledger: &mut L,
         aborted: Result<(), SqlError>,
     ) -> Step {
@@ -339,7 +370,7 @@ impl Client {
 
     /// Counts a transaction that has come to its end, by the clock that was read at its last command's.
     #[inline]
-    fn commit<L: Ledger>(&mut self, ledger: &mut L) -> Step {
+    fn commit<L: TransactionRecorder>(&mut self, ledger: &mut L) -> Step {
         let end_ns = self.command_start_ns;
         self.count_laps(ledger, end_ns);
         self.record(ledger, end_ns, Outcome::Committed);
@@ -349,9 +380,9 @@ impl Client {
     /// A try has ended with an error of this command: the transaction is tried once more, or given up, which is
     /// [`Outcome::Failed`], or ends the client with any other outcome (`canRetryError` and `doRetry` in pgbench.c, and
     /// `canContinueOnError` of PostgreSQL 19).
-    fn end_try<L: Ledger>(
+    fn end_try<L: TransactionRecorder>(
         &mut self,
-        workload: &Workload,
+        workload: &ClientWorkload,
         ledger: &mut L,
         command: usize,
         error: SqlError,
@@ -387,7 +418,7 @@ impl Client {
 
     /// After [`Step::Retry`].
     #[cold]
-    pub fn retry<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L) -> Step {
+    pub fn retry<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         self.random = self.random_before;
         let now_ns = ledger.now_ns();
         self.begin_try(workload, ledger, now_ns)
@@ -395,7 +426,7 @@ impl Client {
 
     /// Counts how long the commands of a try took, if it ended while measuring.
     #[inline]
-    fn count_laps<L: Ledger>(&self, ledger: &mut L, end_ns: i64) -> bool {
+    fn count_laps<L: TransactionRecorder>(&self, ledger: &mut L, end_ns: i64) -> bool {
         let is_measured = ledger.is_measured(end_ns);
         if is_measured {
             self.laps.iter().for_each(|&(place, latency_ns)| ledger.lap(place, latency_ns));
@@ -405,7 +436,7 @@ impl Client {
 
     /// Counts a transaction that has ended.
     #[inline]
-    fn record<L: Ledger>(&mut self, ledger: &mut L, end_ns: i64, outcome: Outcome) {
+    fn record<L: TransactionRecorder>(&mut self, ledger: &mut L, end_ns: i64, outcome: Outcome) {
         let Self { program: script, due_ns, start_ns, tries, .. } = *self;
         let transaction = Transaction { script, due_ns, start_ns, end_ns, tries, outcome };
         let is_measured = ledger.record(&transaction);

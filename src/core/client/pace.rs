@@ -1,8 +1,8 @@
 //! A client's pace under a rate.
 
-use super::ledger::Ledger;
+use super::recorder::TransactionRecorder;
 use crate::schedule::Schedule;
-use crate::transaction_log::{Entry, LoggedOutcome, Sampling};
+use crate::transaction_log::{LogRecord, LoggedOutcome, Sampling};
 
 /// When the client's transactions are due.
 pub(super) struct Pace {
@@ -22,7 +22,7 @@ impl Pace {
     }
 
     /// When the next transaction is due; `None` when none is `left`. Skipped ones count as transactions of those.
-    pub fn next_due<L: Ledger>(
+    pub fn next_due<L: TransactionRecorder>(
         &mut self,
         ledger: &mut L,
         script: usize,
@@ -44,7 +44,8 @@ impl Pace {
             if is_measured && let Some(sampling) = log {
                 let lag_ns = (now - due_ns).max(0).unsigned_abs();
                 let (script, outcome) = (script as u32, LoggedOutcome::Skipped);
-                sampling.log(|entry| ledger.log(&Entry { script, outcome, start_ns: now, lag_ns, ..entry }));
+                sampling
+                    .log(|entry| ledger.log(&LogRecord { script, outcome, start_ns: now, lag_ns, ..entry }));
             }
             *left -= u64::from(is_measured);
             if *left == 0 {

@@ -1,8 +1,8 @@
 //! A script of a mix.
 
-use super::choice::Pauses;
+use super::pauses::Pauses;
 use crate::error::SqlError;
-use crate::feeder::Source;
+use crate::feeder::RowSource;
 use crate::script::{Action, Script};
 
 /// After which errors a client goes on with its next transaction, beside those after which another try may succeed.
@@ -21,7 +21,7 @@ pub enum Tolerance {
 pub struct Program<'a> {
     pub script: Script,
     /// Where its transactions get rows from.
-    pub feeds: Vec<Source<'a>>,
+    pub feeds: Vec<RowSource<'a>>,
     /// Relative to the other scripts' weights, which are together above 0; in a deck, its number of cards.
     pub weight: u32,
     /// How long a client waits around its transactions.

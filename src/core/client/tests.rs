@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::script::{client_seeds, parse};
-use crate::transaction_log::{Entry, LoggedOutcome};
+use crate::transaction_log::{LogRecord, LoggedOutcome};
 
 const MS: i64 = 1_000_000;
 
@@ -25,7 +25,7 @@ struct Book {
     announced: u32,
     transactions: Vec<Transaction>,
     skipped: u64,
-    logged: Vec<Entry>,
+    logged: Vec<LogRecord>,
     laps: Vec<(usize, u64)>,
     failed: Vec<(usize, bool)>,
     performed: Vec<(usize, bool)>,
@@ -34,7 +34,7 @@ struct Book {
     arrivals: AtomicI64,
 }
 
-impl Ledger for Book {
+impl TransactionRecorder for Book {
     fn now_ns(&mut self) -> i64 {
         self.now_ns
     }
@@ -72,7 +72,7 @@ impl Ledger for Book {
         self.skipped += 1;
         self.is_measured(now_ns)
     }
-    fn log(&mut self, entry: &Entry) {
+    fn log(&mut self, entry: &LogRecord) {
         self.logged.push(*entry);
     }
     fn lap(&mut self, place: usize, latency_ns: u64) {
@@ -90,7 +90,7 @@ impl Ledger for Book {
     fn debug(&mut self, _: &str) {}
 }
 
-fn workload(scripts: &[&str], max_tries: u64) -> Workload<'static> {
+fn workload(scripts: &[&str], max_tries: u64) -> ClientWorkload<'static> {
     let mut symbols = Symbols::new();
     let mut first_command = 0;
     let mut program = |source: &&str| {
@@ -108,11 +108,11 @@ fn workload(scripts: &[&str], max_tries: u64) -> Workload<'static> {
         program
     };
     let programs = scripts.iter().map(&mut program).collect();
-    Workload { programs, is_deck: false, symbols, max_tries }
+    ClientWorkload { programs, is_deck: false, symbols, max_tries }
 }
 
-fn beginning(workload: &Workload, transactions: u64) -> Beginning {
-    Beginning {
+fn beginning(workload: &ClientWorkload, transactions: u64) -> ClientStart {
+    ClientStart {
         seeds: client_seeds(42, 1, 0, false),
         variables: Variables::new(workload.symbols.len()),
         own: vec![Vec::new(); workload.programs.len()],
@@ -134,7 +134,7 @@ type Answer = Result<bool, &'static str>;
 /// Drives the client with these answers, `Ok(false)` when they have run out; the error that ended it, and the statements
 /// that were executed.
 fn drive(
-    workload: &Workload,
+    workload: &ClientWorkload,
     client: &mut Client,
     book: &mut Book,
     answers: impl IntoIterator<Item = Answer>,
@@ -354,7 +354,7 @@ fn errors_of_meta_commands_end_the_client() {
 fn arrivals_that_are_too_late_are_skipped_and_logged() {
     let workload = workload(&["SELECT 1;"], 1);
     let schedule = Schedule::new(42, 10_000.0, 0);
-    let beginning = Beginning {
+    let beginning = ClientStart {
         skips: true,
         log: Some(Sampling::new(3, client_seeds(42, 1, 0, false).sample, 1.0)),
         ..beginning(&workload, 1000)

@@ -2,7 +2,7 @@
 
 /// A question about the time, and its answer: microseconds since the same epoch, by two clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Exchange {
+pub struct ClockReading {
     /// By the clock of the node that asks, before it asked.
     pub sent_us: i64,
     /// By the other's, when the question had arrived.
@@ -24,7 +24,7 @@ pub struct ClockOffset {
 /// The offset that no exchange speaks against: the question arrived after it was sent, and the answer was
 /// received after it was given (the bounds of Cristian's algorithm, Distributed Computing 3, 1989, page 146 ff., over
 /// several exchanges). `None` without any.
-pub fn clock_offset(exchanges: &[Exchange]) -> Option<ClockOffset> {
+pub fn clock_offset(exchanges: &[ClockReading]) -> Option<ClockOffset> {
     let low = exchanges.iter().map(|e| e.answered_us - e.received_us).max()?;
     let high = exchanges.iter().map(|e| e.began_us - e.sent_us).min()?;
     // A clock that is being set may leave no offset at all.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{UserError, sqlstate};
 
-pub use clock::{ClockOffset, Exchange, clock_offset, start_margin_us};
+pub use clock::{ClockOffset, ClockReading, clock_offset, start_margin_us};
 pub use fan_out::{Demand, FanOut};
 pub use limits::{Limits, check_connections, check_pool, check_worker_slots, room_for};
 pub use machines::{Tenant, machines};

@@ -209,12 +209,12 @@ proptest! {
         delays in proptest::collection::vec((0_i64..50_000, 0_i64..50_000, 0_i64..50_000), 1..8),
     ) {
         let mut now = 1_000_000_000;
-        let exchanges: Vec<Exchange> = delays
+        let exchanges: Vec<ClockReading> = delays
             .iter()
             .map(|(there, work, back)| {
                 let sent_us = now;
                 now += there + work + back;
-                Exchange {
+                ClockReading {
                     sent_us,
                     began_us: sent_us + there + offset,
                     answered_us: sent_us + there + work + offset,

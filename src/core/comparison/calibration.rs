@@ -34,7 +34,7 @@ const ALPHA: f64 = 0.05;
 
 /// A line of `bench.calibrate`: a metric, and comparisons of so many runs a side.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct CalibrationLine {
     pub metric: &'static str,
     /// Over the runs; `None` where a run lacks the metric.
     pub mean: Option<f64>,
@@ -51,7 +51,7 @@ pub struct Line {
 }
 
 /// The lines for equal runs, in the order in which they were made: of each metric one for each number of runs a side.
-pub fn calibrate(runs: &[Document]) -> Vec<Line> {
+pub fn calibrate(runs: &[Document]) -> Vec<CalibrationLine> {
     let mut lines = Vec::new();
     for (metric, confidence) in metrics() {
         let of = |run: &Document| (metric.of)(&run.summary).filter(|value| value.is_finite());
@@ -59,7 +59,7 @@ pub fn calibrate(runs: &[Document]) -> Vec<Line> {
         let cv = coefficient(&values, 0.95);
         let mean = (!values.is_empty()).then(|| mean(&values));
         let mut advice = Some(advice(metric.name, &values, confidence, runs)).filter(|text| !text.is_empty());
-        lines.extend(SIDES.map(|rounds| Line {
+        lines.extend(SIDES.map(|rounds| CalibrationLine {
             metric: metric.name,
             mean,
             cv: cv.map(|cv| cv.value),

@@ -1,6 +1,6 @@
 //! What is said of each metric.
 
-use super::Line;
+use super::ComparisonLine;
 use crate::document::{Document, Summary};
 use crate::stats::compare::{self, Better, MOST_RUNS, Terms, Verdict};
 
@@ -41,9 +41,14 @@ pub fn metrics() -> Vec<(&'static Metric, f64)> {
 }
 
 /// A line for each metric, in their order.
-pub fn lines(baseline: &[&Document], candidate: &[&Document], margin: f64, design: Design) -> Vec<Line> {
+pub fn lines(
+    baseline: &[&Document],
+    candidate: &[&Document],
+    margin: f64,
+    design: Design,
+) -> Vec<ComparisonLine> {
     let sides = Sides { baseline, candidate, design };
-    let mut lines: Vec<Line> = metrics()
+    let mut lines: Vec<ComparisonLine> = metrics()
         .into_iter()
         .map(|(metric, confidence)| {
             let better = if metric.name == TPS.name { Better::Higher } else { Better::Lower };
@@ -71,12 +76,12 @@ impl Sides<'_> {
         self.baseline.iter().chain(self.candidate).copied()
     }
 
-    fn line(&self, metric: &Metric, terms: Terms) -> Line {
+    fn line(&self, metric: &Metric, terms: Terms) -> ComparisonLine {
         let of = |document: &Document| (metric.of)(&document.summary).filter(|value| value.is_finite());
         let values =
             |side: &[&Document]| side.iter().map(|document| of(document)).collect::<Option<Vec<f64>>>();
         let (Some(baseline), Some(candidate)) = (values(self.baseline), values(self.candidate)) else {
-            return Line {
+            return ComparisonLine {
                 metric: metric.name,
                 baseline: None,
                 candidate: None,
@@ -99,7 +104,7 @@ impl Sides<'_> {
         let stands_still =
             terms.better == Better::Higher && compared.candidate == 0.0 && compared.baseline > 0.0;
         let verdict = if stands_still { Verdict::Slower } else { compared.verdict };
-        Line {
+        ComparisonLine {
             metric: metric.name,
             baseline: Some(compared.baseline),
             candidate: Some(compared.candidate),

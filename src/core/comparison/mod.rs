@@ -27,7 +27,7 @@ pub struct Difference {
 
 /// A line of `bench.compare`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct ComparisonLine {
     /// tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us
     pub metric: &'static str,
     /// The mean over the side's runs; `None` where a run lacks the metric.
@@ -50,7 +50,7 @@ pub struct Comparison {
     /// 98.75 %, so that all four hold with 95 % (Bonferroni): whoever looks at four at 95 % finds a difference in up
     /// to one of five comparisons of what is the same. Last the processor time, which answers a question of its own
     /// and has an interval of 95 %.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ComparisonLine>,
     pub differences: Vec<Difference>,
 }
 

@@ -47,7 +47,7 @@ impl Limit {
 /// The figures of a trial that count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// Done per second.
     pub tps: f64,
     /// The latency at the search's percentile, from when a transaction was due.
@@ -74,7 +74,7 @@ pub struct Outcome {
 /// The answer to one objective.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Answer {
+pub struct CapacityAnswer {
     /// Milliseconds; `None`: throughput alone counted.
     pub latency_limit_ms: Option<f64>,
     pub percentile: f64,

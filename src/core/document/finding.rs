@@ -26,12 +26,81 @@ impl Severity {
     }
 }
 
+/// An enum of topics, each with the word that users read.
+macro_rules! topics {
+    ($(#[$doc:meta])* pub enum $name:ident { $($topic:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $(#[serde(rename = $word)] $topic,)*
+        }
+
+        impl $name {
+            /// The word that users read.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$topic => $word,)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use topics;
+
+topics! {
+    /// What a finding is about.
+    pub enum Topic {
+        Audit = "audit",
+        Balance = "balance",
+        Cache = "cache",
+        Clients = "clients",
+        Connections = "connections",
+        Coordinator = "coordinator",
+        Dip = "dip",
+        Drift = "drift",
+        Driver = "driver",
+        Failed = "failed",
+        Horizon = "horizon",
+        Log = "log",
+        Node = "node",
+        Others = "others",
+        Outage = "outage",
+        Plan = "plan",
+        Prepared = "prepared",
+        Processors = "processors",
+        Quota = "quota",
+        Rate = "rate",
+        Replication = "replication",
+        Safety = "safety",
+        Samples = "samples",
+        Scale = "scale",
+        Scan = "scan",
+        Sslmode = "sslmode",
+        Stall = "stall",
+        Start = "start",
+        Steal = "steal",
+        Stuck = "stuck",
+        Tail = "tail",
+        Temp = "temp",
+        Transactions = "transactions",
+        TwoPhase = "two-phase",
+        Unlogged = "unlogged",
+        Unsteady = "unsteady",
+        Vacuum = "vacuum",
+        Waits = "waits",
+        Warmup = "warmup",
+        Workers = "workers",
+        Writes = "writes",
+        Xids = "xids",
+    }
+}
+
 /// A sentence about a run, with its figures and what to try.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     pub severity: Severity,
     /// One word for its kind, as `dip`.
-    pub topic: String,
+    pub topic: Topic,
     pub finding: String,
     pub figures: Map<String, Value>,
     pub advice: String,

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Document, Statement, Wait};
+use super::{CommandSummary, Document, Wait};
 
 impl Document {
     /// The statements of all nodes, a row for each command: counts are added up, the mean latency is that of all
     /// executions, the 95th percentile the greatest of the nodes', the plan that of the first node that has one.
-    pub fn merged_statements(&self) -> Vec<Statement> {
+    pub fn merged_statements(&self) -> Vec<CommandSummary> {
         let statements = &self.statements;
         if is_of_one_node(statements.iter().map(|statement| statement.node)) {
             return statements.clone();
         }
-        let mut together: BTreeMap<(u32, u32), Statement> = BTreeMap::new();
+        let mut together: BTreeMap<(u32, u32), CommandSummary> = BTreeMap::new();
         for statement in statements {
             together
                 .entry((statement.script, statement.command))
@@ -53,7 +53,7 @@ impl Document {
     }
 }
 
-fn add(sum: &mut Statement, other: &Statement) {
+fn add(sum: &mut CommandSummary, other: &CommandSummary) {
     let latencies = [(sum.latency_avg_ms, sum.count), (other.latency_avg_ms, other.count)];
     sum.latency_avg_ms = weighted_mean(&latencies.map(|(value, count)| (value, count as f64)));
     sum.latency_p95_ms = sum.latency_p95_ms.into_iter().chain(other.latency_p95_ms).reduce(f64::max);

@@ -15,7 +15,8 @@ use serde_json::{Map, Value};
 use crate::stats::until_steady::LONGEST_SECS;
 
 pub use environment::{Environment, ServerSetting};
-pub use finding::{Finding, Severity};
+pub(crate) use finding::topics;
+pub use finding::{Finding, Severity, Topic};
 pub use merged::weighted_mean;
 pub use node::{Node, NodeSamples};
 pub use samples::{Samples, Series, bins};
@@ -38,9 +39,9 @@ pub struct Document {
     pub warmup_samples: Samples,
     /// The histogram of all scripts' latencies, in ascending order, empty buckets left out.
     pub latencies: Vec<Bucket>,
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<ScriptSummary>,
     /// In the order of the scripts and of their commands, for each node that clients ran on.
-    pub statements: Vec<Statement>,
+    pub statements: Vec<CommandSummary>,
     /// Shares of the measured time of a node's clients, the greatest first; the shares of a node add up to 1.
     pub waits: Vec<Wait>,
     /// In the order of their begin.
@@ -206,7 +207,7 @@ pub struct Bucket {
 /// A script of the run's mix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Script {
+pub struct ScriptSummary {
     /// From 0.
     pub script: u32,
     pub workload: String,
@@ -229,7 +230,7 @@ pub struct Script {
 /// A command of a script, meta commands too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Statement {
+pub struct CommandSummary {
     /// As [`Node::node`]; 0: the only one.
     pub node: i32,
     pub script: u32,
@@ -260,7 +261,7 @@ pub struct Statement {
     pub rows: Option<u64>,
     /// Executions that were to insert, update, delete or merge rows, in all phases; `None` where none was.
     pub writes: Option<u64>,
-    /// Executions among [`Statement::writes`] that affected no row.
+    /// Executions among [`CommandSummary::writes`] that affected no row.
     pub empty_writes: Option<u64>,
 }
 

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::capacity::{Answer, Outcome, Purpose};
-use super::{Environment, Severity};
+use super::capacity::{CapacityAnswer, Purpose, TrialOutcome};
+use super::{Environment, Severity, Topic};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
 /// another unit.
@@ -23,7 +23,7 @@ pub struct SweepDocument {
     /// What the first completed run ran on.
     pub environment: Environment,
     /// Of a search for a capacity that has ended: the answer to each objective, the strictest first.
-    pub capacities: Vec<Answer>,
+    pub capacities: Vec<CapacityAnswer>,
 }
 
 impl SweepDocument {
@@ -82,7 +82,7 @@ pub struct Sweep {
     pub sure_within: Option<f64>,
 }
 
-/// What is searched for; see [`crate::capacity::Search`].
+/// What is searched for; see [`crate::capacity::CapacitySearch`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchDescription {
@@ -158,7 +158,7 @@ pub struct SweepRun {
     /// Of a search: what the run was for.
     pub purpose: Option<Purpose>,
     /// Of a search: what it has shown.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TrialOutcome>,
 }
 
 /// A finding on a run of a sweep.
@@ -166,6 +166,6 @@ pub struct SweepRun {
 pub struct RunFinding {
     pub severity: Severity,
     /// One word for its kind, as `dip`.
-    pub topic: String,
+    pub topic: Topic,
     pub finding: String,
 }

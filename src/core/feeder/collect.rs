@@ -1,9 +1,9 @@
 //! Collects a feeder's rows: a random sample of the number to keep, with equal probabilities, and errors in the rows.
 
-use super::pack::{Cell, Unpacked, pack};
+use super::pack::{FeederValue, Unpacked, pack};
 use super::{Feeder, Pick, invalid};
+use crate::allocation::{copied, reserve};
 use crate::error::{UserError, sqlstate};
-use crate::room::{copied, reserve};
 use crate::script::{Prng, format_double};
 
 /// The most bytes that the rows of a run's feeders take together while they are collected. Clients read them in less.
@@ -20,7 +20,7 @@ pub struct Collector<'a> {
     /// Cells of a row.
     width: usize,
     /// Of all rows that are kept, one after the other.
-    cells: Vec<Cell>,
+    cells: Vec<FeederValue>,
     weights: Vec<f64>,
     seen: u64,
     bytes: usize,
@@ -88,7 +88,7 @@ impl<'a> Collector<'a> {
     pub fn put<'t>(
         &mut self,
         place: usize,
-        cells: impl Iterator<Item = Result<(Kind, Option<&'t str>), UserError>>,
+        cells: impl Iterator<Item = Result<(ValueKind, Option<&'t str>), UserError>>,
     ) -> Result<(), UserError> {
         let at = place * self.width;
         let is_new = at >= self.cells.len();
@@ -124,15 +124,17 @@ impl<'a> Collector<'a> {
 
     /// As [`Self::put`], with what the cells' texts would have become.
     #[cfg(test)]
-    pub fn put_cells(&mut self, place: usize, cells: Vec<Cell>) -> Result<(), UserError> {
+    pub fn put_cells(&mut self, place: usize, cells: Vec<FeederValue>) -> Result<(), UserError> {
         let texts = cells.iter().map(|cell| match cell {
-            Cell::Null => (Kind::Text, None),
-            Cell::Boolean(value) => (Kind::Boolean, Some(if *value { "t" } else { "f" }.to_owned())),
-            Cell::Integer(value) => (Kind::Integer, Some(value.to_string())),
-            Cell::Double(value) => (Kind::Float, Some(format_double(*value))),
-            Cell::Text(text) => (Kind::Text, Some(text.to_string())),
+            FeederValue::Null => (ValueKind::Text, None),
+            FeederValue::Boolean(value) => {
+                (ValueKind::Boolean, Some(if *value { "t" } else { "f" }.to_owned()))
+            }
+            FeederValue::Integer(value) => (ValueKind::Integer, Some(value.to_string())),
+            FeederValue::Double(value) => (ValueKind::Float, Some(format_double(*value))),
+            FeederValue::Text(text) => (ValueKind::Text, Some(text.to_string())),
         });
-        let texts: Vec<(Kind, Option<String>)> = texts.collect();
+        let texts: Vec<(ValueKind, Option<String>)> = texts.collect();
         self.put(place, texts.iter().map(|(kind, text)| Ok((*kind, text.as_deref()))))
     }
 
@@ -143,22 +145,22 @@ impl<'a> Collector<'a> {
             .hint("Lower max_rows of bench.add_feeder, or select fewer or shorter columns.")
     }
 
-    fn weight(&self, cell: &Cell) -> Result<f64, UserError> {
+    fn weight(&self, cell: &FeederValue) -> Result<f64, UserError> {
         let weight = match cell {
-            Cell::Integer(weight) => *weight as f64,
-            Cell::Double(weight) => *weight,
-            Cell::Text(text) => text.parse().unwrap_or(f64::NAN),
-            Cell::Null | Cell::Boolean(_) => f64::NAN,
+            FeederValue::Integer(weight) => *weight as f64,
+            FeederValue::Double(weight) => *weight,
+            FeederValue::Text(text) => text.parse().unwrap_or(f64::NAN),
+            FeederValue::Null | FeederValue::Boolean(_) => f64::NAN,
         };
         if weight > 0.0 && weight.is_finite() {
             return Ok(weight);
         }
         let shown = match cell {
-            Cell::Integer(weight) => weight.to_string(),
-            Cell::Double(weight) => format_double(*weight),
-            Cell::Text(text) => format!("\"{text}\""),
-            Cell::Boolean(_) => "a boolean".to_owned(),
-            Cell::Null => "null".to_owned(),
+            FeederValue::Integer(weight) => weight.to_string(),
+            FeederValue::Double(weight) => format_double(*weight),
+            FeederValue::Text(text) => format!("\"{text}\""),
+            FeederValue::Boolean(_) => "a boolean".to_owned(),
+            FeederValue::Null => "null".to_owned(),
         };
         Err(invalid(format!("the weight of a feeder's row must be a number above 0, not {shown}"))
             .detail(self.named())
@@ -195,20 +197,20 @@ impl<'a> Collector<'a> {
     }
 }
 
-fn bytes(cell: &Cell) -> usize {
-    size_of::<Cell>() + if let Cell::Text(text) = cell { TEXT_BYTES + text.len() } else { 0 }
+fn bytes(cell: &FeederValue) -> usize {
+    size_of::<FeederValue>() + if let FeederValue::Text(text) = cell { TEXT_BYTES + text.len() } else { 0 }
 }
 
 /// The types of columns that are more than a text to a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     Boolean,
     Integer,
     Float,
     Text,
 }
 
-impl Kind {
+impl ValueKind {
     /// By the type's OID: bool, int8, int2, int4, float4, float8 (`pg_type.dat`).
     pub fn of(type_oid: u32) -> Self {
         match type_oid {
@@ -223,15 +225,17 @@ impl Kind {
     ///
     /// # Errors
     /// 53200.
-    pub fn cell(self, text: Option<&str>) -> Result<Cell, UserError> {
-        let Some(text) = text else { return Ok(Cell::Null) };
+    pub fn cell(self, text: Option<&str>) -> Result<FeederValue, UserError> {
+        let Some(text) = text else { return Ok(FeederValue::Null) };
         let typed = match self {
-            Self::Boolean => Some(Cell::Boolean(text == "t")),
-            Self::Integer => text.parse().ok().map(Cell::Integer),
+            Self::Boolean => Some(FeederValue::Boolean(text == "t")),
+            Self::Integer => text.parse().ok().map(FeederValue::Integer),
             // Only where it is the same text again.
-            Self::Float => text.parse().ok().filter(|&value| format_double(value) == text).map(Cell::Double),
+            Self::Float => {
+                text.parse().ok().filter(|&value| format_double(value) == text).map(FeederValue::Double)
+            }
             Self::Text => None,
         };
-        typed.map_or_else(|| copied(text).map(Cell::Text), Ok)
+        typed.map_or_else(|| copied(text).map(FeederValue::Text), Ok)
     }
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{UserError, sqlstate};
 use crate::script::is_variable_name;
 
-pub use collect::{Collector, Kind, MAX_BYTES};
-pub use pack::{Cell, Rows, Source, Stride, unpack};
+pub use collect::{Collector, MAX_BYTES, ValueKind};
+pub use pack::{FeederRows, FeederValue, RowSource, Stride, unpack};
 
 /// The column of a weighted feeder that says how often its row is to come.
 pub const WEIGHT: &str = "weight";

@@ -12,14 +12,14 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Pick;
+use crate::allocation::reserve;
 use crate::error::UserError;
-use crate::pulse;
-use crate::room::reserve;
+use crate::interrupts;
 use crate::script::{Prng, Value, VariableId, Variables};
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum FeederValue {
     Null,
     Boolean(bool),
     Integer(i64),
@@ -41,7 +41,7 @@ pub struct Unpacked<'a> {
     pub once: bool,
     pub variables: Vec<&'a str>,
     /// Row by row, a cell for each variable.
-    pub cells: &'a [Cell],
+    pub cells: &'a [FeederValue],
     /// For each row, above 0; empty unless weighted.
     pub weights: &'a [f64],
 }
@@ -55,10 +55,10 @@ pub fn pack(from: &Unpacked, out: &mut Vec<u8>) -> Result<(), UserError> {
     let rows = from.cells.len() / from.variables.len().max(1);
     let cells = || {
         from.cells.iter().inspect(|_| {
-            pulse::beat();
+            interrupts::check_now_and_then();
         })
     };
-    let of_cell = |cell: &Cell| 9 + if let Cell::Text(text) = cell { text.len() } else { 0 };
+    let of_cell = |cell: &FeederValue| 9 + if let FeederValue::Text(text) = cell { text.len() } else { 0 };
     let names: usize = from.variables.iter().map(|name| 4 + name.len()).sum();
     let most = 24 + names + cells().map(of_cell).sum::<usize>() + 8 * from.weights.len();
     reserve(out, most)?;
@@ -75,20 +75,20 @@ pub fn pack(from: &Unpacked, out: &mut Vec<u8>) -> Result<(), UserError> {
         out.extend(name.as_bytes());
     }
     out.extend(cells().map(|cell| match cell {
-        Cell::Null => NULL,
-        Cell::Boolean(_) => BOOLEAN,
-        Cell::Integer(_) => INTEGER,
-        Cell::Double(_) => DOUBLE,
-        Cell::Text(_) => TEXT,
+        FeederValue::Null => NULL,
+        FeederValue::Boolean(_) => BOOLEAN,
+        FeederValue::Integer(_) => INTEGER,
+        FeederValue::Double(_) => DOUBLE,
+        FeederValue::Text(_) => TEXT,
     }));
     let mut texts = 0;
     for cell in cells() {
         let number = match cell {
-            Cell::Null => 0,
-            Cell::Boolean(value) => u64::from(*value),
-            Cell::Integer(value) => value.cast_unsigned(),
-            Cell::Double(value) => value.to_bits(),
-            Cell::Text(text) => {
+            FeederValue::Null => 0,
+            FeederValue::Boolean(value) => u64::from(*value),
+            FeederValue::Integer(value) => value.cast_unsigned(),
+            FeederValue::Double(value) => value.to_bits(),
+            FeederValue::Text(text) => {
                 let place = texts << 32 | text.len() as u64;
                 texts += text.len() as u64;
                 place
@@ -103,7 +103,7 @@ pub fn pack(from: &Unpacked, out: &mut Vec<u8>) -> Result<(), UserError> {
         }
     }
     for cell in cells() {
-        if let Cell::Text(text) = cell {
+        if let FeederValue::Text(text) = cell {
             out.extend(text.as_bytes());
         }
     }
@@ -132,7 +132,7 @@ fn aliases(weights: &[f64]) -> Vec<(u32, u32)> {
 
 /// The rows of one feeder, where they were packed.
 #[derive(Clone, Debug)]
-pub struct Rows<'a> {
+pub struct FeederRows<'a> {
     /// Index of its script in the run.
     pub script: usize,
     pub pick: Pick,
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
 }
 
 /// All feeders that have been packed; `None` for bytes that were not.
-pub fn unpack(bytes: &[u8]) -> Option<Vec<Rows<'_>>> {
+pub fn unpack(bytes: &[u8]) -> Option<Vec<FeederRows<'_>>> {
     let mut all = Vec::new();
     let mut rest = Reader(bytes);
     while !rest.0.is_empty() {
@@ -193,12 +193,12 @@ pub fn unpack(bytes: &[u8]) -> Option<Vec<Rows<'_>>> {
         if rows == 0 || columns == 0 {
             return None;
         }
-        all.push(Rows { script, pick, once, variables, rows, tags, cells, aliases, texts: reader.0 });
+        all.push(FeederRows { script, pick, once, variables, rows, tags, cells, aliases, texts: reader.0 });
     }
     Some(all)
 }
 
-impl Rows<'_> {
+impl FeederRows<'_> {
     /// How many there are, at least one.
     pub fn count(&self) -> u32 {
         self.rows
@@ -247,8 +247,8 @@ impl Stride {
 
 /// Where the transactions of a script get rows of one feeder from.
 #[derive(Clone, Debug)]
-pub struct Source<'a> {
-    rows: Rows<'a>,
+pub struct RowSource<'a> {
+    rows: FeederRows<'a>,
     /// Rows that have been taken in sequence by all clients.
     taken: &'a AtomicU64,
     stride: Stride,
@@ -256,10 +256,10 @@ pub struct Source<'a> {
     variables: Vec<(usize, VariableId)>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> RowSource<'a> {
     /// `find` knows those of the variables that are read.
     pub fn new(
-        rows: Rows<'a>,
+        rows: FeederRows<'a>,
         taken: &'a AtomicU64,
         stride: Stride,
         find: impl Fn(&str) -> Option<VariableId>,

@@ -86,24 +86,24 @@ mod rows {
     use super::super::*;
     use crate::script::{Prng, Symbols, Value, Variables};
 
-    fn cell() -> impl Strategy<Value = Cell> {
+    fn cell() -> impl Strategy<Value = FeederValue> {
         prop_oneof![
-            Just(Cell::Null),
-            any::<bool>().prop_map(Cell::Boolean),
-            any::<i64>().prop_map(Cell::Integer),
+            Just(FeederValue::Null),
+            any::<bool>().prop_map(FeederValue::Boolean),
+            any::<i64>().prop_map(FeederValue::Integer),
             // As many digits as their text has.
-            any::<i32>().prop_map(|eighths| Cell::Double(f64::from(eighths) / 8.0)),
-            any::<String>().prop_map(|text| Cell::Text(text.into())),
+            any::<i32>().prop_map(|eighths| FeederValue::Double(f64::from(eighths) / 8.0)),
+            any::<String>().prop_map(|text| FeederValue::Text(text.into())),
         ]
     }
 
-    fn value(cell: &Cell) -> Value {
+    fn value(cell: &FeederValue) -> Value {
         match cell {
-            Cell::Null => Value::Null,
-            Cell::Boolean(value) => Value::Boolean(*value),
-            Cell::Integer(value) => Value::Integer(*value),
-            Cell::Double(value) => Value::Double(*value),
-            Cell::Text(text) => Value::Text((&**text).into()),
+            FeederValue::Null => Value::Null,
+            FeederValue::Boolean(value) => Value::Boolean(*value),
+            FeederValue::Integer(value) => Value::Integer(*value),
+            FeederValue::Double(value) => Value::Double(*value),
+            FeederValue::Text(text) => Value::Text((&**text).into()),
         }
     }
 
@@ -116,7 +116,7 @@ mod rows {
         let mut collector = Collector::new(feeder, &["n"], 7, MAX_BYTES)?;
         for n in 0..rows {
             if let Some(place) = collector.place()? {
-                collector.put_cells(place, vec![Cell::Integer(n)])?;
+                collector.put_cells(place, vec![FeederValue::Integer(n)])?;
             }
         }
         let mut bytes = Vec::new();
@@ -132,7 +132,7 @@ mod rows {
 
     fn drawn(bytes: &[u8], taken: &AtomicU64, stride: Stride, count: usize) -> Vec<Option<u32>> {
         let rows = unpack(bytes).expect("rows").remove(0);
-        let source = Source::new(rows, taken, stride, |_| None);
+        let source = RowSource::new(rows, taken, stride, |_| None);
         let mut random = Prng::from_seed(3);
         (0..count).map(|_| source.draw(&mut random)).collect()
     }
@@ -180,7 +180,7 @@ mod rows {
                     }
                     let count = rows.count();
                     let taken = AtomicU64::new(0);
-                    let row = Source::new(rows, &taken, Stride::WHOLE, |_| None).draw(&mut Prng::from_seed(1));
+                    let row = RowSource::new(rows, &taken, Stride::WHOLE, |_| None).draw(&mut Prng::from_seed(1));
                     assert!(row.is_none_or(|row| row < count));
                 }
             };
@@ -191,7 +191,7 @@ mod rows {
             let mut collector = Collector::new(&feeder, &["t", "weight"], 1, MAX_BYTES).expect("columns");
             for n in 1..5 {
                 let place = collector.place().expect("room").expect("kept");
-                collector.put_cells(place, vec![Cell::Text("ü".into()), Cell::Integer(n)]).expect("room");
+                collector.put_cells(place, vec![FeederValue::Text("ü".into()), FeederValue::Integer(n)]).expect("room");
             }
             bytes.clear();
             collector.pack(0, &mut bytes).expect("rows");
@@ -249,7 +249,7 @@ mod rows {
         for (n, weight) in weights.iter().enumerate() {
             let place = collector.place().expect("room").expect("kept");
             collector
-                .put_cells(place, vec![Cell::Integer(n as i64), Cell::Double(*weight)])
+                .put_cells(place, vec![FeederValue::Integer(n as i64), FeederValue::Double(*weight)])
                 .expect("weights");
         }
         let mut bytes = Vec::new();
@@ -272,7 +272,7 @@ mod rows {
             let mut collector = Collector::new(&feeder, &["n"], seed, MAX_BYTES).expect("columns");
             for n in 0..100 {
                 if let Some(place) = collector.place().expect("no sequence") {
-                    collector.put_cells(place, vec![Cell::Integer(n)]).expect("room");
+                    collector.put_cells(place, vec![FeederValue::Integer(n)]).expect("room");
                 }
             }
             let mut bytes = Vec::new();
@@ -301,41 +301,43 @@ mod rows {
         );
         let small = feeder(Pick::Random, false, 5);
         let mut collector = Collector::new(&small, &["t"], 7, 60).expect("columns");
-        collector.put_cells(0, vec![Cell::Text("0123456789".into())]).expect("50 bytes");
-        let error = collector.put_cells(1, vec![Cell::Text("0123456789".into())]).expect_err("no room");
+        collector.put_cells(0, vec![FeederValue::Text("0123456789".into())]).expect("50 bytes");
+        let error =
+            collector.put_cells(1, vec![FeederValue::Text("0123456789".into())]).expect_err("no room");
         assert_eq!(error.to_string(), "the rows of a run's feeders must not take more than 256 MB (54000)");
         // Before it is copied.
         let text = "x".repeat(61);
         let mut collector = Collector::new(&small, &["t"], 7, 60).expect("columns");
-        let error = collector.put(0, std::iter::once(Ok((Kind::Text, Some(&*text))))).expect_err("no room");
+        let error =
+            collector.put(0, std::iter::once(Ok((ValueKind::Text, Some(&*text))))).expect_err("no room");
         assert_eq!(error.sqlstate, "54000");
         assert_eq!(collector.place(), Ok(Some(0)), "nothing is kept");
         let weighted = feeder(Pick::Weighted, false, 5);
         for (cell, shown) in [
-            (Cell::Null, "null"),
-            (Cell::Integer(0), "0"),
-            (Cell::Double(-1.5), "-1.5"),
-            (Cell::Text("NaN".into()), "\"NaN\""),
-            (Cell::Boolean(true), "a boolean"),
+            (FeederValue::Null, "null"),
+            (FeederValue::Integer(0), "0"),
+            (FeederValue::Double(-1.5), "-1.5"),
+            (FeederValue::Text("NaN".into()), "\"NaN\""),
+            (FeederValue::Boolean(true), "a boolean"),
         ] {
             let mut collector = Collector::new(&weighted, &["n", "weight"], 7, MAX_BYTES).expect("columns");
-            let error = collector.put_cells(0, vec![Cell::Null, cell]).expect_err("no weight");
+            let error = collector.put_cells(0, vec![FeederValue::Null, cell]).expect_err("no weight");
             assert!(error.message.ends_with(&format!("above 0, not {shown}")), "{}", error.message);
         }
     }
 
     #[test]
     fn types_are_those_of_sql() {
-        assert_eq!(Kind::of(16).cell(Some("t")), Ok(Cell::Boolean(true)));
-        assert_eq!(Kind::of(16).cell(Some("f")), Ok(Cell::Boolean(false)));
-        assert_eq!(Kind::of(20).cell(Some("-9223372036854775808")), Ok(Cell::Integer(i64::MIN)));
-        assert_eq!(Kind::of(701).cell(Some("0.1")), Ok(Cell::Double(0.1)));
-        assert_eq!(Kind::of(701).cell(Some("1e+300")), Ok(Cell::Double(1e300)));
-        assert_eq!(Kind::of(701).cell(Some("-Infinity")), Ok(Cell::Double(f64::NEG_INFINITY)));
-        assert_eq!(Kind::of(1700).cell(Some("1.50")), Ok(Cell::Text("1.50".into())));
-        assert_eq!(Kind::of(25).cell(Some("")), Ok(Cell::Text("".into())));
-        assert_eq!(Kind::of(1007).cell(Some("{1,NULL}")), Ok(Cell::Text("{1,NULL}".into())));
-        assert_eq!(Kind::of(23).cell(None), Ok(Cell::Null));
+        assert_eq!(ValueKind::of(16).cell(Some("t")), Ok(FeederValue::Boolean(true)));
+        assert_eq!(ValueKind::of(16).cell(Some("f")), Ok(FeederValue::Boolean(false)));
+        assert_eq!(ValueKind::of(20).cell(Some("-9223372036854775808")), Ok(FeederValue::Integer(i64::MIN)));
+        assert_eq!(ValueKind::of(701).cell(Some("0.1")), Ok(FeederValue::Double(0.1)));
+        assert_eq!(ValueKind::of(701).cell(Some("1e+300")), Ok(FeederValue::Double(1e300)));
+        assert_eq!(ValueKind::of(701).cell(Some("-Infinity")), Ok(FeederValue::Double(f64::NEG_INFINITY)));
+        assert_eq!(ValueKind::of(1700).cell(Some("1.50")), Ok(FeederValue::Text("1.50".into())));
+        assert_eq!(ValueKind::of(25).cell(Some("")), Ok(FeederValue::Text("".into())));
+        assert_eq!(ValueKind::of(1007).cell(Some("{1,NULL}")), Ok(FeederValue::Text("{1,NULL}".into())));
+        assert_eq!(ValueKind::of(23).cell(None), Ok(FeederValue::Null));
     }
 
     #[test]
@@ -345,7 +347,7 @@ mod rows {
         let n = symbols.intern("n");
         let taken = AtomicU64::new(0);
         let source = |symbols: &Symbols| {
-            Source::new(unpack(&bytes).expect("rows").remove(0), &taken, Stride::WHOLE, |name| {
+            RowSource::new(unpack(&bytes).expect("rows").remove(0), &taken, Stride::WHOLE, |name| {
                 symbols.lookup(name)
             })
         };

@@ -6,7 +6,7 @@ use super::finding;
 use super::intervals::Intervals;
 use super::text::{figure, grouped, percent, seconds};
 use super::waits::is_read;
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 use crate::stats::robust::median;
 
 /// Intervals below which the run's quarters say little.
@@ -48,7 +48,7 @@ fn cold(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let filled_after = intervals.ends[last_cold];
     Some(finding(
         Severity::Warning,
-        "cache",
+        Topic::Cache,
         format!(
             "The caches were cold: throughput rose from {} tps in the first {} to {} tps in the last, while clients' time \
              in reads from files fell from {} to {}.",
@@ -86,7 +86,7 @@ fn spilled(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let in_files = files.map_or(String::new(), |files| format!(" in {} files", grouped(files)));
     Some(finding(
         Severity::Warning,
-        "temp",
+        Topic::Temp,
         format!(
             "Queries in this database wrote {} MB of temporary files{in_files}, {} MB per second: their sorts and hashes \
              did not fit into work_mem ({work_mem}).",

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::finding;
 use super::text::{counted, milliseconds, percent};
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 
 /// A job that uses a processor for so much of its time has no time left in which to be there when an answer comes.
 const SATURATED: f64 = 0.9;
@@ -29,7 +29,7 @@ fn saturated(document: &Document) -> Vec<Finding> {
     };
     vec![finding(
         Severity::Warning,
-        "driver",
+        Topic::Driver,
         format!("The driver was the limit: {whose} used a processor for {} of the time.", percent(busy)),
         json!({ "busy": busy, "jobs": jobs }),
         "Answers waited for it, and latencies contain that. Use more jobs, or fewer clients.",
@@ -48,7 +48,7 @@ fn late(document: &Document) -> Vec<Finding> {
         environment.driver_wait_max_ms.map_or(String::new(), |ms| format!(", {} at most", milliseconds(ms)));
     vec![finding(
         Severity::Warning,
-        "driver",
+        Topic::Driver,
         format!(
             "The driver was late: answers waited {} for their job on average{longest}, of a latency of {}.",
             milliseconds(wait_ms),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::finding;
 use super::text::{counted, first_few, grouped};
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 
 /// Accounts that tpcb has for each step of scale, as pgbench (`naccounts`).
 const ACCOUNTS_PER_SCALE: f64 = 100_000.0;
@@ -23,7 +23,7 @@ fn unlogged(document: &Document) -> Option<Finding> {
     };
     Some(finding(
         Severity::Notice,
-        "unlogged",
+        Topic::Unlogged,
         format!("{which}: changes write no WAL, a crash empties such a table, and no standby has its rows."),
         json!({ "tables": tables }),
         "Load the fixture without the option unlogged to get figures that hold for ordinary tables.",
@@ -56,7 +56,7 @@ fn scale(document: &Document) -> Option<Finding> {
         |value: f64| if value.fract() == 0.0 { grouped(value) } else { Value::from(value).to_string() };
     Some(finding(
         severity,
-        "scale",
+        Topic::Scale,
         format!(
             "The run set the variable {name} to {}, but the fixture was loaded with {name} {}: {what}.",
             shown(asked),

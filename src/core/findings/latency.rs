@@ -6,7 +6,7 @@ use super::dips::{Detected, Dip, STALL_DEPTH};
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{counted, grouped, milliseconds, seconds};
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 use crate::stats::histogram::percentile_of;
 
 /// A latency above this many milliseconds, and above so many times the 99th percentile, is a stall.
@@ -73,7 +73,7 @@ fn closed_loop(document: &Document, intervals: &Intervals, detected: &Detected) 
     };
     Some(finding(
         Severity::Warning,
-        "stall",
+        Topic::Stall,
         format!(
             "{what}, and the percentiles hide it: a client starts a transaction only after its previous one, so a \
              stall counts as one slow transaction per client (99th percentile {}, maximum {}).",
@@ -103,7 +103,7 @@ fn tail(document: &Document) -> Option<Finding> {
     tells.then(|| {
         finding(
             Severity::Warning,
-            "tail",
+            Topic::Tail,
             format!(
                 "One transaction in a thousand took {} or more, {} times the median of {}.",
                 milliseconds(p999),
@@ -126,7 +126,7 @@ fn few(document: &Document) -> Option<Finding> {
     if count == 0 {
         return Some(finding(
             Severity::Critical,
-            "transactions",
+            Topic::Transactions,
             format!("No transaction completed in the {} measured.", seconds(secs)),
             json!({ "transactions": 0, "secs": secs }),
             "See bench.errors and bench.waits, run the script by itself, or measure for longer than one \
@@ -144,7 +144,7 @@ fn few(document: &Document) -> Option<Finding> {
     let longer = (secs * LEAST_FOR_P999 as f64 / count as f64).ceil();
     Some(finding(
         Severity::Notice,
-        "transactions",
+        Topic::Transactions,
         format!(
             "The {noisy} noise: fewer than ten of {} lie above ({enough} transactions are enough).",
             counted(count, "transaction")

@@ -26,7 +26,7 @@ mod writes;
 
 use serde_json::{Map, Value};
 
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 use intervals::Intervals;
 
 /// The reason in `bench.audit` why a greater number of the server's is not judged.
@@ -65,16 +65,20 @@ pub fn findings(document: &Document) -> Vec<Finding> {
 /// Whether one finding says all that the other does, and why: one cause is one finding.
 fn explains(cause: &Finding, finding: &Finding) -> bool {
     let rises = finding.figures.get("change").and_then(Value::as_f64).is_some_and(|change| change > 0.0);
-    match (cause.topic.as_str(), finding.topic.as_str()) {
-        ("cache", "warmup") => !rises,
-        ("cache", "drift") => rises,
-        ("cache", "waits") => finding.figures.get("limit").is_some_and(|limit| limit == waits::READS),
+    match (cause.topic, finding.topic) {
+        (Topic::Cache, Topic::Warmup) => !rises,
+        (Topic::Cache, Topic::Drift) => rises,
+        (Topic::Cache, Topic::Waits) => {
+            finding.figures.get("limit").is_some_and(|limit| limit == waits::READS)
+        }
         // What was higher before the change is no warm-up.
-        ("plan", "warmup") => cause.severity == Severity::Warning && rises,
-        ("plan", "drift") => cause.severity == Severity::Warning && !rises,
+        (Topic::Plan, Topic::Warmup) => cause.severity == Severity::Warning && rises,
+        (Topic::Plan, Topic::Drift) => cause.severity == Severity::Warning && !rises,
         // Its advice names the variable, and its sentence the statements.
-        ("writes", "scale") => finding.severity == Severity::Warning,
-        ("plan", "scan") => cause.severity == Severity::Warning && of_same_statement(cause, finding),
+        (Topic::Writes, Topic::Scale) => finding.severity == Severity::Warning,
+        (Topic::Plan, Topic::Scan) => {
+            cause.severity == Severity::Warning && of_same_statement(cause, finding)
+        }
         _ => false,
     }
 }
@@ -95,9 +99,11 @@ fn of_same_statement(plan: &Finding, scan: &Finding) -> bool {
 
 /// Whether a finding tells what was noticed rather than why: it comes after the causes.
 fn is_symptom(finding: &Finding) -> bool {
-    match finding.topic.as_str() {
-        "stall" | "warmup" | "drift" | "tail" | "transactions" | "samples" => true,
-        "dip" => finding.figures.get("coincide").and_then(Value::as_array).is_none_or(Vec::is_empty),
+    match finding.topic {
+        Topic::Stall | Topic::Warmup | Topic::Drift | Topic::Tail | Topic::Transactions | Topic::Samples => {
+            true
+        }
+        Topic::Dip => finding.figures.get("coincide").and_then(Value::as_array).is_none_or(Vec::is_empty),
         _ => false,
     }
 }
@@ -105,7 +111,7 @@ fn is_symptom(finding: &Finding) -> bool {
 /// A finding; `figures` is a JSON object.
 fn finding(
     severity: Severity,
-    topic: &str,
+    topic: Topic,
     finding: String,
     figures: Value,
     advice: impl Into<String>,
@@ -114,7 +120,7 @@ fn finding(
         Value::Object(figures) => figures,
         _ => Map::new(),
     };
-    Finding { severity, topic: topic.to_owned(), finding, figures, advice: advice.into() }
+    Finding { severity, topic, finding, figures, advice: advice.into() }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::dips::Detected;
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{counted, grouped, percent, seconds};
-use crate::document::{Document, ErrorLine, Finding, Severity};
+use crate::document::{Document, ErrorLine, Finding, Severity, Topic};
 use crate::stats::robust::median;
 
 /// The share of the throughput before an outage at which it is back.
@@ -87,7 +87,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
     };
     Some(finding(
         Severity::Warning,
-        "outage",
+        Topic::Outage,
         format!("Nothing was committed {}; {}.{in_doubt}", how_long(longest, outages.len()), back(longest)),
         json!({
             "outages": outages.len(),

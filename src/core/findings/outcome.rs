@@ -9,7 +9,7 @@ use super::intervals::Intervals;
 use super::nodes::lost_nodes;
 use super::text::{counted, first_few, grouped, milliseconds, percent};
 use super::{UNSENT, finding};
-use crate::document::{AuditLine, Document, ErrorLine, Finding, Severity};
+use crate::document::{AuditLine, Document, ErrorLine, Finding, Severity, Topic};
 use crate::error::is_of_data;
 use crate::stats::robust::median;
 
@@ -46,7 +46,7 @@ fn audit(document: &Document) -> Option<Finding> {
         .collect();
     Some(finding(
         Severity::Critical,
-        "audit",
+        Topic::Audit,
         format!("The clients' counts differ from the server's: {}.", first_few(&lines)),
         json!({
             "counters": wrong
@@ -80,7 +80,7 @@ fn unsent(document: &Document) -> Option<Finding> {
         .collect();
     Some(finding(
         Severity::Notice,
-        "audit",
+        Topic::Audit,
         format!("The server counted more than the clients: {}.", first_few(&lines)),
         json!({
             "counters": greater
@@ -126,7 +126,7 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let reason = error("message").map_or(String::new(), |reason| format!(" ({reason})"));
     Some(finding(
         Severity::Critical,
-        "clients",
+        Topic::Clients,
         format!("{what}{how_many}{reason}. The figures do not represent {}.", counted(all_clients, "client")),
         json!({ "status": run.status, "clients": all_clients, "clients_at_work": at_work, "aborted": document.summary.aborted }),
         "Find the reason in bench.errors and the server's log, and run again.",
@@ -159,7 +159,7 @@ fn failed(document: &Document) -> Option<Finding> {
     let retriable = errors.first().is_some_and(|(sqlstate, _)| is_retriable(sqlstate));
     Some(finding(
         if share >= FAILED_WARNING { Severity::Warning } else { Severity::Notice },
-        "failed",
+        Topic::Failed,
         format!(
             "{} of all transactions failed ({} of {}){of_these}.",
             percent(share),
@@ -219,7 +219,7 @@ fn rate(document: &Document) -> Option<Finding> {
         .map_or(String::new(), |lag| format!("; transactions started {} late on average", milliseconds(lag)));
     Some(finding(
         Severity::Warning,
-        "rate",
+        Topic::Rate,
         format!(
             "The run fell behind its rate of {} tps and reached {}: {}{lag}.",
             grouped(rate),
@@ -244,7 +244,7 @@ fn log(document: &Document) -> Option<Finding> {
     let share = lost as f64 / all;
     Some(finding(
         Severity::Notice,
-        "log",
+        Topic::Log,
         format!(
             "{} of {} entries of the transaction log were lost ({}).",
             grouped(lost as f64),

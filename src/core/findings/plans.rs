@@ -6,7 +6,7 @@ use super::dips::Detected;
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{counted, first_few, grouped, percent, seconds, shortened};
-use crate::document::{Document, Finding, Severity, Statement};
+use crate::document::{CommandSummary, Document, Finding, Severity, Topic};
 use crate::stats::robust::{median, sigma};
 
 /// Seconds before and after a change that are compared at most, and intervals that each side has at least.
@@ -23,7 +23,7 @@ const DEEP_INTERVALS: usize = 4;
 const NEAR_SECS: f64 = 1.0;
 
 /// A command's place in the script, for a sentence.
-pub fn place(statement: &Statement) -> String {
+pub fn place(statement: &CommandSummary) -> String {
     format!(
         "command {} of script {} ({})",
         statement.command,
@@ -36,7 +36,8 @@ pub fn place(statement: &Statement) -> String {
 /// taken out of what was detected.
 pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detected) -> Option<Finding> {
     let statements = document.merged_statements();
-    let changed: Vec<&Statement> = statements.iter().filter(|statement| statement.plan_changes > 0).collect();
+    let changed: Vec<&CommandSummary> =
+        statements.iter().filter(|statement| statement.plan_changes > 0).collect();
     let falls = changed.iter().filter_map(|statement| Fall::of(statement, intervals));
     let deepest = falls.max_by(|one, other| one.share().total_cmp(&other.share()));
     if let Some(fall) = deepest {
@@ -53,7 +54,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
         .collect();
     Some(finding(
         Severity::Notice,
-        "plan",
+        Topic::Plan,
         format!("Plans changed during the run: {}.", first_few(&described)),
         json!({
             "statements": changed
@@ -72,7 +73,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
 
 /// Throughput that fell when a statement got another plan.
 struct Fall<'a> {
-    statement: &'a Statement,
+    statement: &'a CommandSummary,
     /// Seconds since measuring began.
     at: f64,
     /// The lines of the plans' first scans, before and after.
@@ -82,7 +83,7 @@ struct Fall<'a> {
 }
 
 impl<'a> Fall<'a> {
-    fn of(statement: &'a Statement, intervals: &Intervals) -> Option<Self> {
+    fn of(statement: &'a CommandSummary, intervals: &Intervals) -> Option<Self> {
         let (at, scans) = change(statement.plan.as_deref()?)?;
         let width = ((MOST_SECS / intervals.typical_secs()) as usize).max(LEAST_INTERVALS);
         let last_before = intervals.ends.partition_point(|&end| end <= at);
@@ -114,7 +115,7 @@ impl<'a> Fall<'a> {
         };
         finding(
             Severity::Warning,
-            "plan",
+            Topic::Plan,
             format!(
                 "From {} on throughput was {} lower, {} instead of {} tps: the plan of {} changed{from_to}.",
                 seconds(self.at),
@@ -141,7 +142,7 @@ impl<'a> Fall<'a> {
 }
 
 /// When a plan changed for good for the last time while measuring, in seconds since that began, and the first scans of
-/// the two forms. The forms lie under lines of their own, `from 5.250 s on:` (see [`Statement::plan`]).
+/// the two forms. The forms lie under lines of their own, `from 5.250 s on:` (see [`CommandSummary::plan`]).
 fn change(plan: &str) -> Option<(f64, Option<(String, String)>)> {
     let lines: Vec<&str> = plan.lines().collect();
     let time_of = |line: &str| line.strip_prefix("from ")?.strip_suffix(" s on:")?.parse::<f64>().ok();

@@ -6,7 +6,7 @@ use super::finding;
 use super::intervals::Intervals;
 use super::nodes::one_sided;
 use super::text::{counted, figure, percent};
-use crate::document::{Document, Finding, Severity, Wait};
+use crate::document::{Document, Finding, Severity, Topic, Wait};
 
 /// The idle share below which processors are saturated.
 const SATURATED_IDLE: f64 = 0.05;
@@ -93,7 +93,7 @@ fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
     };
     Some(finding(
         Severity::Notice,
-        "processors",
+        Topic::Processors,
         format!("{what}{on_how_many}."),
         json!({ "idle": idle, "runnable": runnable, "processors": processors, "clients": clients }),
         format!(
@@ -113,7 +113,7 @@ fn steal(intervals: &Intervals) -> Option<Finding> {
     let worst = intervals.column(|samples| &samples.cpu_steal)?.into_iter().fold(0.0, f64::max);
     Some(finding(
         if steal >= STEAL_WARNING { Severity::Warning } else { Severity::Notice },
-        "steal",
+        Topic::Steal,
         format!(
             "The hypervisor gave {} of the processor time to other guests, up to {} in one interval.",
             percent(steal),
@@ -138,7 +138,7 @@ fn throttled(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let of_quota = quota.map_or(String::new(), |quota| format!(" of {} processors", figure(quota)));
     Some(finding(
         Severity::Warning,
-        "quota",
+        Topic::Quota,
         format!(
             "The control group's quota{of_quota} throttled its processes for {} s of {} s{each}.",
             figure(throttled),
@@ -178,7 +178,7 @@ fn others(document: &Document, intervals: &Intervals) -> Option<Finding> {
     }
     Some(finding(
         Severity::Warning,
-        "others",
+        Topic::Others,
         format!(
             "Processes other than the clients used {} of {}: {} were busy, and the clients used {}.",
             figure(others),

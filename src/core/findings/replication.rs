@@ -5,7 +5,7 @@ use serde_json::json;
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{figure, milliseconds};
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 use crate::stats::parts;
 use crate::stats::robust::median;
 
@@ -39,7 +39,7 @@ pub fn findings(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let whose = if document.run.target.is_some() { "The replay lag of the target" } else { "The replay lag" };
     Some(finding(
         Severity::Warning,
-        "replication",
+        Topic::Replication,
         format!(
             "{whose} grew through the run, from {} to {} MB of WAL{time}: replay cannot keep up, and the lag is not steady.",
             figure(bytes.from / MB),

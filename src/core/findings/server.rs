@@ -5,7 +5,7 @@ use serde_json::json;
 use super::dips::is_off;
 use super::finding;
 use super::text::{figure, grouped, listed};
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 
 /// Transaction ids from the oldest unfrozen one to where the server assigns no more: half of 2³², less the three
 /// million that it keeps in reserve (xidStopLimit in access/transam/varsup.c, PostgreSQL 14 on).
@@ -43,7 +43,7 @@ fn xids(document: &Document) -> Option<Finding> {
     };
     Some(finding(
         Severity::Warning,
-        "xids",
+        Topic::Xids,
         format!(
             "Transaction ids are running out: the oldest database is {} transactions old, and {} are left{rate}.",
             grouped(age),
@@ -64,7 +64,7 @@ fn unsafe_settings(document: &Document) -> Option<Finding> {
     let names: Vec<String> = off.iter().map(|name| format!("{name} = off")).collect();
     Some(finding(
         Severity::Notice,
-        "safety",
+        Topic::Safety,
         format!(
             "The server ran with {}: a crash of the machine can corrupt the data, and the figures hold only for \
              such a server.",

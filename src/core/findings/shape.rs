@@ -9,7 +9,7 @@ use super::dips::{Detected, MANY_INTERVALS};
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{grouped, percent, seconds};
-use crate::document::{Document, Event, Finding, Severity};
+use crate::document::{Document, Event, Finding, Severity, Topic};
 use crate::stats::{steady, trend};
 
 /// The least change worth a word, as a share of the steady throughput.
@@ -42,7 +42,7 @@ pub fn unsteady(document: &Document) -> Option<Finding> {
     let secs = document.run.warmup_took.filter(|_| document.run.is_unsteady())?;
     Some(finding(
         Severity::Warning,
-        "unsteady",
+        Topic::Unsteady,
         format!("Throughput was not steady after {} of warm-up.", seconds(secs)),
         json!({"warmup_secs": secs}),
         "Look at tps in bench.warmup_samples for what changes: a cache that is still filling, a table that grows, other \
@@ -102,7 +102,7 @@ fn warmup_finding(document: &Document, steady_after: f64, before: f64, after: f6
     let warmup = (document.run.warmed_up_secs() + steady_after).ceil();
     finding(
         Severity::Warning,
-        "warmup",
+        Topic::Warmup,
         format!(
             "The measurement began before the warm-up was over: in the first {} throughput was {} tps, {} {} than \
              the {} tps afterwards.",
@@ -195,7 +195,7 @@ fn drift(intervals: &Intervals, detected: &Detected) -> Option<Finding> {
     let direction = if change < 0.0 { "fell" } else { "rose" };
     Some(finding(
         Severity::Warning,
-        "drift",
+        Topic::Drift,
         format!(
             "Throughput {direction} by {} over the {} measured, from {} to {} tps (95 % confidence interval of the \
              change: {} to {}).",

@@ -6,7 +6,7 @@ use super::dips::is_vacuum;
 use super::finding;
 use super::plans::place;
 use super::text::{counted, first_few, grouped, seconds, shortened};
-use crate::document::{Document, Event, Finding, Relation, Severity, Statement};
+use crate::document::{CommandSummary, Document, Event, Finding, Relation, Severity, Topic};
 
 /// Rows per sequential scan from which on an index is worth a thought.
 const LARGE_SCAN: f64 = 1000.0;
@@ -47,7 +47,7 @@ fn horizon(document: &Document) -> Option<Finding> {
     };
     Some(finding(
         Severity::Warning,
-        "horizon",
+        Topic::Horizon,
         format!(
             "{} rows were updated or deleted, and not all dead row versions could be removed: {} held back the \
              xmin horizon.",
@@ -90,7 +90,7 @@ fn vacuumed(document: &Document) -> Option<Finding> {
     }
     Some(finding(
         Severity::Notice,
-        "vacuum",
+        Topic::Vacuum,
         format!("Tables were vacuumed during the measurement: {}.", first_few(&described)),
         json!({
             "vacuums": events
@@ -127,12 +127,12 @@ fn scans(document: &Document) -> Option<Finding> {
     let mut figures = Vec::new();
     for relation in document.relations.iter().filter(|relation| relation.kind != "index") {
         let (Some(scans), Some(rows)) = (relation.seq_scan, relation.seq_tup_read) else { continue };
-        let scan = |statement: &&Statement| {
+        let scan = |statement: &&CommandSummary| {
             statement.plan.as_deref().is_some_and(|plan| scans_it(plan, "Seq Scan on ", &relation.relation))
         };
         let by = document.statements.iter().find(scan);
         // Each parallel worker counts the scan that it takes part in as its own.
-        let in_parallel = |statement: &&Statement| {
+        let in_parallel = |statement: &&CommandSummary| {
             let plan = statement.plan.as_deref();
             statement.node == relation.node
                 && plan.is_some_and(|plan| scans_it(plan, "Parallel Seq Scan on ", &relation.relation))
@@ -165,7 +165,7 @@ fn scans(document: &Document) -> Option<Finding> {
     }
     Some(finding(
         Severity::Notice,
-        "scan",
+        Topic::Scan,
         format!("Sequential scans read large tables: {}.", first_few(&described)),
         json!({ "relations": figures }),
         "If the statement needs few of the rows, create an index on the columns of its WHERE clause. If there is \
@@ -175,7 +175,7 @@ fn scans(document: &Document) -> Option<Finding> {
 
 fn workers(document: &Document) -> Option<Finding> {
     let statements = document.merged_statements();
-    let short: Vec<&Statement> = statements
+    let short: Vec<&CommandSummary> = statements
         .iter()
         .filter(|statement| statement.workers_launched < statement.workers_planned)
         .collect();
@@ -187,7 +187,7 @@ fn workers(document: &Document) -> Option<Finding> {
     }
     Some(finding(
         Severity::Warning,
-        "workers",
+        Topic::Workers,
         format!(
             "{} of {} did not start: {}.",
             grouped((planned - launched) as f64),

@@ -6,7 +6,7 @@ use super::dips::{Detected, LEAST_INTERVALS, Unjudged};
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{counted, percent};
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 
 /// The shortest sample that a run may have, in seconds.
 const SHORTEST_SAMPLE: f64 = 0.1;
@@ -37,7 +37,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &Detected)
     };
     Some(finding(
         Severity::Notice,
-        "samples",
+        Topic::Samples,
         format!("Dips could not be detected: {why}."),
         json!({ "samples": intervals.len(), "needed": LEAST_INTERVALS, "variation": detected.sigma }),
         advice,

@@ -7,7 +7,7 @@ use super::dips::Detected;
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{figure, listed, percent};
-use crate::document::{Document, Finding, Severity, Wait};
+use crate::document::{Document, Finding, Severity, Topic, Wait};
 
 /// The share of clients' time from which on a wait is the run's limit.
 const LEAST_SHARE: f64 = 0.25;
@@ -199,7 +199,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &Detected)
     });
     Some(finding(
         Severity::Notice,
-        "waits",
+        Topic::Waits,
         format!("Clients spent {}: {}.{at_best}", listed(&named), limit.is_the_limit),
         json!({
             "limit": limit.name,

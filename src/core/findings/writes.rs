@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::finding;
 use super::text::{first_few, grouped, percent, shortened};
-use crate::document::{Document, Finding, Severity, Statement};
+use crate::document::{CommandSummary, Document, Finding, Severity, Topic};
 
 /// Shares of a statement's executions that affect no row, from which on they are worth a word, and from which on the
 /// figures are hardly those of writes.
@@ -36,7 +36,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     };
     vec![finding(
         severity,
-        "writes",
+        Topic::Writes,
         format!("Writes affected no rows: {}.", first_few(&lines)),
         json!({
             "statements": told
@@ -55,7 +55,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
 
 /// A statement that is worth a word.
 struct Told {
-    statement: Statement,
+    statement: CommandSummary,
     writes: u64,
     empty: u64,
     severity: Severity,
@@ -64,7 +64,7 @@ struct Told {
 }
 
 impl Told {
-    fn of(statement: &Statement) -> Option<Self> {
+    fn of(statement: &CommandSummary) -> Option<Self> {
         let writes = statement.writes.filter(|&writes| writes > 0)?;
         let empty = statement.empty_writes?.min(writes);
         let share = empty as f64 / writes as f64;

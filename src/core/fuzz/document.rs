@@ -5,7 +5,7 @@
 
 use bench_core::document::Document;
 use bench_core::findings::findings;
-use bench_core::report::{Exchange, Format, closing, exchange, render};
+use bench_core::report::{ExportFormat, Format, closing, export, render};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
             serde_json::from_str::<Document>(&report).expect("a report is a document");
         }
     }
-    for name in Exchange::NAMES {
-        let _ = exchange(&document, Exchange::parse(name).expect("a name"));
+    for name in ExportFormat::NAMES {
+        let _ = export(&document, ExportFormat::parse(name).expect("a name"));
     }
 });

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use bench_core::stats::coarse::coarse;
+use bench_core::stats::coarse_histogram::coarse;
 use bench_core::stats::histogram::{BUCKETS, Histogram, bucket_bounds_ns, bucket_of};
 use libfuzzer_sys::fuzz_target;
 

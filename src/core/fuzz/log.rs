@@ -4,21 +4,25 @@
 #![no_main]
 
 use bench_core::error::UserError;
-use bench_core::log_capture::{Capture, CsvLog, Entry, Options, from_json};
+use bench_core::log_capture::{CsvLog, LogCapture, LogEntry, LogOptions, from_json};
 use bench_core::script::{Symbols, parse};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
-fn capture(entries: &[Entry], mask: bool) -> Result<(), UserError> {
+fn capture(entries: &[LogEntry], mask: bool) -> Result<(), UserError> {
     let given = json!({ "writes": true, "max_rows": 10, "mask": mask });
-    let mut capture = Capture::new(Options::new("shop".to_owned(), &given)?);
+    let mut capture = LogCapture::new(LogOptions::new("shop".to_owned(), &given)?);
     for entry in entries {
         capture.take(entry)?;
     }
     for shape in capture.finish()?.shapes {
         let _ = parse("log", &shape.script, &mut Symbols::new());
         for row in &shape.rows {
-            shape.columns.iter().filter(|column| !column.is_pause()).for_each(|column| drop(column.value(row)));
+            shape
+                .columns
+                .iter()
+                .filter(|column| !column.is_pause())
+                .for_each(|column| drop(column.value(row)));
         }
     }
     Ok(())

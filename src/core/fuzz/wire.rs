@@ -3,20 +3,20 @@
 
 #![no_main]
 
-use bench_core::wire::{Event, Session, Startup};
+use bench_core::wire::{SessionEvent, Startup, WireSession};
 use libfuzzer_sys::fuzz_target;
 
 /// AuthenticationOk and ReadyForQuery.
 const GREETING: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 
-fn session(stage: u8) -> Session {
-    let mut session = Session::new();
+fn session(stage: u8) -> WireSession {
+    let mut session = WireSession::new();
     let password = Some("secret".to_owned().into());
     session.start(&Startup { user: "bob".into(), password, ..Startup::default() }).expect("no zero byte");
     if stage % 5 == 0 {
         return session;
     }
-    assert_eq!(session.receive(GREETING), Ok(Event::Ready));
+    assert_eq!(session.receive(GREETING), Ok(SessionEvent::Ready));
     session.capture(stage % 5 == 2);
     match stage % 5 {
         1 | 2 => session.query(&"SELECT 1; ".repeat(20)).expect("no zero byte"),
@@ -36,7 +36,7 @@ fn session(stage: u8) -> Session {
 /// What comes of the input in pieces of this length.
 fn seen(stage: u8, input: &[u8], length: usize) -> String {
     let mut session = session(stage);
-    let mut event = Ok(Event::Pending);
+    let mut event = Ok(SessionEvent::Pending);
     for piece in input.chunks(length) {
         event = session.receive(piece);
         if event.is_err() {

@@ -25,8 +25,8 @@ impl Shared {
         Ring { closed: &self.closed, tallies: &self.tallies }
     }
 
-    fn writer(&self, client: usize) -> Writer<'_> {
-        Writer::new(&self.clients[client], self.ring())
+    fn writer(&self, client: usize) -> IntervalWriter<'_> {
+        IntervalWriter::new(&self.clients[client], self.ring())
     }
 
     /// Collects and reads the next interval of clients that are at rest.
@@ -41,7 +41,7 @@ impl Shared {
     }
 }
 
-fn count(writer: &mut Writer, interval: u32, times: usize) {
+fn count(writer: &mut IntervalWriter, interval: u32, times: usize) {
     for _ in 0..times {
         writer.announce();
         writer.tally(interval).commit(1000);

@@ -10,7 +10,7 @@ use crate::spec::invalid;
 
 /// Which messages count, and what is made of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct LogOptions {
     /// Name of the database, as in the log.
     pub database: String,
     /// Whose transactions count, as asked for.
@@ -39,7 +39,7 @@ const ROWS: usize = 10_000;
 /// As many as a feeder reads unless told otherwise.
 const MAX_ROWS: u64 = 100_000;
 
-impl Options {
+impl LogOptions {
     /// For a log whose database has this name unless an option says otherwise.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::tokens::{Kind, tokens};
+use super::tokens::{TokenKind, tokens};
 
 /// A statement in which all places of a variable have one number, and the variables in the order of these numbers: `places[0]` is the
 /// variable of `$1`. None where every variable has one place.
@@ -22,7 +22,7 @@ pub fn shared<T: Eq + Hash + Copy>(text: &str, places: &[T]) -> Option<(String, 
     }
     let mut out = String::with_capacity(text.len());
     for token in tokens(text) {
-        if let Kind::Parameter(number) = token.kind {
+        if let TokenKind::Parameter(number) = token.kind {
             let variable = places.get((number as usize).checked_sub(1)?)?;
             out.push_str(&format!("${}", numbers.get(variable)?));
         } else {

@@ -1,6 +1,6 @@
 //! What a statement does to a transaction, and whether it can be replayed.
 
-use super::tokens::{Kind, Token, tokens};
+use super::tokens::{StatementToken, TokenKind, tokens};
 
 /// A class of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub const PREPARED: &str = "PREPARE or EXECUTE in SQL";
 pub const TWO_PHASE: &str = "a two-phase commit";
 
 /// The statements of a text, without the semicolons and what is empty.
-pub fn statements(text: &str) -> Vec<Vec<Token<'_>>> {
+pub fn statements(text: &str) -> Vec<Vec<StatementToken<'_>>> {
     let mut found = vec![Vec::new()];
     let mut depth = 0_usize;
     for token in tokens(text) {
@@ -45,13 +45,13 @@ pub fn statements(text: &str) -> Vec<Vec<Token<'_>>> {
 }
 
 /// The class of one statement.
-pub fn classify(tokens: &[Token]) -> Class {
-    let words: Vec<Token> = tokens.iter().copied().filter(|token| !token.is_silent()).collect();
+pub fn classify(tokens: &[StatementToken]) -> Class {
+    let words: Vec<StatementToken> = tokens.iter().copied().filter(|token| !token.is_silent()).collect();
     let begin = words.iter().position(|token| token.text != "(").unwrap_or(0);
     let word = |place: usize| {
         words
             .get(begin + place)
-            .filter(|token| token.kind == Kind::Word)
+            .filter(|token| token.kind == TokenKind::Word)
             .map_or(String::new(), |token| token.text.to_ascii_lowercase())
     };
     let (first, second) = (word(0), word(1));
@@ -81,16 +81,16 @@ pub fn classify(tokens: &[Token]) -> Class {
     }
 }
 
-fn has_word(words: &[Token], word: &str) -> bool {
-    words.iter().any(|token| token.kind == Kind::Word && token.is(word))
+fn has_word(words: &[StatementToken], word: &str) -> bool {
+    words.iter().any(|token| token.kind == TokenKind::Word && token.is(word))
 }
 
 /// Whether a statement that begins with WITH changes data: behind FOR an UPDATE locks rows.
-fn with_writes(words: &[Token]) -> bool {
+fn with_writes(words: &[StatementToken]) -> bool {
     (0..words.len()).any(|place| {
         let token = &words[place];
         let after = |word: &str| place > 0 && words[place - 1].is(word);
-        token.kind == Kind::Word
+        token.kind == TokenKind::Word
             && (token.is("insert")
                 || token.is("delete")
                 || token.is("merge")

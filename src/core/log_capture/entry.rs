@@ -38,7 +38,7 @@ pub const CSV_COLUMNS: [&str; 26] = [
 
 /// One message of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entry {
+pub struct LogEntry {
     /// When it was written, in milliseconds since any one moment.
     pub at_ms: f64,
     pub user: String,
@@ -58,12 +58,12 @@ pub struct Entry {
 
 /// The form of a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     Csv,
     Json,
 }
 
-impl Format {
+impl LogFormat {
     /// Of its first byte: jsonlog's lines are objects.
     pub fn of(first: u8) -> Self {
         if first == b'{' { Self::Json } else { Self::Csv }
@@ -98,7 +98,7 @@ impl<R: Read> CsvLog<R> {
     ///
     /// # Errors
     /// 58030 where reading fails, in the outer result.
-    pub fn read(&mut self) -> Result<Option<Option<Entry>>, UserError> {
+    pub fn read(&mut self) -> Result<Option<Option<LogEntry>>, UserError> {
         let more = self
             .reader
             .read_byte_record(&mut self.record)
@@ -107,13 +107,13 @@ impl<R: Read> CsvLog<R> {
     }
 }
 
-fn from_record(record: &csv::ByteRecord) -> Option<Entry> {
+fn from_record(record: &csv::ByteRecord) -> Option<LogEntry> {
     // 14 columns are needed; those of older versions lack the last.
     if record.len() < 23 {
         return None;
     }
     let field = |place: usize| String::from_utf8_lossy(record.get(place).unwrap_or_default()).into_owned();
-    Some(Entry {
+    Some(LogEntry {
         at_ms: parse_time(&field(0))?,
         user: field(1),
         database: field(2),
@@ -129,11 +129,11 @@ fn from_record(record: &csv::ByteRecord) -> Option<Entry> {
 }
 
 /// A line of jsonlog; None for anything else.
-pub fn from_json(line: &str) -> Option<Entry> {
+pub fn from_json(line: &str) -> Option<LogEntry> {
     #[derive(Deserialize)]
     #[serde(default)]
     #[derive(Default)]
-    struct Line {
+    struct LogLine {
         timestamp: String,
         user: String,
         dbname: String,
@@ -146,8 +146,8 @@ pub fn from_json(line: &str) -> Option<Entry> {
         statement: String,
         application_name: String,
     }
-    let line: Line = serde_json::from_str(line).ok()?;
-    Some(Entry {
+    let line: LogLine = serde_json::from_str(line).ok()?;
+    Some(LogEntry {
         at_ms: parse_time(&line.timestamp)?,
         user: line.user,
         database: line.dbname,

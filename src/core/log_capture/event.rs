@@ -2,14 +2,14 @@
 //! `exec_execute_message` in src/backend/tcop/postgres.c). Translated messages are not understood: lc_messages has to be
 //! a locale of English.
 
-use super::entry::Entry;
+use super::entry::LogEntry;
 
 /// A value of a parameter; None is NULL.
-pub type Value = Option<String>;
+pub type ParameterValue = Option<String>;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event<'a> {
+pub enum LogEvent<'a> {
     /// A statement of the simple protocol, or one or several statements of it.
     Statement { text: &'a str, duration_ms: Option<f64>, prepared: Option<&'a str> },
     /// A portal of the extended protocol was executed.
@@ -31,7 +31,7 @@ pub enum Event<'a> {
 /// Parameters of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parameters {
-    Known(Vec<Value>),
+    Known(Vec<ParameterValue>),
     /// Cut by log_parameter_max_length.
     Truncated,
     /// Not as any version writes them.
@@ -39,16 +39,16 @@ pub enum Parameters {
 }
 
 /// What a line says; None for what is of no concern.
-pub fn event(entry: &Entry) -> Option<Event<'_>> {
+pub fn event(entry: &LogEntry) -> Option<LogEvent<'_>> {
     match entry.severity.as_str() {
-        "ERROR" => return Some(Event::Failure),
-        "FATAL" | "PANIC" => return Some(Event::End),
+        "ERROR" => return Some(LogEvent::Failure),
+        "FATAL" | "PANIC" => return Some(LogEvent::End),
         "LOG" => {}
         _ => return None,
     }
     let message = entry.message.as_str();
     if message.starts_with("disconnection: ") {
-        return Some(Event::End);
+        return Some(LogEvent::End);
     }
     let (duration_ms, rest) = match message.strip_prefix("duration: ") {
         None => (None, message),
@@ -56,30 +56,30 @@ pub fn event(entry: &Entry) -> Option<Event<'_>> {
             let (number, rest) = tail.split_once(" ms")?;
             let duration_ms: f64 = number.parse().ok()?;
             if rest.is_empty() {
-                return Some(Event::Duration { duration_ms });
+                return Some(LogEvent::Duration { duration_ms });
             }
             (Some(duration_ms), rest.strip_prefix("  ")?)
         }
     };
     if let Some(text) = rest.strip_prefix("statement: ") {
         let prepared = entry.detail.strip_prefix("prepare: ");
-        return Some(Event::Statement { text, duration_ms, prepared });
+        return Some(LogEvent::Statement { text, duration_ms, prepared });
     }
     if rest.starts_with("fastpath function call: ") {
-        return Some(Event::FastPath);
+        return Some(LogEvent::FastPath);
     }
     if let Some(tail) = rest.strip_prefix("execute fetch from ") {
-        return Some(Event::Fetch { text: named(tail)? });
+        return Some(LogEvent::Fetch { text: named(tail)? });
     }
     if let Some(tail) = rest.strip_prefix("execute ") {
-        return Some(Event::Execute {
+        return Some(LogEvent::Execute {
             text: named(tail)?,
             duration_ms,
             parameters: parameters(&entry.detail),
         });
     }
     if rest.starts_with("parse ") || rest.starts_with("bind ") {
-        return duration_ms.map(|duration_ms| Event::Preparation { duration_ms });
+        return duration_ms.map(|duration_ms| LogEvent::Preparation { duration_ms });
     }
     None
 }

@@ -1,7 +1,7 @@
 //! Transactions of an application, taken from the server's log: sessions and transactions as they were, and scripts by the
 //! shape of the transactions.
 //!
-//! [`Capture::take`] gets the messages; those of one session in their order, sessions in any. [`Capture::finish`] has the
+//! [`LogCapture::take`] gets the messages; those of one session in their order, sessions in any. [`LogCapture::finish`] has the
 //! scripts with how often each shape occurred, and what cannot be replayed with the reasons. It is a workload like the
 //! logged one, not an exact replay: transactions are drawn at random, whatever session they were in.
 
@@ -20,16 +20,16 @@ mod transaction;
 use std::collections::HashMap;
 
 use crate::error::{UserError, sqlstate};
-use crate::pulse;
-use session::Session;
+use crate::interrupts;
+use session::LoggedSession;
 use shapes::Shapes;
-use transaction::Transaction;
+use transaction::LoggedTransaction;
 
-pub use arguments::Options;
+pub use arguments::LogOptions;
 pub use casts::{shared, with_cast};
-pub use entry::{CSV_COLUMNS, CsvLog, Entry, Format, from_json};
-pub use script::{Column, ThinkTimes};
-pub use shapes::{Row, Skipped};
+pub use entry::{CSV_COLUMNS, CsvLog, LogEntry, LogFormat, from_json};
+pub use script::{FeederColumn, ThinkTimes};
+pub use shapes::{ShapeRow, Skipped};
 
 /// A shape that can be replayed.
 #[derive(Clone, Debug)]
@@ -44,23 +44,23 @@ pub struct Replayable {
     pub statements: usize,
     /// Mean time in the server of those transactions whose durations are known, in milliseconds.
     pub busy_ms: Option<f64>,
-    pub columns: Vec<Column>,
-    pub rows: Vec<Row>,
+    pub columns: Vec<FeederColumn>,
+    pub rows: Vec<ShapeRow>,
 }
 
 /// What a log holds.
 #[derive(Clone, Debug)]
-pub struct Captured {
+pub struct CapturedLog {
     /// The most frequent first.
     pub shapes: Vec<Replayable>,
     /// By reason, the most frequent first.
     pub skipped: Vec<(String, Skipped)>,
-    pub figures: Figures,
+    pub figures: LogFigures,
 }
 
 /// Figures over all transactions, replayable or not.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct LogFigures {
     /// Messages of the database's sessions.
     pub entries: u64,
     pub sessions: u64,
@@ -81,12 +81,12 @@ pub struct Figures {
 
 /// Collects the messages of a log.
 #[derive(Debug)]
-pub struct Capture {
-    options: Options,
-    sessions: HashMap<String, Session>,
+pub struct LogCapture {
+    options: LogOptions,
+    sessions: HashMap<String, LoggedSession>,
     shapes: Shapes,
-    figures: Figures,
-    finished: Vec<Transaction>,
+    figures: LogFigures,
+    finished: Vec<LoggedTransaction>,
     first_ms: f64,
     last_ms: f64,
     idle_sum_ms: f64,
@@ -111,14 +111,14 @@ const MAX_OPEN: usize = 256 << 20;
 /// The longest name of a session or a role, in bytes: servers write no longer ones.
 const MAX_NAME: usize = 256;
 
-impl Capture {
-    pub fn new(options: Options) -> Self {
+impl LogCapture {
+    pub fn new(options: LogOptions) -> Self {
         let shapes = Shapes::new(options.max_rows);
         Self {
             options,
             sessions: HashMap::new(),
             shapes,
-            figures: Figures { is_timed: true, ..Figures::default() },
+            figures: LogFigures { is_timed: true, ..LogFigures::default() },
             finished: Vec::new(),
             first_ms: f64::INFINITY,
             last_ms: f64::NEG_INFINITY,
@@ -134,7 +134,7 @@ impl Capture {
     ///
     /// # Errors
     /// 54000 for too many sessions, seconds, and bytes of statements and values.
-    pub fn take(&mut self, entry: &Entry) -> Result<(), UserError> {
+    pub fn take(&mut self, entry: &LogEntry) -> Result<(), UserError> {
         let other = |wanted: &Option<String>, is: &str| wanted.as_deref().is_some_and(|wanted| wanted != is);
         if entry.database != self.options.database
             || self.options.roles.as_ref().is_some_and(|roles| !roles.contains(&entry.user))
@@ -148,7 +148,7 @@ impl Capture {
             if self.sessions.len() >= MAX_SESSIONS {
                 return Err(exceeded(format!("the log has more than {MAX_SESSIONS} sessions")));
             }
-            self.sessions.insert(entry.session.clone(), Session::default());
+            self.sessions.insert(entry.session.clone(), LoggedSession::default());
         }
         if let Some(session) = self.sessions.get_mut(&entry.session) {
             let before = session.bytes();
@@ -167,7 +167,7 @@ impl Capture {
 
     fn count_finished(&mut self) -> Result<(), UserError> {
         for transaction in std::mem::take(&mut self.finished) {
-            pulse::beat();
+            interrupts::check_now_and_then();
             self.count(&transaction);
             if self.active.len() > MAX_SECONDS {
                 return Err(exceeded(format!(
@@ -179,7 +179,7 @@ impl Capture {
         Ok(())
     }
 
-    fn count(&mut self, transaction: &Transaction) {
+    fn count(&mut self, transaction: &LoggedTransaction) {
         self.figures.transactions += 1;
         self.first_ms = self.first_ms.min(transaction.start_ms);
         self.last_ms = self.last_ms.max(transaction.end_ms);
@@ -222,7 +222,7 @@ impl Capture {
     ///
     /// # Errors
     /// As [`take`](Self::take).
-    pub fn finish(mut self) -> Result<Captured, UserError> {
+    pub fn finish(mut self) -> Result<CapturedLog, UserError> {
         let end_ms = self.last_ms;
         for session in self.sessions.values_mut() {
             session.end(end_ms, &mut self.finished);
@@ -238,7 +238,7 @@ impl Capture {
         let Shapes { shapes, mut skipped, .. } = self.shapes;
         let mut kept: Vec<Replayable> = Vec::new();
         for shape in shapes.into_values() {
-            pulse::beat();
+            interrupts::check_now_and_then();
             let replay = script::replay(&shape, self.options.think_times, self.options.mask);
             let shown = shape.outline.shown();
             if shape.writes && !self.options.writes {
@@ -268,7 +268,7 @@ impl Capture {
         });
         let mut skipped: Vec<(String, Skipped)> = skipped.into_iter().collect();
         skipped.sort_by_key(|(_, of)| std::cmp::Reverse(of.transactions));
-        Ok(Captured { shapes: kept, skipped, figures })
+        Ok(CapturedLog { shapes: kept, skipped, figures })
     }
 }
 

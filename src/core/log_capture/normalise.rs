@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use super::event::Value;
-use super::tokens::{Kind, Token, decode};
-use crate::pulse;
+use super::event::ParameterValue;
+use super::tokens::{StatementToken, TokenKind, decode};
+use crate::interrupts;
 
 /// What a value of a template is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Slot {
+pub enum TemplateValue {
     /// `$n` of the extended protocol, n from 1.
     Parameter(usize),
     Integer,
@@ -23,7 +23,7 @@ pub enum Slot {
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Piece {
+pub enum TemplatePart {
     Text(String),
     /// A place of the template's slots. The text of the constant is kept for those that never vary.
     Slot {
@@ -35,23 +35,26 @@ pub enum Piece {
 /// A statement without its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Template {
-    pub pieces: Vec<Piece>,
-    pub slots: Vec<Slot>,
+    pub pieces: Vec<TemplatePart>,
+    pub slots: Vec<TemplateValue>,
 }
 
 /// What an execution gives a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
-    pub value: Value,
+    pub value: ParameterValue,
     /// As it was written, with the type in front of it; of a parameter None.
     pub source: Option<String>,
 }
 
 /// A statement's template and its constants, in the order of the slots. None if it mentions a parameter that is not there.
-pub fn normalise(tokens: &[Token], parameters: &[Value]) -> Option<(Template, Vec<Constant>)> {
+pub fn normalise(
+    tokens: &[StatementToken],
+    parameters: &[ParameterValue],
+) -> Option<(Template, Vec<Constant>)> {
     let mut normaliser = Normaliser { tokens, ..Normaliser::default() };
     for place in 0..tokens.len() {
-        pulse::beat();
+        interrupts::check_now_and_then();
         normaliser.take(place, parameters)?;
     }
     normaliser.trim_end();
@@ -168,7 +171,7 @@ const WITH_MODIFIER: [&str; 16] = [
 
 #[derive(Default)]
 struct Normaliser<'a> {
-    tokens: &'a [Token<'a>],
+    tokens: &'a [StatementToken<'a>],
     template: Template,
     constants: Vec<Constant>,
     /// Places of the tokens so far that are not blank.
@@ -184,7 +187,7 @@ struct Normaliser<'a> {
 
 impl<'a> Normaliser<'a> {
     /// The token `back` places before the current one; 1 is the one before.
-    fn before(&self, back: usize) -> Option<Token<'a>> {
+    fn before(&self, back: usize) -> Option<StatementToken<'a>> {
         let place = self.significant.len().checked_sub(back)?;
         Some(self.tokens[self.significant[place]])
     }
@@ -195,13 +198,13 @@ impl<'a> Normaliser<'a> {
 
     fn follows_at(&self, back: usize, words: &[&str]) -> bool {
         self.before(back)
-            .is_some_and(|token| token.kind == Kind::Word && words.iter().any(|word| token.is(word)))
+            .is_some_and(|token| token.kind == TokenKind::Word && words.iter().any(|word| token.is(word)))
     }
 
-    fn take(&mut self, place: usize, parameters: &[Value]) -> Option<()> {
+    fn take(&mut self, place: usize, parameters: &[ParameterValue]) -> Option<()> {
         let token = self.tokens[place];
         match token.kind {
-            Kind::Blank | Kind::Comment => {
+            TokenKind::Blank | TokenKind::Comment => {
                 // Hints are for the planner; other comments differ from call to call.
                 let text = if token.text.starts_with("/*+") { token.text } else { " " };
                 if !self.template.pieces.is_empty() {
@@ -209,16 +212,16 @@ impl<'a> Normaliser<'a> {
                 }
                 return Some(());
             }
-            Kind::Parameter(number) => {
+            TokenKind::Parameter(number) => {
                 let number = number as usize;
                 let value = parameters.get(number.checked_sub(1)?)?;
                 let constant = Constant { value: value.clone(), source: None };
-                self.slot(Slot::Parameter(number), constant, None);
+                self.slot(TemplateValue::Parameter(number), constant, None);
             }
-            Kind::Number if !self.is_fixed_number() => self.number(token.text),
-            Kind::String => self.string(token.text),
+            TokenKind::Number if !self.is_fixed_number() => self.number(token.text),
+            TokenKind::String => self.string(token.text),
             // A slice's bound behind it would look like a variable.
-            Kind::Symbol if token.text == ":" => self.push(" : "),
+            TokenKind::Symbol if token.text == ":" => self.push(" : "),
             _ => self.push(token.text),
         }
         self.track(token);
@@ -227,7 +230,7 @@ impl<'a> Normaliser<'a> {
     }
 
     /// Keeps where in the statement this is.
-    fn track(&mut self, token: Token) {
+    fn track(&mut self, token: StatementToken) {
         match token.text {
             "(" => {
                 self.depth += 1;
@@ -245,7 +248,7 @@ impl<'a> Normaliser<'a> {
             _ if token.is("by") && self.follows(&["order", "group"]) && !self.is_in_list() => {
                 self.lists.push(self.depth);
             }
-            _ if token.kind == Kind::Word
+            _ if token.kind == TokenKind::Word
                 && ["limit", "offset", "having", "window", "union", "for", "values", "set"]
                     .iter()
                     .any(|w| token.is(w)) =>
@@ -278,7 +281,8 @@ impl<'a> Normaliser<'a> {
             self.push(text);
             return;
         }
-        let slot = if digits.contains(['.', 'e', 'E']) { Slot::Decimal } else { Slot::Integer };
+        let slot =
+            if digits.contains(['.', 'e', 'E']) { TemplateValue::Decimal } else { TemplateValue::Integer };
         self.slot(slot, Constant { value: Some(digits), source: Some(text.to_owned()) }, None);
     }
 
@@ -289,11 +293,11 @@ impl<'a> Normaliser<'a> {
         };
         let constant = |source: String| Constant { value: Some(value.clone()), source: Some(source) };
         match self.type_before() {
-            None => self.slot(Slot::String, constant(text.to_owned()), None),
+            None => self.slot(TemplateValue::String, constant(text.to_owned()), None),
             Some(words) => {
                 let written = self.remove_words(words);
                 let source = format!("{written} {text}");
-                self.slot(Slot::String, constant(source), Some(written));
+                self.slot(TemplateValue::String, constant(source), Some(written));
             }
         }
     }
@@ -303,10 +307,10 @@ impl<'a> Normaliser<'a> {
         match self.before(1) {
             None => true,
             Some(token) => match token.kind {
-                Kind::Word => self.follows(&BEFORE_VALUES) || self.type_before().is_some(),
-                Kind::Symbol if token.text == ")" => false,
-                Kind::Symbol if token.text == "(" => !self.follows_at(2, &["extract"]),
-                Kind::Symbol => true,
+                TokenKind::Word => self.follows(&BEFORE_VALUES) || self.type_before().is_some(),
+                TokenKind::Symbol if token.text == ")" => false,
+                TokenKind::Symbol if token.text == "(" => !self.follows_at(2, &["extract"]),
+                TokenKind::Symbol => true,
                 _ => false,
             },
         }
@@ -334,7 +338,7 @@ impl<'a> Normaliser<'a> {
         let from = self.significant.len() - words;
         let text: Vec<&str> = self.significant[from..].iter().map(|&place| self.tokens[place].text).collect();
         let text = text.join(" ");
-        if let Some(Piece::Text(last)) = self.template.pieces.last_mut() {
+        if let Some(TemplatePart::Text(last)) = self.template.pieces.last_mut() {
             for word in text.split(' ').rev() {
                 last.truncate(last.trim_end().len().saturating_sub(word.len()));
             }
@@ -342,11 +346,11 @@ impl<'a> Normaliser<'a> {
         text
     }
 
-    fn slot(&mut self, slot: Slot, constant: Constant, cast: Option<String>) {
+    fn slot(&mut self, slot: TemplateValue, constant: Constant, cast: Option<String>) {
         let next = self.template.slots.len();
         // A parameter that is mentioned again is the same value.
         let place = match slot {
-            Slot::Parameter(number) => *self.parameters.entry(number).or_insert(next),
+            TemplateValue::Parameter(number) => *self.parameters.entry(number).or_insert(next),
             _ => next,
         };
         if place == next {
@@ -354,26 +358,26 @@ impl<'a> Normaliser<'a> {
             self.constants.push(constant);
         }
         // What takes its place must not become a part of a word.
-        if matches!(self.template.pieces.last(), Some(Piece::Text(text)) if ends_in_word(text)) {
+        if matches!(self.template.pieces.last(), Some(TemplatePart::Text(text)) if ends_in_word(text)) {
             self.push(" ");
         }
-        self.template.pieces.push(Piece::Slot { slot: place, cast });
+        self.template.pieces.push(TemplatePart::Slot { slot: place, cast });
     }
 
     fn push(&mut self, text: &str) {
-        if let Some(Piece::Text(last)) = self.template.pieces.last_mut() {
+        if let Some(TemplatePart::Text(last)) = self.template.pieces.last_mut() {
             if text != " " || !last.ends_with(' ') {
                 last.push_str(text);
             }
         } else {
             let gap =
                 if text.starts_with(is_word_part) && !self.template.pieces.is_empty() { " " } else { "" };
-            self.template.pieces.push(Piece::Text(format!("{gap}{text}")));
+            self.template.pieces.push(TemplatePart::Text(format!("{gap}{text}")));
         }
     }
 
     fn trim_end(&mut self) {
-        if let Some(Piece::Text(last)) = self.template.pieces.last_mut() {
+        if let Some(TemplatePart::Text(last)) = self.template.pieces.last_mut() {
             last.truncate(last.trim_end_matches(' ').len());
             if last.is_empty() {
                 self.template.pieces.pop();
@@ -396,8 +400,8 @@ impl Template {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Slot { slot, cast } => {
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Slot { slot, cast } => {
                     out.push_str(&cast.as_ref().map_or(String::new(), |cast| format!("{cast} ")));
                     out.push_str(&format!("${}", slot + 1));
                 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::normalise::{Piece, Slot};
-use super::shapes::{Row, Shape, Width};
-use super::transaction::Ending;
-use crate::pulse;
+use super::normalise::{TemplatePart, TemplateValue};
+use super::shapes::{ShapeRow, TransactionShape, Width};
+use super::transaction::TransactionEnding;
+use crate::interrupts;
 
 /// Pauses whose mean is shorter are left out: each is the difference of two times of the log, which have milliseconds.
 const SHORTEST_PAUSE_US: f64 = 2000.0;
@@ -23,7 +23,7 @@ pub enum ThinkTimes {
 
 /// A column of the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct FeederColumn {
     /// Of the variable, too.
     pub name: String,
     source: ColumnSource,
@@ -37,14 +37,14 @@ enum ColumnSource {
     Pause(usize),
 }
 
-impl Column {
+impl FeederColumn {
     /// Whether it holds microseconds, and not a text.
     pub fn is_pause(&self) -> bool {
         matches!(self.source, ColumnSource::Pause(_))
     }
 
     /// Its value in a row. Microseconds are digits.
-    pub fn value(&self, row: &Row) -> Option<String> {
+    pub fn value(&self, row: &ShapeRow) -> Option<String> {
         match self.source {
             ColumnSource::Slot(slot) => row.values[slot].clone(),
             ColumnSource::Pause(place) => Some(row.pauses_us[place].to_string()),
@@ -54,24 +54,25 @@ impl Column {
 
 /// A script and the variables that it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replay {
+pub struct TransactionReplay {
     pub script: String,
-    pub columns: Vec<Column>,
+    pub columns: Vec<FeederColumn>,
 }
 
 /// The script of a shape; with `hides_texts` no string constant of the log is in it.
-pub fn replay(shape: &Shape, think_times: ThinkTimes, hides_texts: bool) -> Replay {
+pub fn replay(shape: &TransactionShape, think_times: ThinkTimes, hides_texts: bool) -> TransactionReplay {
     let mut writer = Writer {
         shape,
         think_times,
         hides_texts,
         prefix: prefix(shape),
         named: HashSet::new(),
-        replay: Replay::default(),
+        replay: TransactionReplay::default(),
     };
     let outline = &shape.outline;
-    let needs_block =
-        outline.ending != Ending::Implicit || outline.statements.len() > 1 || outline.begin.is_some();
+    let needs_block = outline.ending != TransactionEnding::Implicit
+        || outline.statements.len() > 1
+        || outline.begin.is_some();
     if needs_block {
         writer.line(outline.begin.as_deref().unwrap_or("BEGIN"));
     }
@@ -85,23 +86,23 @@ pub fn replay(shape: &Shape, think_times: ThinkTimes, hides_texts: bool) -> Repl
     }
     if needs_block {
         writer.pause(outline.statements.len());
-        writer.line(if outline.ending == Ending::Rollback { "ROLLBACK" } else { "COMMIT" });
+        writer.line(if outline.ending == TransactionEnding::Rollback { "ROLLBACK" } else { "COMMIT" });
     }
     writer.replay
 }
 
 /// A beginning of names that no string constant of the shape mentions behind a colon: with an underscore more than any of
 /// those that begin with a `p`.
-fn prefix(shape: &Shape) -> String {
+fn prefix(shape: &TransactionShape) -> String {
     let pieces = shape.outline.statements.iter().flat_map(|template| &template.pieces);
     let texts = pieces.filter_map(|piece| match piece {
-        Piece::Text(text) => Some(text.as_str()),
-        Piece::Slot { .. } => None,
+        TemplatePart::Text(text) => Some(text.as_str()),
+        TemplatePart::Slot { .. } => None,
     });
     let mut prefix = "p".to_owned();
     for text in texts.chain(shape.sources.iter().flatten().map(String::as_str)) {
         for (_, rest) in text.match_indices(":p").map(|(at, found)| text.split_at(at + found.len())) {
-            pulse::beat();
+            interrupts::check_now_and_then();
             let underscores = rest.bytes().take_while(|&byte| byte == b'_').count();
             prefix.extend(std::iter::repeat_n('_', (underscores + 2).saturating_sub(prefix.len())));
         }
@@ -110,13 +111,13 @@ fn prefix(shape: &Shape) -> String {
 }
 
 struct Writer<'a> {
-    shape: &'a Shape,
+    shape: &'a TransactionShape,
     think_times: ThinkTimes,
     hides_texts: bool,
     prefix: String,
     /// Names of columns that there are.
     named: HashSet<String>,
-    replay: Replay,
+    replay: TransactionReplay,
 }
 
 impl Writer<'_> {
@@ -127,7 +128,7 @@ impl Writer<'_> {
 
     fn column(&mut self, name: String, source: ColumnSource) {
         if self.named.insert(name.clone()) {
-            self.replay.columns.push(Column { name, source });
+            self.replay.columns.push(FeederColumn { name, source });
         }
     }
 
@@ -147,16 +148,17 @@ impl Writer<'_> {
         }
     }
 
-    fn piece(&mut self, piece: &Piece, first_slot: usize, slots: &[Slot]) -> String {
-        pulse::beat();
+    fn piece(&mut self, piece: &TemplatePart, first_slot: usize, slots: &[TemplateValue]) -> String {
+        interrupts::check_now_and_then();
         let (slot, cast) = match piece {
-            Piece::Text(text) => return text.clone(),
-            Piece::Slot { slot, cast } => (*slot, cast.as_deref()),
+            TemplatePart::Text(text) => return text.clone(),
+            TemplatePart::Slot { slot, cast } => (*slot, cast.as_deref()),
         };
         let place = first_slot + slot;
         match &self.shape.sources[place] {
             Some(source)
-                if !(self.shape.varies[place] || self.hides_texts && slots[slot] == Slot::String) =>
+                if !(self.shape.varies[place]
+                    || self.hides_texts && slots[slot] == TemplateValue::String) =>
             {
                 return source.clone();
             }
@@ -164,14 +166,14 @@ impl Writer<'_> {
         }
         let name = format!("{}{}", self.prefix, place + 1);
         let cast = match slots[slot] {
-            Slot::Integer => Some(match self.shape.widest[place] {
+            TemplateValue::Integer => Some(match self.shape.widest[place] {
                 Width::Integer => "integer",
                 Width::Bigint => "bigint",
                 Width::Numeric => "numeric",
             }),
-            Slot::Decimal => Some("numeric"),
-            Slot::String => cast,
-            Slot::Parameter(_) => None,
+            TemplateValue::Decimal => Some("numeric"),
+            TemplateValue::String => cast,
+            TemplateValue::Parameter(_) => None,
         };
         let text = cast.map_or_else(|| format!(":{name}"), |cast| format!(":{name}::{cast}"));
         self.column(name, ColumnSource::Slot(place));

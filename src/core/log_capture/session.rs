@@ -4,11 +4,11 @@
 //! together even where BEGIN is not in the log; the local part is 0 where a message was written after the commit.
 
 use super::class::{self, Class, classify, statements};
-use super::entry::Entry;
-use super::event::{Event, Parameters, Value, event};
+use super::entry::LogEntry;
+use super::event::{LogEvent, ParameterValue, Parameters, event};
 use super::normalise::normalise;
-use super::tokens::{Kind, Token, tokens};
-use super::transaction::{Ending, Step, Transaction};
+use super::tokens::{StatementToken, TokenKind, tokens};
+use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
 use crate::error::MAX_TEXT;
 
 /// The longest message with statements, in bytes, that is divided into them.
@@ -22,7 +22,7 @@ const LONG_TRANSACTION: &str = "more than 10,000 statements, or 16 MB of them";
 
 /// The state between two messages.
 #[derive(Debug, Default)]
-pub struct Session {
+pub struct LoggedSession {
     open: Option<Open>,
     /// When the transaction before ended.
     last_end_ms: Option<f64>,
@@ -42,7 +42,7 @@ struct Open {
     has_ended: bool,
     /// Of the virtual transaction id.
     id: Option<String>,
-    transaction: Transaction,
+    transaction: LoggedTransaction,
     /// What its statements take, roughly.
     bytes: usize,
     /// It is too long to be kept.
@@ -58,42 +58,42 @@ struct Execution<'a> {
 }
 
 /// `3/17` without what stands for no transaction: `3/0`.
-fn transaction_id(entry: &Entry) -> Option<String> {
+fn transaction_id(entry: &LogEntry) -> Option<String> {
     let (_, local) = entry.virtual_transaction.split_once('/')?;
     (local != "0").then(|| entry.virtual_transaction.clone())
 }
 
-impl Session {
+impl LoggedSession {
     /// Takes a message; the transactions that it ends go to `finished`.
-    pub fn take(&mut self, entry: &Entry, finished: &mut Vec<Transaction>) {
+    pub fn take(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
         let Some(event) = event(entry) else { return };
         let plain =
             |text, duration_ms, parameters, problem| Execution { text, duration_ms, parameters, problem };
         let none = || Parameters::Known(Vec::new());
         match event {
-            Event::Statement { text, duration_ms, prepared } => {
+            LogEvent::Statement { text, duration_ms, prepared } => {
                 let problem = prepared.map(|_| class::PREPARED);
                 self.execute(entry, plain(text, duration_ms, none(), problem), finished);
             }
-            Event::Execute { text, duration_ms, parameters } => {
+            LogEvent::Execute { text, duration_ms, parameters } => {
                 self.execute(entry, plain(text, duration_ms, parameters, None), finished);
             }
-            Event::Fetch { text } => {
+            LogEvent::Fetch { text } => {
                 self.execute(entry, plain(text, None, none(), Some(class::CURSOR)), finished);
                 self.awaits_duration = false;
             }
-            Event::FastPath => {
+            LogEvent::FastPath => {
                 self.execute(entry, plain("", None, none(), Some("a fast-path function call")), finished);
             }
-            Event::Preparation { duration_ms } => self.prepare(entry.at_ms - duration_ms),
-            Event::Duration { duration_ms } => self.end_statement(entry, duration_ms, finished),
-            Event::Failure => self.fail(entry, finished),
-            Event::End => self.end(entry.at_ms, finished),
+            LogEvent::Preparation { duration_ms } => self.prepare(entry.at_ms - duration_ms),
+            LogEvent::Duration { duration_ms } => self.end_statement(entry, duration_ms, finished),
+            LogEvent::Failure => self.fail(entry, finished),
+            LogEvent::End => self.end(entry.at_ms, finished),
         }
     }
 
     /// The log's end, or the session's.
-    pub fn end(&mut self, at_ms: f64, finished: &mut Vec<Transaction>) {
+    pub fn end(&mut self, at_ms: f64, finished: &mut Vec<LoggedTransaction>) {
         self.finish_ended(finished);
         if let Some(open) = self.open.as_mut().filter(|open| open.is_block) {
             open.transaction.end_ms = open.transaction.end_ms.max(at_ms);
@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// A duration by itself: of the statement that the log showed before, or of a preparation.
-    fn end_statement(&mut self, entry: &Entry, duration_ms: f64, finished: &mut Vec<Transaction>) {
+    fn end_statement(&mut self, entry: &LogEntry, duration_ms: f64, finished: &mut Vec<LoggedTransaction>) {
         if !std::mem::take(&mut self.awaits_duration) {
             self.prepare(entry.at_ms - duration_ms);
             return;
@@ -126,13 +126,13 @@ impl Session {
     }
 
     /// A transaction whose end was the last message.
-    fn finish_ended(&mut self, finished: &mut Vec<Transaction>) {
+    fn finish_ended(&mut self, finished: &mut Vec<LoggedTransaction>) {
         if self.open.as_ref().is_some_and(|open| open.has_ended) {
             self.finish_open(finished);
         }
     }
 
-    fn fail(&mut self, entry: &Entry, finished: &mut Vec<Transaction>) {
+    fn fail(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
         self.finish_ended(finished);
         self.awaits_duration = false;
         self.prepared_since_ms = None;
@@ -155,11 +155,11 @@ impl Session {
         }
     }
 
-    fn begin(&mut self, entry: &Entry, is_block: bool, start_ms: f64) {
-        let transaction = Transaction {
+    fn begin(&mut self, entry: &LogEntry, is_block: bool, start_ms: f64) {
+        let transaction = LoggedTransaction {
             begin: None,
             steps: Vec::new(),
-            ending: Ending::Implicit,
+            ending: TransactionEnding::Implicit,
             end_pause_ms: None,
             frame_ms: 0.0,
             problem: None,
@@ -178,18 +178,18 @@ impl Session {
         self.open.as_ref().map_or(0, |open| open.bytes)
     }
 
-    fn finish_open(&mut self, finished: &mut Vec<Transaction>) {
+    fn finish_open(&mut self, finished: &mut Vec<LoggedTransaction>) {
         if let Some(open) = self.open.take() {
             self.finish(open, finished);
         }
     }
 
-    fn finish(&mut self, open: Open, finished: &mut Vec<Transaction>) {
+    fn finish(&mut self, open: Open, finished: &mut Vec<LoggedTransaction>) {
         self.last_end_ms = Some(open.transaction.end_ms);
         finished.push(open.transaction);
     }
 
-    fn execute(&mut self, entry: &Entry, execution: Execution, finished: &mut Vec<Transaction>) {
+    fn execute(&mut self, entry: &LogEntry, execution: Execution, finished: &mut Vec<LoggedTransaction>) {
         self.finish_ended(finished);
         let end_ms = entry.at_ms;
         let start_ms = end_ms - execution.duration_ms.unwrap_or(0.0);
@@ -221,7 +221,11 @@ impl Session {
                     }
                 }
                 Class::Commit | Class::Rollback => {
-                    let ending = if class == Class::Commit { Ending::Commit } else { Ending::Rollback };
+                    let ending = if class == Class::Commit {
+                        TransactionEnding::Commit
+                    } else {
+                        TransactionEnding::Rollback
+                    };
                     self.finish_other(entry, finished);
                     self.close(ending, pause_ms, end_ms, duration_ms, finished);
                 }
@@ -246,7 +250,7 @@ impl Session {
     }
 
     /// Ends what goes on: a block whose end the log does not have, or statements outside of a block.
-    fn finish_cut_off(&mut self, finished: &mut Vec<Transaction>) {
+    fn finish_cut_off(&mut self, finished: &mut Vec<LoggedTransaction>) {
         if let Some(mut open) = self.open.take() {
             if open.is_block {
                 open.problem("its end is not in the log", "");
@@ -256,7 +260,7 @@ impl Session {
     }
 
     /// Sees to it that the transaction of this statement is the open one.
-    fn join(&mut self, entry: &Entry, start_ms: f64, finished: &mut Vec<Transaction>) {
+    fn join(&mut self, entry: &LogEntry, start_ms: f64, finished: &mut Vec<LoggedTransaction>) {
         let id = transaction_id(entry);
         if self.open.as_ref().is_none_or(|open| open.has_ended || open.id != id) {
             self.finish_cut_off(finished);
@@ -265,7 +269,7 @@ impl Session {
     }
 
     /// Ends another transaction than that of this message, which the commit's may show no longer.
-    fn finish_other(&mut self, entry: &Entry, finished: &mut Vec<Transaction>) {
+    fn finish_other(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
         let id = transaction_id(entry);
         if id.is_some() && self.open.as_ref().is_some_and(|open| open.id.is_some() && open.id != id) {
             self.finish_cut_off(finished);
@@ -274,11 +278,11 @@ impl Session {
 
     fn close(
         &mut self,
-        ending: Ending,
+        ending: TransactionEnding,
         pause_ms: Option<f64>,
         end_ms: f64,
         duration_ms: Option<f64>,
-        finished: &mut Vec<Transaction>,
+        finished: &mut Vec<LoggedTransaction>,
     ) {
         // Without anything before, its beginning is not in the log, or there was none.
         let Some(mut open) = self.open.take() else { return };
@@ -304,7 +308,7 @@ impl Open {
 
     fn step(
         &mut self,
-        tokens: &[Token],
+        tokens: &[StatementToken],
         class: Class,
         parameters: &Parameters,
         pause_ms: Option<f64>,
@@ -321,7 +325,7 @@ impl Open {
             return;
         }
         let text = || text_of(tokens);
-        let nothing: &[Value] = &[];
+        let nothing: &[ParameterValue] = &[];
         let known = match parameters {
             Parameters::Known(values) => values,
             Parameters::Truncated => {
@@ -348,7 +352,7 @@ impl Open {
             _ => None,
         };
         let (template, constants) = parts.unwrap_or_else(|| {
-            let pieces = vec![super::normalise::Piece::Text(text())];
+            let pieces = vec![super::normalise::TemplatePart::Text(text())];
             (super::normalise::Template { pieces, slots: Vec::new() }, Vec::new())
         });
         let is_first = self.transaction.begin.is_none() && self.transaction.steps.is_empty();
@@ -359,16 +363,16 @@ impl Open {
             .map(|constant| 80 + constant.value.as_ref().map_or(0, String::len))
             .sum::<usize>();
         self.bytes += 200 + values + 2 * tokens.iter().map(|token| token.text.len()).sum::<usize>();
-        self.transaction.steps.push(Step { template, constants, pause_ms, duration_ms, writes });
+        self.transaction.steps.push(LoggedStatement { template, constants, pause_ms, duration_ms, writes });
     }
 }
 
 /// A statement with a mark in the place of each constant: who may see what was not kept need not see the values.
 fn without_constants(text: &str) -> String {
-    let hidden = |token: &Token<'_>| {
+    let hidden = |token: &StatementToken<'_>| {
         match token.kind {
-            Kind::String | Kind::OtherString | Kind::Number => "?",
-            Kind::Blank | Kind::Comment => " ",
+            TokenKind::String | TokenKind::OtherString | TokenKind::Number => "?",
+            TokenKind::Blank | TokenKind::Comment => " ",
             _ => token.text,
         }
         .to_owned()
@@ -378,8 +382,8 @@ fn without_constants(text: &str) -> String {
 }
 
 /// A statement as written, without what is around it.
-fn text_of(tokens: &[Token]) -> String {
-    let plain = |token: &Token<'_>| if token.is_silent() { " " } else { token.text }.to_owned();
+fn text_of(tokens: &[StatementToken]) -> String {
+    let plain = |token: &StatementToken<'_>| if token.is_silent() { " " } else { token.text }.to_owned();
     let text: String = tokens.iter().map(plain).collect();
     text.trim().to_owned()
 }

@@ -6,9 +6,9 @@ use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-use super::event::Value;
-use super::normalise::{Piece, Template};
-use super::transaction::{Ending, Step, Transaction};
+use super::event::ParameterValue;
+use super::normalise::{Template, TemplatePart};
+use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
 use crate::error::{UserError, cut, sqlstate};
 
 /// Shapes that are told apart; transactions of further ones are counted together.
@@ -27,11 +27,11 @@ pub struct Outline {
     pub role: String,
     pub begin: Option<String>,
     pub statements: Vec<Template>,
-    pub ending: Ending,
+    pub ending: TransactionEnding,
 }
 
 impl Outline {
-    fn of(transaction: &Transaction) -> Self {
+    fn of(transaction: &LoggedTransaction) -> Self {
         Self {
             role: transaction.user.clone(),
             begin: transaction.begin.clone(),
@@ -43,8 +43,8 @@ impl Outline {
     /// What a shape with it takes, roughly: it is kept twice, and for each slot a first value and its source.
     fn bytes(&self) -> usize {
         let pieces = self.statements.iter().flat_map(|template| &template.pieces).map(|piece| match piece {
-            Piece::Text(text) => 100 + 2 * text.len(),
-            Piece::Slot { .. } => 300,
+            TemplatePart::Text(text) => 100 + 2 * text.len(),
+            TemplatePart::Slot { .. } => 300,
         });
         1000 + pieces.sum::<usize>()
     }
@@ -58,16 +58,16 @@ impl Outline {
 
 /// Values and pauses of one transaction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ShapeRow {
     /// Of all slots of all statements, in their order.
-    pub values: Vec<Value>,
+    pub values: Vec<ParameterValue>,
     /// Before each statement and before the end, in microseconds.
     pub pauses_us: Vec<u32>,
 }
 
-impl Row {
-    fn of(transaction: &Transaction) -> Self {
-        let values = transaction.steps.iter().flat_map(Step::values).cloned().collect();
+impl ShapeRow {
+    fn of(transaction: &LoggedTransaction) -> Self {
+        let values = transaction.steps.iter().flat_map(LoggedStatement::values).cloned().collect();
         let pauses = transaction.steps.iter().map(|step| step.pause_ms).chain([transaction.end_pause_ms]);
         // Truncation is meant: a pause of more than an hour is none of the transaction's.
         let pauses_us =
@@ -83,7 +83,7 @@ impl Row {
 
 /// All transactions of one shape.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct TransactionShape {
     pub outline: Outline,
     pub transactions: u64,
     pub writes: bool,
@@ -94,13 +94,13 @@ pub struct Shape {
     /// The widest integer of each slot.
     pub widest: Vec<Width>,
     /// A random choice of the transactions.
-    pub rows: Vec<Row>,
-    /// Sums over all transactions, in microseconds, as [`Row::pauses_us`].
+    pub rows: Vec<ShapeRow>,
+    /// Sums over all transactions, in microseconds, as [`ShapeRow::pauses_us`].
     pub pause_sums_us: Vec<f64>,
     /// Of those transactions whose statements all have a duration.
     pub timed: u64,
     pub busy_ms: f64,
-    first: Vec<Value>,
+    first: Vec<ParameterValue>,
 }
 
 /// The type that an integer constant has.
@@ -112,7 +112,7 @@ pub enum Width {
 }
 
 impl Width {
-    fn of(value: &Value) -> Self {
+    fn of(value: &ParameterValue) -> Self {
         let text = value.as_deref().unwrap_or("0");
         if text.parse::<i32>().is_ok() {
             Self::Integer
@@ -136,7 +136,7 @@ pub struct Skipped {
 /// The collection.
 #[derive(Debug)]
 pub struct Shapes {
-    pub shapes: HashMap<Outline, Shape>,
+    pub shapes: HashMap<Outline, TransactionShape>,
     pub skipped: BTreeMap<String, Skipped>,
     max_rows: usize,
     bytes: usize,
@@ -160,7 +160,7 @@ impl Shapes {
     ///
     /// # Errors
     /// 54000 for too many bytes of values.
-    pub fn add(&mut self, transaction: &Transaction) -> Result<(), UserError> {
+    pub fn add(&mut self, transaction: &LoggedTransaction) -> Result<(), UserError> {
         if let Some((reason, example)) = &transaction.problem {
             self.skip(reason, example, transaction);
             return Ok(());
@@ -170,11 +170,11 @@ impl Shapes {
             self.skip(&format!("one of more than {MAX_SHAPES} shapes"), &outline.shown(), transaction);
             return Ok(());
         }
-        let row = Row::of(transaction);
+        let row = ShapeRow::of(transaction);
         let bytes = &mut self.bytes;
         let shape = self.shapes.entry(outline).or_insert_with_key(|outline| {
             *bytes += outline.bytes() + 2 * row.bytes();
-            Shape::new(outline.clone(), transaction)
+            TransactionShape::new(outline.clone(), transaction)
         });
         shape.count(transaction, &row);
         if shape.rows.len() < self.max_rows {
@@ -198,7 +198,7 @@ impl Shapes {
     }
 
     /// Counts a transaction that cannot be replayed.
-    pub fn skip(&mut self, reason: &str, example: &str, transaction: &Transaction) {
+    pub fn skip(&mut self, reason: &str, example: &str, transaction: &LoggedTransaction) {
         let is_one_more = self.skipped.len() >= MAX_REASONS && !self.skipped.contains_key(reason);
         let reason =
             if is_one_more { format!("one of more than {MAX_REASONS} reasons") } else { reason.to_owned() };
@@ -211,8 +211,8 @@ impl Shapes {
     }
 }
 
-impl Shape {
-    fn new(outline: Outline, transaction: &Transaction) -> Self {
+impl TransactionShape {
+    fn new(outline: Outline, transaction: &LoggedTransaction) -> Self {
         let constants: Vec<_> = transaction.steps.iter().flat_map(|step| &step.constants).collect();
         Self {
             outline,
@@ -229,7 +229,7 @@ impl Shape {
         }
     }
 
-    fn count(&mut self, transaction: &Transaction, row: &Row) {
+    fn count(&mut self, transaction: &LoggedTransaction, row: &ShapeRow) {
         self.transactions += 1;
         for (place, value) in row.values.iter().enumerate() {
             self.varies[place] |= *value != self.first[place];

@@ -1,27 +1,27 @@
 //! Tokens that carry their texts.
 
-pub use crate::tokens::{Kind, decode};
+pub use crate::tokens::{TokenKind, decode};
 
 /// A part of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token<'a> {
-    pub kind: Kind,
+pub struct StatementToken<'a> {
+    pub kind: TokenKind,
     pub text: &'a str,
 }
 
-impl Token<'_> {
+impl StatementToken<'_> {
     pub fn is(&self, text: &str) -> bool {
         self.text.eq_ignore_ascii_case(text)
     }
 
     /// Whether it says nothing: blanks and comments.
     pub fn is_silent(&self) -> bool {
-        matches!(self.kind, Kind::Blank | Kind::Comment)
+        matches!(self.kind, TokenKind::Blank | TokenKind::Comment)
     }
 }
 
 /// Divides a text.
-pub fn tokens(text: &str) -> Vec<Token<'_>> {
-    let token = |token: crate::tokens::Token| Token { kind: token.kind, text: token.text(text) };
+pub fn tokens(text: &str) -> Vec<StatementToken<'_>> {
+    let token = |token: crate::tokens::Token| StatementToken { kind: token.kind, text: token.text(text) };
     crate::tokens::tokens(text).into_iter().map(token).collect()
 }

@@ -1,11 +1,11 @@
 //! Transactions as they appear in the log.
 
-use super::event::Value;
+use super::event::ParameterValue;
 use super::normalise::{Constant, Template};
 
 /// A statement of a transaction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct LoggedStatement {
     pub template: Template,
     pub constants: Vec<Constant>,
     /// The client's pause before it, in milliseconds, where both ends are known; of the first one 0.
@@ -14,15 +14,15 @@ pub struct Step {
     pub writes: bool,
 }
 
-impl Step {
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
+impl LoggedStatement {
+    pub fn values(&self) -> impl Iterator<Item = &ParameterValue> {
         self.constants.iter().map(|constant| &constant.value)
     }
 }
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ending {
+pub enum TransactionEnding {
     /// By itself: one statement, or several in one message.
     Implicit,
     Commit,
@@ -31,11 +31,11 @@ pub enum Ending {
 
 /// A transaction that is over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Transaction {
+pub struct LoggedTransaction {
     /// The statement that began it, if it was an explicit block whose beginning is in the log.
     pub begin: Option<String>,
-    pub steps: Vec<Step>,
-    pub ending: Ending,
+    pub steps: Vec<LoggedStatement>,
+    pub ending: TransactionEnding,
     /// The client's pause before its end, in milliseconds.
     pub end_pause_ms: Option<f64>,
     /// How long the statement that began it and the one that ended it took, in milliseconds.
@@ -52,7 +52,7 @@ pub struct Transaction {
     pub user: String,
 }
 
-impl Transaction {
+impl LoggedTransaction {
     /// Keeps how long the statements took, and nothing else of them.
     pub fn forget_statements(&mut self) {
         for step in &mut self.steps {

@@ -1,6 +1,6 @@
 //! The machine: other load, frequency governors, swapping.
 
-use super::{Machine, Risk, Told, notice, warning};
+use super::{MachineState, Risk, RiskTopic, Told, notice, warning};
 use crate::findings::text::{counted, listed, percent};
 use crate::report::number::bytes;
 
@@ -16,43 +16,43 @@ const SWAPPING: f64 = 1024.0 * 1024.0;
 const SWAP_USED: f64 = 0.1;
 
 /// The risks of a machine.
-pub fn risks(machine: &Machine) -> Vec<Risk> {
+pub fn risks(machine: &MachineState) -> Vec<Risk> {
     let risks = [busy(machine), steal(machine), swapping(machine), swap_used(machine), governor(machine)];
     risks.into_iter().flatten().collect()
 }
 
-fn busy(machine: &Machine) -> Option<Risk> {
+fn busy(machine: &MachineState) -> Option<Risk> {
     let busy = machine.busy.filter(|&busy| busy >= BUSY)?;
     let of = machine.processors.map_or("the processors".to_owned(), |all| counted(all.into(), "processor"));
     Some(warning(
-        "load",
+        RiskTopic::Load,
         format!("Other work uses {} of {of}.", percent(busy)),
         "Find it with top and wait for its end, or compare server_cpu_us, which depends less on it than tps.",
         Told::InLongRuns,
     ))
 }
 
-fn steal(machine: &Machine) -> Option<Risk> {
+fn steal(machine: &MachineState) -> Option<Risk> {
     let steal = machine.steal.filter(|&steal| steal >= STEAL)?;
     Some(warning(
-        "load",
+        RiskTopic::Load,
         format!("The hypervisor withholds {} of the processors' time (steal).", percent(steal)),
         "Other virtual machines compete for the processors: use a dedicated host, or interleave runs with bench.ab.",
         Told::InLongRuns,
     ))
 }
 
-fn swapping(machine: &Machine) -> Option<Risk> {
+fn swapping(machine: &MachineState) -> Option<Risk> {
     let rate = machine.swapped_per_sec.filter(|&rate| rate >= SWAPPING)?;
     Some(warning(
-        "swap",
+        RiskTopic::Swap,
         format!("The machine is swapping: {} per second.", bytes(Some(rate))),
         "Free memory before the run: end other programs, or lower shared_buffers.",
         Told::InLongRuns,
     ))
 }
 
-fn swap_used(machine: &Machine) -> Option<Risk> {
+fn swap_used(machine: &MachineState) -> Option<Risk> {
     let (used, memory) = (machine.swap_used_bytes?, machine.memory_bytes?);
     if memory <= 0.0 || used < SWAP_USED * memory {
         return None;
@@ -61,10 +61,10 @@ fn swap_used(machine: &Machine) -> Option<Risk> {
         format!("{} are in swap, {} of the memory's size.", bytes(Some(used)), percent(used / memory));
     let advice =
         "Parts of the server may be read back from disk during the run. Warm it up, or empty the swap.";
-    Some(Risk { told: Told::InLongRuns, ..notice("swap", finding, advice) })
+    Some(Risk { told: Told::InLongRuns, ..notice(RiskTopic::Swap, finding, advice) })
 }
 
-fn governor(machine: &Machine) -> Option<Risk> {
+fn governor(machine: &MachineState) -> Option<Risk> {
     let all: u32 = machine.governors.values().sum();
     let others: Vec<String> = machine
         .governors
@@ -76,7 +76,7 @@ fn governor(machine: &Machine) -> Option<Risk> {
         return None;
     }
     Some(warning(
-        "governor",
+        RiskTopic::Governor,
         format!(
             "The frequency governor is {}: processors change their speed with the load.",
             listed(&others)

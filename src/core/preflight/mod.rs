@@ -11,18 +11,40 @@ mod tables;
 mod tests;
 
 pub use situation::{
-    Checkpoint, Fixture, Holder, Lock, Machine, NodeFailure, NodesSeen, Plan, Server, Situation, Slot, Table,
+    BlockingLock, Checkpoint, FixtureState, Holder, MachineState, NodeFailure, NodesSeen, PlannedRun,
+    ReplicationSlot, ServerState, Situation, TableStatistics,
 };
 
-use crate::document::Severity;
+use crate::document::{Severity, topics};
 use crate::findings::text::{counted, milliseconds};
+
+topics! {
+    /// What a risk is about.
+    pub enum RiskTopic {
+        Autovacuum = "autovacuum",
+        Bloat = "bloat",
+        Checkpoint = "checkpoint",
+        Dead = "dead",
+        Fixture = "fixture",
+        Governor = "governor",
+        Horizon = "horizon",
+        Load = "load",
+        Lock = "lock",
+        Nodes = "nodes",
+        Safety = "safety",
+        Slot = "slot",
+        Statistics = "statistics",
+        Swap = "swap",
+        Target = "target",
+        Vacuum = "vacuum",
+    }
+}
 
 /// What would spoil a run, in a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Risk {
     pub severity: Severity,
-    /// One word for its kind, as `checkpoint`.
-    pub topic: &'static str,
+    pub topic: RiskTopic,
     pub finding: String,
     /// What to do.
     pub advice: String,
@@ -84,11 +106,11 @@ pub fn told(situation: &Situation) -> Vec<Risk> {
 }
 
 /// What is not looked at.
-fn unseen(plan: &Plan) -> Vec<Risk> {
+fn unseen(plan: &PlannedRun) -> Vec<Risk> {
     let mut risks = Vec::new();
     if let Some(target) = &plan.target {
         risks.push(notice(
-            "target",
+            RiskTopic::Target,
             format!(
                 "The server of target \"{target}\" was not checked, only the machine that makes the connections."
             ),
@@ -97,7 +119,7 @@ fn unseen(plan: &Plan) -> Vec<Risk> {
     }
     risks.extend(plan.nodes.iter().flat_map(of_nodes));
     if plan.has_other_nodes {
-        risks.push(notice("nodes", only_this_one(plan), ON_OTHERS));
+        risks.push(notice(RiskTopic::Nodes, only_this_one(plan), ON_OTHERS));
     }
     for (name, rows) in &plan.missing {
         let size = match rows {
@@ -105,7 +127,7 @@ fn unseen(plan: &Plan) -> Vec<Risk> {
             rows => format!("with {}", counted(rows.unsigned_abs(), "row")),
         };
         risks.push(notice(
-            "fixture",
+            RiskTopic::Fixture,
             format!("Fixture \"{name}\" is not loaded: the run loads it first, {size}."),
             "Load it with bench.load in the size that you want to measure.",
         ));
@@ -115,7 +137,7 @@ fn unseen(plan: &Plan) -> Vec<Risk> {
 
 const ON_OTHERS: &str = "Call bench.preflight on the other nodes as well, with nodes => 'local'.";
 
-fn only_this_one(plan: &Plan) -> String {
+fn only_this_one(plan: &PlannedRun) -> String {
     match plan.nodes.as_ref().filter(|nodes| nodes.failures.is_empty()) {
         Some(NodesSeen { nodes, with_clients, took_ms, .. }) => format!(
             "{} answered within {}, and {with_clients} with clients reach all others; tables, locks and load were \
@@ -131,7 +153,7 @@ fn only_this_one(plan: &Plan) -> String {
 fn of_nodes(nodes: &NodesSeen) -> impl Iterator<Item = Risk> {
     nodes.failures.iter().map(|NodeFailure { message, hint, is_needed }| Risk {
         severity: if *is_needed { Severity::Critical } else { Severity::Warning },
-        topic: "nodes",
+        topic: RiskTopic::Nodes,
         finding: match is_needed {
             true => format!("The run would not start: {message}."),
             false => format!("The run would have no figures of one node: {message}."),
@@ -142,11 +164,11 @@ fn of_nodes(nodes: &NodesSeen) -> impl Iterator<Item = Risk> {
 }
 
 /// A risk that does not keep figures from being right, and that no run tells.
-fn notice(topic: &'static str, finding: String, advice: impl Into<String>) -> Risk {
+fn notice(topic: RiskTopic, finding: String, advice: impl Into<String>) -> Risk {
     Risk { severity: Severity::Notice, topic, finding, advice: advice.into(), told: Told::Never }
 }
 
 /// A risk of figures that are not the same tomorrow.
-fn warning(topic: &'static str, finding: String, advice: impl Into<String>, told: Told) -> Risk {
+fn warning(topic: RiskTopic, finding: String, advice: impl Into<String>, told: Told) -> Risk {
     Risk { severity: Severity::Warning, topic, finding, advice: advice.into(), told }
 }

@@ -1,6 +1,8 @@
 //! The server: other sessions, checkpoints, what holds back vacuum and WAL, settings.
 
-use super::{Checkpoint, Holder, Plan, Risk, Situation, Slot, Told, notice, warning};
+use super::{
+    Checkpoint, Holder, PlannedRun, ReplicationSlot, Risk, RiskTopic, Situation, Told, notice, warning,
+};
 use crate::findings::text::{counted, first_few, grouped, listed, seconds};
 use crate::report::number::bytes;
 use crate::spec::Before;
@@ -34,7 +36,7 @@ fn others(active: i64) -> Option<Risk> {
         let sessions = counted(active.unsigned_abs(), "other session");
         let verb = if active == 1 { "executes a statement" } else { "execute statements" };
         warning(
-            "load",
+            RiskTopic::Load,
             format!("{sessions} {verb}."),
             "See pg_stat_activity (state = 'active'), and bench.progress for other runs. Wait for their end.",
             Told::InLongRuns,
@@ -66,7 +68,7 @@ impl Holder {
     }
 }
 
-fn horizon(plan: &Plan, holders: &[Holder]) -> Option<Risk> {
+fn horizon(plan: &PlannedRun, holders: &[Holder]) -> Option<Risk> {
     if !plan.writes {
         return None;
     }
@@ -76,7 +78,7 @@ fn horizon(plan: &Plan, holders: &[Holder]) -> Option<Risk> {
     let verb = if old.len() == 1 { "holds" } else { "hold" };
     (!old.is_empty()).then(|| {
         warning(
-            "horizon",
+            RiskTopic::Horizon,
             format!(
                 "{} {verb} back the xmin horizon: rows that the run updates or deletes cannot be removed.",
                 capitalized(&first_few(&described))
@@ -93,7 +95,7 @@ fn capitalized(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
+fn checkpoint_risk(plan: &PlannedRun, checkpoint: &Checkpoint) -> Option<Risk> {
     const SAME: &str = "Use before => 'checkpoint', so that every run starts right after one, or run for several times \
                         checkpoint_timeout.";
     // It waits for the one under way, and starts the time and the WAL to the next one anew.
@@ -103,7 +105,7 @@ fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
     if checkpoint.is_under_way {
         let text =
             "A checkpoint is under way: its writes overlap with this run, and other runs may not have them.";
-        return Some(warning("checkpoint", text.to_owned(), SAME, Told::if_so(plan.writes)));
+        return Some(warning(RiskTopic::Checkpoint, text.to_owned(), SAME, Told::if_so(plan.writes)));
     }
     // Without writes there is nothing that it would have to write.
     let secs = plan.secs.filter(|_| plan.writes)?;
@@ -145,11 +147,12 @@ fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
             )
         })
     })?;
-    Some(Risk { told: Told::InLongRuns, ..notice("checkpoint", finding, SAME) })
+    Some(Risk { told: Told::InLongRuns, ..notice(RiskTopic::Checkpoint, finding, SAME) })
 }
 
-fn retained(slots: &[Slot], max_wal_bytes: f64) -> Option<Risk> {
-    let mut large: Vec<&Slot> = slots.iter().filter(|slot| slot.wal_bytes > max_wal_bytes).collect();
+fn retained(slots: &[ReplicationSlot], max_wal_bytes: f64) -> Option<Risk> {
+    let mut large: Vec<&ReplicationSlot> =
+        slots.iter().filter(|slot| slot.wal_bytes > max_wal_bytes).collect();
     large.sort_by(|a, b| b.wal_bytes.total_cmp(&a.wal_bytes).then_with(|| a.name.cmp(&b.name)));
     let described: Vec<String> = large
         .iter()
@@ -160,7 +163,7 @@ fn retained(slots: &[Slot], max_wal_bytes: f64) -> Option<Risk> {
         .collect();
     (!large.is_empty()).then(|| {
         warning(
-            "slot",
+            RiskTopic::Slot,
             format!(
                 "Replication slots retain more WAL than max_wal_size ({}): {}.",
                 bytes(Some(max_wal_bytes)),
@@ -186,7 +189,7 @@ fn safety(situation: &Situation) -> Option<Risk> {
         .collect();
     (!off.is_empty()).then(|| {
         notice(
-            "safety",
+            RiskTopic::Safety,
             format!("The server has {}: the figures hold only for such a server.", listed(&off)),
             "Turn the setting on to get figures that hold where no committed transaction may be lost.",
         )

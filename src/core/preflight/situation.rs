@@ -11,7 +11,7 @@ use crate::stats::until_steady::LONGEST_SECS;
 
 /// The run that is to start, as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct PlannedRun {
     /// Seconds that its clients run, the warm-up included; `None`: until their transactions are done.
     pub secs: Option<f64>,
     /// Seconds that a warm-up whose length is not given may take at most.
@@ -32,7 +32,7 @@ pub struct Plan {
     pub missing: Vec<(String, i64)>,
 }
 
-impl Plan {
+impl PlannedRun {
     /// Of a run with these options, whose scripts may write or do not.
     pub fn new(options: &RunOptions, writes: bool) -> Self {
         let secs = match options.extent {
@@ -88,26 +88,26 @@ pub struct NodeFailure {
 /// All that was looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Situation {
-    pub plan: Plan,
-    pub server: Server,
-    pub machine: Machine,
+    pub plan: PlannedRun,
+    pub server: ServerState,
+    pub machine: MachineState,
 }
 
 /// What the server says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Server {
+pub struct ServerState {
     /// Sessions of others that execute a statement, those of other runs among them.
     pub active: Option<i64>,
     pub checkpoint: Option<Checkpoint>,
     /// Locks of others on the run's tables that vacuums and changes of tables take.
-    pub locks: Option<Vec<Lock>>,
+    pub locks: Option<Vec<BlockingLock>>,
     /// The run's tables; partitions, and no partitioned tables.
-    pub tables: Option<Vec<Table>>,
+    pub tables: Option<Vec<TableStatistics>>,
     /// The run's fixtures, as they are and as they were loaded.
-    pub fixtures: Option<Vec<Fixture>>,
+    pub fixtures: Option<Vec<FixtureState>>,
     /// Who holds back the xmin horizon, as every transaction does for a moment.
     pub holders: Option<Vec<Holder>>,
-    pub slots: Option<Vec<Slot>>,
+    pub slots: Option<Vec<ReplicationSlot>>,
     /// Parameters, by name: their values in a new session, in the units of pg_settings.
     pub settings: Option<BTreeMap<String, String>>,
 }
@@ -132,7 +132,7 @@ pub struct Checkpoint {
 /// A lock of another session on one of the run's tables.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Lock {
+pub struct BlockingLock {
     pub relation: String,
     /// As in pg_locks, `ShareUpdateExclusiveLock`.
     pub mode: String,
@@ -147,7 +147,7 @@ pub struct Lock {
 /// A table's statistics.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Table {
+pub struct TableStatistics {
     pub relation: String,
     /// Rows, by the cumulative statistics.
     pub live: f64,
@@ -167,7 +167,7 @@ pub struct Table {
 /// A loaded fixture.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Fixture {
+pub struct FixtureState {
     pub name: String,
     /// As it was loaded.
     pub rows: f64,
@@ -197,7 +197,7 @@ pub struct Holder {
 /// A replication slot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Slot {
+pub struct ReplicationSlot {
     pub name: String,
     pub active: bool,
     /// Bytes of WAL that it retains.
@@ -206,7 +206,7 @@ pub struct Slot {
 
 /// The machine that the server runs on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Machine {
+pub struct MachineState {
     /// Share of the processors' time that others used during the look, and that the hypervisor withheld.
     pub busy: Option<f64>,
     pub steal: Option<f64>,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fixture, Lock, Plan, Risk, Situation, Table, Told, notice, warning};
+use super::{
+    BlockingLock, FixtureState, PlannedRun, Risk, RiskTopic, Situation, TableStatistics, Told, notice,
+    warning,
+};
 use crate::findings::text::{counted, first_few, grouped, percent, seconds};
 use crate::report::number::bytes;
 use crate::spec::Before;
@@ -49,8 +52,8 @@ pub fn risks(situation: &Situation) -> Vec<Risk> {
     risks
 }
 
-fn vacuums(locks: &[Lock]) -> Option<Risk> {
-    let at_work: Vec<&Lock> = locks
+fn vacuums(locks: &[BlockingLock]) -> Option<Risk> {
+    let at_work: Vec<&BlockingLock> = locks
         .iter()
         .filter(|lock| lock.mode == "ShareUpdateExclusiveLock" && lock.command.is_some())
         .collect();
@@ -66,7 +69,7 @@ fn vacuums(locks: &[Lock]) -> Option<Risk> {
     let is_long = at_work.iter().any(|lock| lock.secs.is_some_and(|secs| secs >= LONG_VACUUM));
     (!at_work.is_empty()).then(|| {
         warning(
-            "vacuum",
+            RiskTopic::Vacuum,
             format!("Maintenance is running on tables of the run: {}.", first_few(&described)),
             "Wait for its end, or use before => 'vacuum'.",
             Told::if_so(is_long),
@@ -75,8 +78,8 @@ fn vacuums(locks: &[Lock]) -> Option<Risk> {
 }
 
 /// Locks that the run's statements would wait for.
-fn obstacles(plan: &Plan, locks: &[Lock]) -> Option<Risk> {
-    let blocks = |lock: &&Lock| match lock.mode.as_str() {
+fn obstacles(plan: &PlannedRun, locks: &[BlockingLock]) -> Option<Risk> {
+    let blocks = |lock: &&BlockingLock| match lock.mode.as_str() {
         "AccessExclusiveLock" => true,
         "ShareLock" | "ShareRowExclusiveLock" | "ExclusiveLock" => plan.writes,
         _ => false,
@@ -88,7 +91,7 @@ fn obstacles(plan: &Plan, locks: &[Lock]) -> Option<Risk> {
         .collect();
     (!described.is_empty()).then(|| {
         warning(
-            "lock",
+            RiskTopic::Lock,
             format!("The clients would wait for a lock: {}.", first_few(&described)),
             "Wait for the end of that transaction, or end it.",
             Told::Never,
@@ -96,7 +99,7 @@ fn obstacles(plan: &Plan, locks: &[Lock]) -> Option<Risk> {
     })
 }
 
-impl Table {
+impl TableStatistics {
     fn all(&self) -> f64 {
         self.live + self.dead
     }
@@ -106,8 +109,9 @@ impl Table {
     }
 }
 
-fn dead(tables: &[Table], settings: &Settings) -> Option<Risk> {
-    let full: Vec<&Table> = tables.iter().filter(|table| table.is_full_of_dead(DEAD_SHARE, DEAD)).collect();
+fn dead(tables: &[TableStatistics], settings: &Settings) -> Option<Risk> {
+    let full: Vec<&TableStatistics> =
+        tables.iter().filter(|table| table.is_full_of_dead(DEAD_SHARE, DEAD)).collect();
     let described: Vec<String> = full
         .iter()
         .map(|table| {
@@ -119,7 +123,7 @@ fn dead(tables: &[Table], settings: &Settings) -> Option<Risk> {
     let is_told = full.iter().any(|table| table.is_full_of_dead(DEAD_SHARE_TOLD, DEAD_TOLD));
     (!full.is_empty()).then(|| {
         warning(
-            "dead",
+            RiskTopic::Dead,
             format!("Tables have many dead rows: {}.", first_few(&described)),
             "Use before => 'vacuum' or 'reload', so that every run starts from the same state.",
             Told::if_so(is_told),
@@ -136,12 +140,12 @@ impl Settings<'_> {
     }
 
     /// A parameter as it is in force for a table, whose storage parameters have the same names.
-    fn number(&self, table: &Table, name: &str) -> Option<f64> {
+    fn number(&self, table: &TableStatistics, name: &str) -> Option<f64> {
         let own = table.options.as_ref().and_then(|options| options.get(name));
         own.map(String::as_str).or_else(|| self.of_server(name))?.parse().ok()
     }
 
-    fn is_on(&self, table: &Table) -> bool {
+    fn is_on(&self, table: &TableStatistics) -> bool {
         let own = table.options.as_ref().and_then(|options| options.get("autovacuum_enabled"));
         let is_off = |value: &String| ["off", "false", "no", "0"].contains(&value.to_lowercase().as_str());
         self.of_server("autovacuum") == Some("on")
@@ -150,13 +154,13 @@ impl Settings<'_> {
     }
 
     /// So many rows, and by how many rows autovacuum is called for (relation_needs_vacanalyze in autovacuum.c).
-    fn threshold(&self, table: &Table, base: &str, factor: &str) -> Option<f64> {
+    fn threshold(&self, table: &TableStatistics, base: &str, factor: &str) -> Option<f64> {
         let (base, factor) = (self.number(table, base)?, self.number(table, factor)?);
         Some(base + factor * table.reltuples.max(0.0))
     }
 
     /// Whether autovacuum is due because of dead rows, and its threshold.
-    fn wants_vacuum(&self, table: &Table) -> Option<f64> {
+    fn wants_vacuum(&self, table: &TableStatistics) -> Option<f64> {
         let threshold =
             self.threshold(table, "autovacuum_vacuum_threshold", "autovacuum_vacuum_scale_factor")?;
         // From PostgreSQL 18 on; -1: no limit.
@@ -166,7 +170,7 @@ impl Settings<'_> {
     }
 
     /// Why autovacuum is due, other than by dead rows that are told already.
-    fn reasons(&self, table: &Table) -> Vec<String> {
+    fn reasons(&self, table: &TableStatistics) -> Vec<String> {
         let mut reasons = Vec::new();
         if !table.is_full_of_dead(DEAD_SHARE, DEAD)
             && let Some(threshold) = self.wants_vacuum(table)
@@ -196,7 +200,7 @@ impl Settings<'_> {
     }
 }
 
-fn due(tables: &[Table], settings: &Settings) -> Option<Risk> {
+fn due(tables: &[TableStatistics], settings: &Settings) -> Option<Risk> {
     let mut described = Vec::new();
     for table in tables {
         let mut reasons = settings.reasons(table);
@@ -216,7 +220,7 @@ fn due(tables: &[Table], settings: &Settings) -> Option<Risk> {
     let when = naptime.map_or(String::new(), |secs| format!(", within {}", seconds(secs)));
     (!described.is_empty()).then(|| {
         warning(
-            "autovacuum",
+            RiskTopic::Autovacuum,
             format!("Autovacuum is due{when}, for {}.", first_few(&described)),
             "Use before => 'vacuum', so that vacuum runs before each run and not during some of them.",
             Told::InLongRuns,
@@ -224,7 +228,7 @@ fn due(tables: &[Table], settings: &Settings) -> Option<Risk> {
     })
 }
 
-fn unanalyzed(tables: &[Table]) -> Option<Risk> {
+fn unanalyzed(tables: &[TableStatistics]) -> Option<Risk> {
     let never: Vec<String> = tables
         .iter()
         .filter(|table| table.reltuples < 0.0 && table.live > 0.0)
@@ -232,7 +236,7 @@ fn unanalyzed(tables: &[Table]) -> Option<Risk> {
         .collect();
     (!never.is_empty()).then(|| {
         notice(
-            "statistics",
+            RiskTopic::Statistics,
             format!(
                 "{} never vacuumed or analyzed: {}. Plans are based on default estimates, and change with the first \
                  ANALYZE.",
@@ -247,14 +251,14 @@ fn unanalyzed(tables: &[Table]) -> Option<Risk> {
     })
 }
 
-fn bloat(fixture: &Fixture) -> Option<Risk> {
+fn bloat(fixture: &FixtureState) -> Option<Risk> {
     let (loaded, now, live) = (fixture.loaded_bytes?, fixture.bytes?, fixture.live?);
     let has_same_rows = fixture.rows > 0.0 && live <= SAME_ROWS * fixture.rows;
     if !has_same_rows || now < BLOAT * loaded || now - loaded < BLOAT_BYTES {
         return None;
     }
     Some(warning(
-        "bloat",
+        RiskTopic::Bloat,
         format!(
             "The tables of fixture \"{}\" have grown from {} to {} since they were loaded, without more rows.",
             fixture.name,

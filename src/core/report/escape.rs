@@ -1,6 +1,6 @@
 //! Text as HTML's text or as the value of an attribute.
 
-use crate::report::hygiene::clean;
+use crate::report::sanitize::clean;
 
 /// The text with what HTML would take for its own made harmless, and without what HTML does not allow.
 pub fn escaped(text: &str) -> String {

@@ -1,8 +1,8 @@
 //! The report in GitHub's dialect of Markdown, for an issue or a mail.
 
-use super::content::{self, Body, Kind, Section, Table};
-use super::hygiene::{clean, defused, one_line, shortened};
+use super::content::{self, Body, ColumnKind, Section, Table};
 use super::number::count;
+use super::sanitize::{clean, defused, one_line, shortened};
 use crate::document::Document;
 
 /// How much of one plan is shown, and of all plans: the JSON has them whole.
@@ -84,15 +84,14 @@ pub fn write_section(text: &mut String, section: &Section) {
 /// A table; its columns are aligned as they are in the text.
 fn write_table(text: &mut String, table: &Table) {
     let names = table.columns.iter().map(|(name, _)| format!(" {} |", escaped(&shortened(name, CELL))));
-    let rules = table
-        .columns
-        .iter()
-        .map(|(_, kind)| if matches!(kind, Kind::Number | Kind::Run) { " ---: |" } else { " --- |" });
+    let rules = table.columns.iter().map(|(_, kind)| {
+        if matches!(kind, ColumnKind::Number | ColumnKind::Run) { " ---: |" } else { " --- |" }
+    });
     *text += &format!("|{}\n|{}\n", names.collect::<String>(), rules.collect::<String>());
     for row in &table.rows {
         let cells = row.iter().zip(&table.columns).map(|(cell, (_, kind))| {
             let cell = shortened(cell, CELL);
-            format!(" {} |", if *kind == Kind::Code { code(&cell) } else { escaped(&cell) })
+            format!(" {} |", if *kind == ColumnKind::Code { code(&cell) } else { escaped(&cell) })
         });
         *text += &format!("|{}\n", cells.collect::<String>());
     }

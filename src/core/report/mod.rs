@@ -7,19 +7,19 @@
 
 pub mod compare;
 mod content;
+mod downsample;
 mod escape;
-mod exchange;
+mod export;
 mod html;
-pub(crate) mod hygiene;
 mod markdown;
 pub(crate) mod number;
 mod plot;
 mod round_trip;
+pub(crate) mod sanitize;
 pub mod sweep;
 mod text;
-mod thin;
 
-pub use exchange::{Exchange, exchange};
+pub use export::{ExportFormat, export};
 
 use crate::document::Document;
 
@@ -64,7 +64,7 @@ pub fn render(document: &Document, format: Format) -> String {
         Format::Text => text::render(document),
         Format::Markdown => markdown::render(document),
         // Keys are strings and numbers that are not finite become null: there is nothing left to fail.
-        Format::Json => hygiene::json(&serde_json::to_string(document).unwrap_or_default()),
+        Format::Json => sanitize::json(&serde_json::to_string(document).unwrap_or_default()),
         Format::Html => html::render(document),
     }
 }

@@ -1,12 +1,12 @@
 //! The SELECT that makes the same rows as a [`super::RowWriter`] of columns that their keys determine.
 
-use super::{Column, Derived, Keys, Lines, SYLLABLES};
+use super::{Derived, Keys, Lines, RowColumn, SYLLABLES};
 
 /// A SELECT of the rows of the ids $1 … $2.
 ///
 /// # Errors
 /// The column that has no expression, as it draws random numbers or reads the clock.
-pub fn select(columns: &[Column], keys: &Keys) -> Result<String, Column> {
+pub fn select(columns: &[RowColumn], keys: &Keys) -> Result<String, RowColumn> {
     // What hashes are taken of.
     let hashed = if keys.lines.is_some() { "h" } else { "k" };
     let values = columns
@@ -38,21 +38,21 @@ fn source(keys: &Keys) -> String {
     }
 }
 
-fn expression(column: &Column, h: &str) -> Option<String> {
+fn expression(column: &RowColumn, h: &str) -> Option<String> {
     Some(match column {
-        Column::Id4 | Column::Id8 => "k".to_owned(),
-        Column::Group4(size) => format!("(k - 1) / {size} + 1"),
-        Column::Constant4(value) => value.to_string(),
-        Column::Constant8(value) => value.to_string(),
-        Column::Text(text) => literal(text),
-        Column::Now => "now()".to_owned(),
-        Column::ConstantDecimal(units, places) => {
+        RowColumn::Id4 | RowColumn::Id8 => "k".to_owned(),
+        RowColumn::Group4(size) => format!("(k - 1) / {size} + 1"),
+        RowColumn::Constant4(value) => value.to_string(),
+        RowColumn::Constant8(value) => value.to_string(),
+        RowColumn::Text(text) => literal(text),
+        RowColumn::Now => "now()".to_owned(),
+        RowColumn::ConstantDecimal(units, places) => {
             let digits = format!("{:0width$}", units.unsigned_abs(), width = usize::from(*places) + 1);
             let (whole, fraction) = digits.split_at(digits.len() - usize::from(*places));
             format!("{}{whole}.{fraction}", if *units < 0 { "-" } else { "" })
         }
-        Column::Null4 | Column::NullTime => "NULL".to_owned(),
-        Column::Derived(derived) => derived_expression(derived, h),
+        RowColumn::Null4 | RowColumn::NullTime => "NULL".to_owned(),
+        RowColumn::Derived(derived) => derived_expression(derived, h),
         _ => return None,
     })
 }

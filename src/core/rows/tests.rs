@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn row(columns: &[Column], id: i64) -> Vec<u8> {
+fn row(columns: &[RowColumn], id: i64) -> Vec<u8> {
     let scene = Scene { now_us: 42, now_text: "now".to_owned(), local_offset_us: 3_600_000_000 };
     let writer = RowWriter::new(columns, scene).unwrap();
     let mut out = vec![0xAA; writer.max_length()];
@@ -15,7 +15,10 @@ fn row(columns: &[Column], id: i64) -> Vec<u8> {
 
 #[test]
 fn values_stand_at_their_alignment_and_gaps_are_zero() {
-    let row = row(&[Column::Id4, Column::Text("abc".to_owned()), Column::Constant4(-1), Column::Clock], 7);
+    let row = row(
+        &[RowColumn::Id4, RowColumn::Text("abc".to_owned()), RowColumn::Constant4(-1), RowColumn::Clock],
+        7,
+    );
     let mut expected = 7i32.to_ne_bytes().to_vec();
     expected.push(short_header(3));
     expected.extend(b"abc");
@@ -29,7 +32,8 @@ fn values_stand_at_their_alignment_and_gaps_are_zero() {
 
 #[test]
 fn what_follows_a_text_of_any_length_stands_where_that_ends() {
-    let columns = [Column::Id8, Column::IdText("_name".to_owned()), Column::LocalClockSeconds, Column::Id4];
+    let columns =
+        [RowColumn::Id8, RowColumn::IdText("_name".to_owned()), RowColumn::LocalClockSeconds, RowColumn::Id4];
     for (id, at) in [(1, 16), (12, 16), (123, 24), (1_234_567_890, 24)] {
         let row = row(&columns, id);
         let text = format!("{id}_name");
@@ -43,10 +47,10 @@ fn what_follows_a_text_of_any_length_stands_where_that_ends() {
 #[test]
 fn times_are_local_and_rounded_where_they_should_be() {
     let eight = |bytes: Vec<u8>| i64::from_ne_bytes(bytes.try_into().unwrap());
-    assert_eq!(eight(row(&[Column::Clock], 1)), 1_500_000);
-    assert_eq!(eight(row(&[Column::LocalClock], 1)), 3_601_500_000);
-    assert_eq!(eight(row(&[Column::LocalClockSeconds], 1)), 3_602_000_000);
-    assert_eq!(eight(row(&[Column::Now], 1)), 42);
+    assert_eq!(eight(row(&[RowColumn::Clock], 1)), 1_500_000);
+    assert_eq!(eight(row(&[RowColumn::LocalClock], 1)), 3_601_500_000);
+    assert_eq!(eight(row(&[RowColumn::LocalClockSeconds], 1)), 3_602_000_000);
+    assert_eq!(eight(row(&[RowColumn::Now], 1)), 42);
     assert_eq!(round_to_seconds(-1_500_000), -2_000_000);
     assert_eq!(round_to_seconds(1_499_999), 1_000_000);
 }
@@ -54,17 +58,17 @@ fn times_are_local_and_rounded_where_they_should_be() {
 #[test]
 fn a_text_that_a_short_header_cannot_tell_is_refused() {
     let new = |column| RowWriter::new(&[column], Scene::default());
-    assert!(new(Column::Text("x".repeat(MAX_TEXT))).is_ok());
-    assert!(new(Column::Text("x".repeat(MAX_TEXT + 1))).is_err());
-    assert!(new(Column::Blanks(MAX_TEXT)).is_ok());
-    assert!(new(Column::Blanks(MAX_TEXT + 1)).is_err());
-    assert!(new(Column::IdText("x".repeat(MAX_TEXT - 20))).is_ok());
-    assert!(new(Column::IdText("x".repeat(MAX_TEXT - 19))).is_err());
+    assert!(new(RowColumn::Text("x".repeat(MAX_TEXT))).is_ok());
+    assert!(new(RowColumn::Text("x".repeat(MAX_TEXT + 1))).is_err());
+    assert!(new(RowColumn::Blanks(MAX_TEXT)).is_ok());
+    assert!(new(RowColumn::Blanks(MAX_TEXT + 1)).is_err());
+    assert!(new(RowColumn::IdText("x".repeat(MAX_TEXT - 20))).is_ok());
+    assert!(new(RowColumn::IdText("x".repeat(MAX_TEXT - 19))).is_err());
 }
 
 #[test]
 fn random_digits_differ_and_are_hexadecimal() {
-    let writer = RowWriter::new(&[Column::RandomHex], Scene::default()).unwrap();
+    let writer = RowWriter::new(&[RowColumn::RandomHex], Scene::default()).unwrap();
     let mut random = Prng::from_seed(5);
     let mut out = vec![0; writer.max_length()];
     writer.prepare(&mut out);
@@ -78,7 +82,7 @@ fn random_digits_differ_and_are_hexadecimal() {
 
 #[test]
 fn random_integers_are_of_the_whole_range_and_even() {
-    let writer = RowWriter::new(&[Column::Uniform4(0, 100)], Scene::default()).unwrap();
+    let writer = RowWriter::new(&[RowColumn::Uniform4(0, 100)], Scene::default()).unwrap();
     let mut random = Prng::from_seed(6);
     let mut out = vec![0; writer.max_length()];
     writer.prepare(&mut out);
@@ -95,7 +99,7 @@ fn random_integers_are_of_the_whole_range_and_even() {
 proptest! {
     #[test]
     fn an_id_reads_as_it_is(id in 1i64..=i64::MAX) {
-        let row = row(&[Column::IdText("_x".to_owned())], id);
+        let row = row(&[RowColumn::IdText("_x".to_owned())], id);
         prop_assert_eq!(std::str::from_utf8(&row[1..]).unwrap(), format!("{id}_x"));
         prop_assert_eq!(usize::from(row[0] >> 1), row.len());
     }
@@ -134,7 +138,7 @@ proptest! {
 
 /// A value that a key determines.
 fn value(derived: Derived, key: Key) -> Vec<u8> {
-    let writer = RowWriter::new(&[Column::Derived(derived)], Scene::default()).unwrap();
+    let writer = RowWriter::new(&[RowColumn::Derived(derived)], Scene::default()).unwrap();
     let mut out = vec![0xAA; writer.max_length()];
     writer.prepare(&mut out);
     let length = writer.write(key, 0, &mut Prng::from_seed(1), &mut out);
@@ -146,7 +150,7 @@ fn value(derived: Derived, key: Key) -> Vec<u8> {
 fn decimals_are_the_servers() {
     // What pageinspect shows of the values in a table of the server: a header of two bytes, then digits to the base of 10,000.
     let bytes = |units, places| {
-        let row = row(&[Column::ConstantDecimal(units, places)], 1);
+        let row = row(&[RowColumn::ConstantDecimal(units, places)], 1);
         assert_eq!(row[0], short_header(row.len() - 1));
         row[1..].chunks(2).map(|pair| u16::from_ne_bytes([pair[0], pair[1]])).collect::<Vec<_>>()
     };
@@ -162,7 +166,7 @@ fn decimals_are_the_servers() {
 #[test]
 fn a_long_text_has_a_header_of_four_bytes_at_its_alignment() {
     let long = Derived::Hex { seed: 1, least: 200, most: 200 };
-    let row = row(&[Column::Text("a".to_owned()), Column::Derived(long)], 1);
+    let row = row(&[RowColumn::Text("a".to_owned()), RowColumn::Derived(long)], 1);
     assert_eq!(row[2..4], [0, 0]);
     let header = u32::from_ne_bytes(row[4..8].try_into().unwrap());
     assert_eq!(header, if cfg!(target_endian = "little") { 204 << 2 } else { 204 });
@@ -173,7 +177,8 @@ fn a_long_text_has_a_header_of_four_bytes_at_its_alignment() {
 #[test]
 fn columns_without_values_take_no_room() {
     assert_eq!(
-        row(&[Column::Constant4(1), Column::Null4, Column::NullTime, Column::Constant4(2)], 1).len(),
+        row(&[RowColumn::Constant4(1), RowColumn::Null4, RowColumn::NullTime, RowColumn::Constant4(2)], 1)
+            .len(),
         8
     );
 }
@@ -206,9 +211,9 @@ fn shuffled_numbers_are_each_there_once() {
 
 #[test]
 fn random_draws_have_no_expression() {
-    assert_eq!(select(&[Column::Id4, Column::RandomHex], &Keys::default()), Err(Column::RandomHex));
+    assert_eq!(select(&[RowColumn::Id4, RowColumn::RandomHex], &Keys::default()), Err(RowColumn::RandomHex));
     assert_eq!(
-        select(&[Column::Id4, Column::Text("it's".to_owned())], &Keys::default()).unwrap(),
+        select(&[RowColumn::Id4, RowColumn::Text("it's".to_owned())], &Keys::default()).unwrap(),
         "SELECT k, 'it''s' FROM (SELECT generate_series($1, $2) AS k) AS keys"
     );
 }

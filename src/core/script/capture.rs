@@ -1,7 +1,7 @@
 //! What `\gset` and `\aset` keep: the messages of the protocol in which a query's result comes are taken down, and the
 //! last row's values become variables.
 
-use super::sql::Capture;
+use super::sql::ResultCapture;
 use super::variables::{Symbols, Value, Variables, is_variable_name};
 use crate::error::{SqlError, UserError, sqlstate};
 
@@ -24,7 +24,7 @@ const KEPT: usize = 1 << 16;
 
 /// What the queries of one command returned, up to what `\gset` and `\aset` can see of it.
 #[derive(Debug)]
-pub struct Captured {
+pub struct CapturedRows {
     queries: Vec<CapturedQuery>,
     /// How many of `queries` are of this command; the rest are buffers to use again.
     length: usize,
@@ -58,13 +58,13 @@ struct CapturedQuery {
     rows: u64,
 }
 
-impl Default for Captured {
+impl Default for CapturedRows {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Captured {
+impl CapturedRows {
     /// Nothing yet.
     pub const fn new() -> Self {
         Self::limited(MAX_CAPTURED)
@@ -207,10 +207,10 @@ impl Captured {
     ///
     /// # Errors
     /// 54000 where they were too much, 53200 where there was no memory.
-    pub fn table(&self) -> Result<Table<'_>, UserError> {
+    pub fn table(&self) -> Result<QueryResult<'_>, UserError> {
         self.check()?;
         let Some(query) = self.queries[..self.length].last() else {
-            return Ok(Table { columns: Vec::new(), rows: &[] });
+            return Ok(QueryResult { columns: Vec::new(), rows: &[] });
         };
         let mut columns = Vec::new();
         let mut rest = query.description.get(2..).unwrap_or_default();
@@ -222,7 +222,7 @@ impl Captured {
             columns.push((&rest[..end], oid.unwrap_or_default()));
             rest = rest.get(end + AFTER_NAME..).unwrap_or_default();
         }
-        Ok(Table { columns, rows: &query.all_rows })
+        Ok(QueryResult { columns, rows: &query.all_rows })
     }
 
     /// The first column of the last query's last row, in the client's encoding; `None` where there is no row.
@@ -243,7 +243,7 @@ impl Captured {
     /// 54000 for more than is kept, and for more variables; those of `decode`.
     pub fn keep(
         &self,
-        capture: &Capture,
+        capture: &ResultCapture,
         mut decode: impl FnMut(&[u8]) -> Result<String, SqlError>,
         symbols: &mut Symbols,
         variables: &mut Variables,
@@ -285,13 +285,13 @@ impl Captured {
 }
 
 /// All that a query returned.
-pub struct Table<'a> {
+pub struct QueryResult<'a> {
     /// Each column's name and its type's OID.
     pub columns: Vec<(&'a [u8], u32)>,
     rows: &'a [Vec<u8>],
 }
 
-impl<'a> Table<'a> {
+impl<'a> QueryResult<'a> {
     /// Each row's values, of as many columns as there are; `None` for NULL.
     pub fn rows(&self) -> impl Iterator<Item = Vec<Option<&'a [u8]>>> {
         self.rows.iter().map(|row| values(row).take(self.columns.len()).collect())

@@ -1,7 +1,7 @@
 //! Evaluating an expression, with pgbench's rules and messages (`evaluateExpr`, `evalLazyFunc` and
 //! `evalStandardFunc` in pgbench.c).
 
-use super::expression::{Binary, Expression, Extremum, MAX_ARGUMENTS, Node, Step};
+use super::expression::{Binary, Expression, ExpressionNode, Extremum, FoldStep, MAX_ARGUMENTS};
 use super::prng::Prng;
 use super::variables::{Scalar, Value, Variables, scalar_of};
 use crate::error::{UserError, sqlstate};
@@ -52,14 +52,14 @@ struct Evaluation<'a> {
 impl Evaluation<'_> {
     /// The value of a node. Most operands are leaves, and these need no call.
     #[inline]
-    fn value(&mut self, node: &Node) -> Result<Scalar, Box<UserError>> {
+    fn value(&mut self, node: &ExpressionNode) -> Result<Scalar, Box<UserError>> {
         match node {
-            Node::Constant(scalar) => Ok(*scalar),
-            Node::Variable { id, name } => match self.variables.get(*id) {
+            ExpressionNode::Constant(scalar) => Ok(*scalar),
+            ExpressionNode::Variable { id, name } => match self.variables.get(*id) {
                 Some(value) => scalar_of(name, value),
                 None => Err(undefined(name)),
             },
-            Node::Fold { first, steps } => self.fold(first, steps),
+            ExpressionNode::Fold { first, steps } => self.fold(first, steps),
             _ => self.other(node),
         }
     }
@@ -67,9 +67,9 @@ impl Evaluation<'_> {
     /// Takes one step after the other. Both operands are evaluated before either is looked at, for their
     /// draws of random numbers – but where the left one decides `AND` or `OR`, the right one is not evaluated
     /// at all.
-    fn fold(&mut self, first: &Node, steps: &[Step]) -> Result<Scalar, Box<UserError>> {
+    fn fold(&mut self, first: &ExpressionNode, steps: &[FoldStep]) -> Result<Scalar, Box<UserError>> {
         let mut value = self.value(first)?;
-        for Step { function, operand } in steps {
+        for FoldStep { function, operand } in steps {
             let is_decided = match function {
                 Binary::And => value == Scalar::Null || !boolean(value)?,
                 Binary::Or => value == Scalar::Null || boolean(value)?,
@@ -94,19 +94,19 @@ impl Evaluation<'_> {
 
     /// The value of a node that is neither a leaf nor a fold.
     #[inline(never)]
-    fn other(&mut self, node: &Node) -> Result<Scalar, Box<UserError>> {
+    fn other(&mut self, node: &ExpressionNode) -> Result<Scalar, Box<UserError>> {
         match node {
-            Node::Unary { function, argument } => {
+            ExpressionNode::Unary { function, argument } => {
                 let argument = self.value(argument)?;
                 functions::unary(*function, argument, self.debug)
             }
-            Node::Ternary { function, arguments } => {
+            ExpressionNode::Ternary { function, arguments } => {
                 let [first, second, third] = &**arguments;
                 let arguments = [self.value(first)?, self.value(second)?, self.value(third)?];
                 functions::ternary(*function, arguments, self.random)
             }
-            Node::Extremum { which, arguments } => self.extremum(*which, arguments),
-            Node::Case { arms, otherwise } => {
+            ExpressionNode::Extremum { which, arguments } => self.extremum(*which, arguments),
+            ExpressionNode::Case { arms, otherwise } => {
                 let mut result = &**otherwise;
                 for (condition, own_result) in arms {
                     if truth(self.value(condition)?) {
@@ -116,12 +116,14 @@ impl Evaluation<'_> {
                 }
                 self.value(result)
             }
-            Node::Constant(_) | Node::Variable { .. } | Node::Fold { .. } => self.value(node),
+            ExpressionNode::Constant(_) | ExpressionNode::Variable { .. } | ExpressionNode::Fold { .. } => {
+                self.value(node)
+            }
         }
     }
 
     /// `least` or `greatest`.
-    fn extremum(&mut self, which: Extremum, arguments: &[Node]) -> Result<Scalar, Box<UserError>> {
+    fn extremum(&mut self, which: Extremum, arguments: &[ExpressionNode]) -> Result<Scalar, Box<UserError>> {
         if let [first, second] = arguments {
             return functions::extremum(which, &[self.value(first)?, self.value(second)?]);
         }

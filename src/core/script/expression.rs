@@ -3,7 +3,7 @@
 //! The grammar is pgbench's (exprparse.y). As there, operators are functions, `-x` is `0 - x`, `~x` is `-1 #
 //! x`, and `a > b` is `b < a`, whose operands are evaluated in that order.
 
-use super::position::Source;
+use super::position::ScriptText;
 use super::variables::{Scalar, Symbols, VariableId};
 use crate::error::UserError;
 use std::ops::Range;
@@ -18,12 +18,12 @@ pub(super) const MAX_ARGUMENTS: usize = 16;
 /// A parsed expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
-    pub(super) root: Node,
+    pub(super) root: ExpressionNode,
 }
 
 /// A node of the syntax tree. How deep nodes lie inside each other is limited by the parser.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(super) enum ExpressionNode {
     Constant(Scalar),
     /// The name is for messages.
     Variable {
@@ -33,36 +33,36 @@ pub(super) enum Node {
     /// `function(argument)`
     Unary {
         function: Unary,
-        argument: Box<Node>,
+        argument: Box<ExpressionNode>,
     },
     /// Each step's function takes what came before it and the step's operand: `1 + 2 * 3 - 4` begins with 1
     /// and has two steps. So a sum of many terms is long, not deep.
     Fold {
-        first: Box<Node>,
-        steps: Vec<Step>,
+        first: Box<ExpressionNode>,
+        steps: Vec<FoldStep>,
     },
     /// `function(a, b, c)`
     Ternary {
         function: Ternary,
-        arguments: Box<[Node; 3]>,
+        arguments: Box<[ExpressionNode; 3]>,
     },
     /// `least(…)` or `greatest(…)`, of 1 to [`MAX_ARGUMENTS`].
     Extremum {
         which: Extremum,
-        arguments: Box<[Node]>,
+        arguments: Box<[ExpressionNode]>,
     },
     /// `CASE`: conditions and what follows each `THEN`, and what follows `ELSE`.
     Case {
-        arms: Box<[(Node, Node)]>,
-        otherwise: Box<Node>,
+        arms: Box<[(ExpressionNode, ExpressionNode)]>,
+        otherwise: Box<ExpressionNode>,
     },
 }
 
-/// One step of a [`Node::Fold`].
+/// One step of a [`ExpressionNode::Fold`].
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Step {
+pub(super) struct FoldStep {
     pub function: Binary,
-    pub operand: Node,
+    pub operand: ExpressionNode,
 }
 
 /// What takes one argument.
@@ -142,7 +142,7 @@ impl Expression {
     /// 42601 for a syntax error, 22003 for a constant out of range, 54001 for an expression that nests too
     /// deep.
     pub(super) fn parse(
-        source: Source,
+        source: ScriptText,
         range: Range<usize>,
         symbols: &mut Symbols,
     ) -> Result<Expression, UserError> {
@@ -155,23 +155,23 @@ impl Expression {
     }
 }
 
-impl Node {
+impl ExpressionNode {
     fn for_each_variable(&self, visit: &mut dyn FnMut(VariableId)) {
         match self {
-            Node::Constant(_) => {}
-            Node::Variable { id, .. } => visit(*id),
-            Node::Unary { argument, .. } => argument.for_each_variable(visit),
-            Node::Fold { first, steps } => {
+            ExpressionNode::Constant(_) => {}
+            ExpressionNode::Variable { id, .. } => visit(*id),
+            ExpressionNode::Unary { argument, .. } => argument.for_each_variable(visit),
+            ExpressionNode::Fold { first, steps } => {
                 first.for_each_variable(visit);
                 steps.iter().for_each(|step| step.operand.for_each_variable(visit));
             }
-            Node::Ternary { arguments, .. } => {
+            ExpressionNode::Ternary { arguments, .. } => {
                 arguments.iter().for_each(|node| node.for_each_variable(visit));
             }
-            Node::Extremum { arguments, .. } => {
+            ExpressionNode::Extremum { arguments, .. } => {
                 arguments.iter().for_each(|node| node.for_each_variable(visit));
             }
-            Node::Case { arms, otherwise } => {
+            ExpressionNode::Case { arms, otherwise } => {
                 for (condition, result) in arms {
                     condition.for_each_variable(visit);
                     result.for_each_variable(visit);
@@ -182,19 +182,19 @@ impl Node {
     }
 
     /// `function(argument)`
-    fn unary(function: Unary, argument: Node) -> Node {
-        Node::Unary { function, argument: Box::new(argument) }
+    fn unary(function: Unary, argument: ExpressionNode) -> ExpressionNode {
+        ExpressionNode::Unary { function, argument: Box::new(argument) }
     }
 
     /// `function(left, right)`
-    fn binary(function: Binary, left: Node, right: Node) -> Node {
-        let step = Step { function, operand: right };
+    fn binary(function: Binary, left: ExpressionNode, right: ExpressionNode) -> ExpressionNode {
+        let step = FoldStep { function, operand: right };
         match left {
-            Node::Fold { first, mut steps } => {
+            ExpressionNode::Fold { first, mut steps } => {
                 steps.push(step);
-                Node::Fold { first, steps }
+                ExpressionNode::Fold { first, steps }
             }
-            first => Node::Fold { first: Box::new(first), steps: vec![step] },
+            first => ExpressionNode::Fold { first: Box::new(first), steps: vec![step] },
         }
     }
 }

@@ -11,24 +11,24 @@ mod routine;
 use std::ops::Range;
 
 use super::blanks::{continuation_length, is_blank, trim_end};
-use super::position::Source;
+use super::position::ScriptText;
 use super::variables::{is_name_part, is_name_start};
 use crate::error::{UserError, sqlstate};
-use crate::pulse;
+use crate::interrupts;
 use routine::Routine;
 
 /// A part of a script that becomes one command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum CommandText {
     /// One statement, or several that `\;` joins.
-    Sql(Statement),
+    Sql(StatementText),
     /// A meta command, from its backslash to the end of its line, or of the last line that continues it.
     Meta(Range<usize>),
 }
 
 /// A statement. All positions are byte offsets into the script, on character boundaries.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Statement {
+pub(super) struct StatementText {
     /// From its first character, or the first of a block comment before it, to its semicolon.
     pub range: Range<usize>,
     /// Where its text ends: before the semicolon.
@@ -36,7 +36,7 @@ pub(super) struct Statement {
     /// Where that ends which pgbench sends: behind the semicolon, or before the meta command or the script's end.
     pub sent_end: usize,
     /// The variables that it mentions, in the order of the text.
-    pub mentions: Vec<Mention>,
+    pub mentions: Vec<PossibleVariable>,
     /// The backslashes of `\;` and `\:`, which are no part of its text, in order.
     pub escapes: Vec<usize>,
     /// Whether there is a `\;`.
@@ -47,7 +47,7 @@ pub(super) struct Statement {
 
 /// Something that looks like a variable.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mention {
+pub(super) struct PossibleVariable {
     /// The name, without the colon before it.
     pub name: Range<usize>,
     /// Where it stands.
@@ -74,36 +74,36 @@ pub(super) enum MentionKind {
 ///
 /// # Errors
 /// 42601 for a quote or a comment that does not end.
-pub(super) fn split(source: Source) -> Result<Vec<Piece>, UserError> {
+pub(super) fn split(source: ScriptText) -> Result<Vec<CommandText>, UserError> {
     let mut scanner = Scanner {
         source,
         bytes: source.text.as_bytes(),
         at: 0,
         start: None,
-        statement: Statement::default(),
+        statement: StatementText::default(),
         open_parentheses: 0,
         routine: Routine::default(),
         identifier_end: None,
     };
     let mut pieces = Vec::new();
     while scanner.at < scanner.bytes.len() {
-        pulse::beat();
+        interrupts::check_now_and_then();
         let start = scanner.at;
         match scanner.token()? {
-            Token::Blank => {}
-            Token::Comment => scanner.extend_from(start),
-            Token::Other => {
+            ScriptToken::Blank => {}
+            ScriptToken::Comment => scanner.extend_from(start),
+            ScriptToken::Other => {
                 scanner.extend_from(start);
                 scanner.statement.has_content = true;
             }
-            Token::End => {
+            ScriptToken::End => {
                 scanner.extend_from(start);
                 pieces.extend(scanner.finish(start, scanner.at, scanner.at));
             }
-            Token::Backslash => {
+            ScriptToken::Backslash => {
                 pieces.extend(scanner.finish_unterminated(start));
                 scanner.skip_meta_command();
-                pieces.push(Piece::Meta(start..scanner.at));
+                pieces.push(CommandText::Meta(start..scanner.at));
             }
         }
     }
@@ -112,7 +112,7 @@ pub(super) fn split(source: Source) -> Result<Vec<Piece>, UserError> {
 }
 
 /// What the splitting has to tell apart.
-enum Token {
+enum ScriptToken {
     /// White space, or a comment to the end of the line.
     Blank,
     /// What belongs to a statement without being one: a block comment, or an escaped semicolon.
@@ -125,12 +125,12 @@ enum Token {
 }
 
 struct Scanner<'a> {
-    source: Source<'a>,
+    source: ScriptText<'a>,
     bytes: &'a [u8],
     at: usize,
     /// Where the statement that is being collected begins, if it has begun.
     start: Option<usize>,
-    statement: Statement,
+    statement: StatementText,
     // As in psql, a meta command in their middle ends neither parentheses nor a routine's body.
     open_parentheses: usize,
     routine: Routine,
@@ -145,14 +145,14 @@ impl Scanner<'_> {
     }
 
     /// The statement collected so far, if there is one, whose semicolon is at `text_end`.
-    fn finish(&mut self, text_end: usize, end: usize, sent_end: usize) -> Option<Piece> {
+    fn finish(&mut self, text_end: usize, end: usize, sent_end: usize) -> Option<CommandText> {
         let start = self.start.take()?;
         let statement = std::mem::take(&mut self.statement);
-        Some(Piece::Sql(Statement { range: start..end, text_end, sent_end, ..statement }))
+        Some(CommandText::Sql(StatementText { range: start..end, text_end, sent_end, ..statement }))
     }
 
     /// The statement collected so far, if there is one, that a meta command or the script's end at `limit` ends.
-    fn finish_unterminated(&mut self, limit: usize) -> Option<Piece> {
+    fn finish_unterminated(&mut self, limit: usize) -> Option<CommandText> {
         let start = self.start?;
         let end = start + trim_end(&self.source.text[start..limit]).len();
         self.finish(end, end, limit)
@@ -171,11 +171,11 @@ impl Scanner<'_> {
     }
 
     /// Moves past the next token and tells what it is.
-    fn token(&mut self) -> Result<Token, UserError> {
+    fn token(&mut self) -> Result<ScriptToken, UserError> {
         match (self.peek(0), self.peek(1)) {
             (byte, _) if is_blank(byte) => {
                 self.skip_while(is_blank);
-                return Ok(Token::Blank);
+                return Ok(ScriptToken::Blank);
             }
             (b'-', b'-') => return Ok(self.line_comment()),
             (b'/', b'*') => return self.block_comment(),
@@ -193,39 +193,39 @@ impl Scanner<'_> {
             (b'$', _) => return self.dollar(),
             (b':', _) => {
                 self.colon();
-                return Ok(Token::Other);
+                return Ok(ScriptToken::Other);
             }
             (byte, _) if is_name_start(byte) => {
                 self.identifier();
-                return Ok(Token::Other);
+                return Ok(ScriptToken::Other);
             }
             (first, second) if first.is_ascii_digit() || (first == b'.' && second.is_ascii_digit()) => {
                 self.number();
-                return Ok(Token::Other);
+                return Ok(ScriptToken::Other);
             }
             (b'\\', b';') => return Ok(self.escaped_semicolon()),
             (b'\\', b':') => {
                 self.escaped_colon();
-                return Ok(Token::Other);
+                return Ok(ScriptToken::Other);
             }
             (b'\\', _) => {
                 self.at += 1;
-                return Ok(Token::Backslash);
+                return Ok(ScriptToken::Backslash);
             }
             (b'(', _) => self.open_parentheses += 1,
             (b')', _) => self.open_parentheses = self.open_parentheses.saturating_sub(1),
             (b';', _) => {
                 self.at += 1;
                 if self.is_nested() {
-                    return Ok(Token::Other);
+                    return Ok(ScriptToken::Other);
                 }
                 self.routine = Routine::default();
-                return Ok(Token::End);
+                return Ok(ScriptToken::End);
             }
             _ => {}
         }
         self.at += 1;
-        Ok(Token::Other)
+        Ok(ScriptToken::Other)
     }
 
     /// Whether a semicolon here ends no statement.
@@ -234,15 +234,15 @@ impl Scanner<'_> {
     }
 
     /// `\;` puts a semicolon into the statement.
-    fn escaped_semicolon(&mut self) -> Token {
+    fn escaped_semicolon(&mut self) -> ScriptToken {
         self.statement.escapes.push(self.at);
         self.statement.is_compound = true;
         self.at += 2;
         if self.is_nested() {
-            return Token::Other;
+            return ScriptToken::Other;
         }
         self.routine = Routine::default();
-        Token::Comment
+        ScriptToken::Comment
     }
 
     /// `\:` puts a colon into the statement.
@@ -338,7 +338,7 @@ impl Scanner<'_> {
             return false;
         }
         let length = rest.iter().take_while(|&&byte| is_name_part(byte)).count();
-        self.statement.mentions.push(Mention { name: start..start + length, kind });
+        self.statement.mentions.push(PossibleVariable { name: start..start + length, kind });
         true
     }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::blanks::{separator_length, trim_start};
 use super::expression::Expression;
 use super::pipeline::Pipeline;
-use super::position::Source;
+use super::position::ScriptText;
 use super::prng::Prng;
-use super::sql::Capture;
+use super::sql::ResultCapture;
 use super::variables::{Symbols, Value, VariableId, Variables, is_variable_name};
 use super::{Action, Flow};
 use crate::error::{UserError, sqlstate};
@@ -46,7 +46,7 @@ pub(super) enum Meta {
     /// A command of its own; where it branches to is still open.
     Action(Action),
     /// A part of the command before it.
-    Capture(Capture),
+    Capture(ResultCapture),
 }
 
 /// The meta command in the bytes `range` of a script, which begin with its backslash; `None` if there is nothing
@@ -55,7 +55,7 @@ pub(super) enum Meta {
 /// # Errors
 /// 42601 for a syntax error, 0A000 for a shell command, and an expression's.
 pub(super) fn parse(
-    source: Source,
+    source: ScriptText,
     range: Range<usize>,
     symbols: &mut Symbols,
 ) -> Result<Option<Meta>, UserError> {
@@ -64,7 +64,7 @@ pub(super) fn parse(
         return Ok(None);
     }
     let start = range.start;
-    let mut line = Line { source, start, command: &source.text[name.clone()], rest: name.end..range.end };
+    let mut line = MetaLine { source, start, command: &source.text[name.clone()], rest: name.end..range.end };
     let action = match &*line.command.to_ascii_lowercase() {
         "set" => line.set(symbols)?,
         "if" => Action::If { condition: line.expression(symbols)?, otherwise: 0 },
@@ -86,8 +86,8 @@ pub(super) fn parse(
 }
 
 /// A meta command's line.
-struct Line<'a> {
-    source: Source<'a>,
+struct MetaLine<'a> {
+    source: ScriptText<'a>,
     /// Byte offset of its backslash.
     start: usize,
     /// The command's name, as written.
@@ -96,7 +96,7 @@ struct Line<'a> {
     rest: Range<usize>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> MetaLine<'a> {
     /// Takes the next word and its place.
     fn word(&mut self) -> Option<(usize, &'a str)> {
         let word = word(self.source.text, self.rest.clone());
@@ -146,7 +146,7 @@ impl<'a> Line<'a> {
     }
 
     /// `\gset` or `\aset`.
-    fn capture(&mut self, every_query: bool) -> Result<Capture, UserError> {
+    fn capture(&mut self, every_query: bool) -> Result<ResultCapture, UserError> {
         let prefix = self.word();
         if let Some((at, _)) = self.word() {
             return Err(self.error(at, "too many arguments"));
@@ -158,7 +158,7 @@ impl<'a> Line<'a> {
             }
             prefix => {
                 let prefix = prefix.map_or("", |(_, prefix)| prefix).to_owned();
-                Ok(Capture { prefix, every_query })
+                Ok(ResultCapture { prefix, every_query })
             }
         }
     }

@@ -25,22 +25,22 @@ mod variables;
 use std::ops::Range;
 use std::time::Duration;
 
-pub use capture::{Captured, MAX_CAPTURED, MAX_COLUMNS, Table};
+pub use capture::{CapturedRows, MAX_CAPTURED, MAX_COLUMNS, QueryResult};
 pub use expression::Expression;
 pub use meta::Sleep;
 pub use pipeline::{Pipeline, PipelineMode};
 pub use position::with_caret;
 pub use preview::{PreviewLine, preview};
 pub use prng::{ClientSeeds, Prng, client_seeds};
-pub use sql::{Capture, Parameterized, Sql};
+pub use sql::{Parameterized, ResultCapture, Sql};
 pub use variables::{Symbols, Value, VariableId, Variables, format_double, is_variable_name};
 
 use crate::error::{SqlError, UserError, sqlstate};
-use crate::pulse;
+use crate::interrupts;
 use blanks::trim_end;
-use lexer::Piece;
+use lexer::CommandText;
 use meta::Meta;
-use position::{LineCounter, Source, excerpt};
+use position::{LineCounter, ScriptText, excerpt};
 use prefixes::Prefixes;
 
 /// A parsed script.
@@ -183,7 +183,7 @@ impl Script {
         let is_assigned = |id: VariableId| {
             set_here.get(id.index()) == Some(&true) || assigned(id) || prefixes.begin(symbols.name(id))
         };
-        let source = Source { name: &self.name, text: &self.source };
+        let source = ScriptText { name: &self.name, text: &self.source };
         self.statements()
             .try_for_each(|(_, sql)| sql.check_parameterized(source, symbols, &is_assigned, defined))
     }
@@ -199,7 +199,7 @@ impl Script {
         fed: &dyn Fn(VariableId) -> bool,
         in_text: bool,
     ) -> Result<(), UserError> {
-        let source = Source { name: &self.name, text: &self.source };
+        let source = ScriptText { name: &self.name, text: &self.source };
         self.statements().try_for_each(|(_, sql)| sql.check_fed(source, symbols, fed, in_text))
     }
 
@@ -268,18 +268,18 @@ impl Script {
 /// 42601 for a syntax error or a script without commands, 0A000 for shell commands, 22003 and 54001 as an
 /// expression's. Their details name script, line and column, and show the line.
 pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, UserError> {
-    let place = Source { name, text: source };
+    let place = ScriptText { name, text: source };
     let mut lines = LineCounter::new(source);
     let mut commands: Vec<Command> = Vec::new();
     // The byte offset of each command.
     let mut starts = Vec::new();
     for piece in lexer::split(place)? {
-        pulse::beat();
+        interrupts::check_now_and_then();
         let (range, action) = match piece {
-            Piece::Sql(statement) => {
+            CommandText::Sql(statement) => {
                 (statement.range.clone(), Action::Sql(Sql::new(source, &statement, symbols)))
             }
-            Piece::Meta(range) => match meta::parse(place, range.clone(), symbols)? {
+            CommandText::Meta(range) => match meta::parse(place, range.clone(), symbols)? {
                 None => continue,
                 Some(Meta::Action(action)) => (range, action),
                 Some(Meta::Capture(capture)) => {
@@ -309,7 +309,7 @@ pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, 
 }
 
 /// Makes `\gset` or `\aset` a part of the command before it.
-fn attach(capture: Capture, command: Option<&mut Command>) -> Result<(), &'static str> {
+fn attach(capture: ResultCapture, command: Option<&mut Command>) -> Result<(), &'static str> {
     match command.map(|command| &mut command.action) {
         Some(Action::Sql(sql)) if sql.capture.is_none() => {
             sql.capture = Some(capture);

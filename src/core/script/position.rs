@@ -4,12 +4,12 @@ use crate::error::UserError;
 
 /// A script's name and text, for messages about places in it.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct ScriptText<'a> {
     pub name: &'a str,
     pub text: &'a str,
 }
 
-impl Source<'_> {
+impl ScriptText<'_> {
     /// An error at a byte offset, or at the last character before it if it is none's. Its detail names script,
     /// line and column (in characters, from 1), and shows the line with a caret below the place.
     pub fn error(&self, offset: usize, sqlstate: &str, message: impl Into<String>) -> UserError {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_caret_stands_below_the_place() {
-        let source = Source { name: "s", text: "SELECT 1;\n\t\\set é foo(1)\nSELECT 2;" };
+        let source = ScriptText { name: "s", text: "SELECT 1;\n\t\\set é foo(1)\nSELECT 2;" };
         let offset = source.text.find("foo").unwrap();
         let detail = source.error(offset, "42601", "m").detail.unwrap();
         assert_eq!(detail, "script \"s\", line 2, column 9:\n\t\\set é foo(1)\n\t       ^");
@@ -86,15 +86,15 @@ mod tests {
 
     #[test]
     fn the_end_is_a_place_too() {
-        let source = Source { name: "s", text: "ab" };
+        let source = ScriptText { name: "s", text: "ab" };
         assert_eq!(source.error(2, "42601", "m").detail.unwrap(), "script \"s\", line 1, column 3:\nab\n  ^");
-        let source = Source { name: "s", text: "" };
+        let source = ScriptText { name: "s", text: "" };
         assert_eq!(source.error(0, "42601", "m").detail.unwrap(), "script \"s\", line 1, column 1:\n\n^");
     }
 
     #[test]
     fn a_place_that_is_none_does_no_harm() {
-        let source = Source { name: "s", text: "é" };
+        let source = ScriptText { name: "s", text: "é" };
         assert_eq!(source.error(1, "42601", "m").detail.unwrap(), "script \"s\", line 1, column 1:\né\n^");
         assert_eq!(source.error(9, "42601", "m").detail.unwrap(), "script \"s\", line 1, column 2:\né\n ^");
     }

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Symbols;
-use super::lexer::{MentionKind, Statement};
-use super::position::{Source, excerpt};
+use super::lexer::{MentionKind, StatementText};
+use super::position::{ScriptText, excerpt};
 use super::variables::{VariableId, Variables, is_name_part};
 use crate::error::{UserError, sqlstate};
-use crate::pulse;
+use crate::interrupts;
 
 /// How many parameters a statement has at most, as in pgbench.
 pub(super) const MAX_PARAMETERS: usize = 255;
@@ -23,20 +23,20 @@ const TOO_MANY_ARGUMENTS: &str = "54023";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sql {
     /// What `\gset` or `\aset` behind it makes of its results.
-    pub capture: Option<Capture>,
+    pub capture: Option<ResultCapture>,
     /// As written, without the final semicolon and without the backslashes of `\;` and `\:`.
     text: String,
     /// Blanks and the final semicolon.
     ending: Box<str>,
     /// In the order of the text.
-    pub(super) mentions: Vec<Mention>,
+    pub(super) mentions: Vec<VariableMention>,
     is_compound: bool,
     is_empty: bool,
 }
 
 /// `\gset` or `\aset`: result columns become variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capture {
+pub struct ResultCapture {
     /// Stands before each column's name in the variable's; may be empty.
     pub prefix: String,
     /// `\aset`: all queries of a compound statement count and none needs a row. Otherwise `\gset`: only the last
@@ -55,7 +55,7 @@ pub struct Parameterized {
 
 /// A variable in a statement's text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Mention {
+pub(super) struct VariableMention {
     pub id: VariableId,
     pub kind: MentionKind,
     /// Byte offset of its colon in the script.
@@ -64,7 +64,7 @@ pub(super) struct Mention {
     range: Range<usize>,
 }
 
-impl Mention {
+impl VariableMention {
     /// What stands in its place in a statement's text; `None`: itself.
     fn value<'v>(&self, variables: &'v Variables) -> Option<Cow<'v, str>> {
         let value = variables.get(self.id)?;
@@ -112,7 +112,7 @@ impl Sql {
     }
 
     /// The statement that was found in a script. Its variables become part of `symbols`.
-    pub(super) fn new(script: &str, statement: &Statement, symbols: &mut Symbols) -> Sql {
+    pub(super) fn new(script: &str, statement: &StatementText, symbols: &mut Symbols) -> Sql {
         let start = statement.range.start;
         let mut text = String::with_capacity(statement.text_end - start);
         let mut copied = start;
@@ -133,7 +133,7 @@ impl Sql {
             while escapes.next_if(|&&backslash| backslash < colon).is_some() {
                 removed += 1;
             }
-            Mention {
+            VariableMention {
                 id: symbols.intern(&script[mention.name.clone()]),
                 kind: mention.kind,
                 at: colon,
@@ -196,7 +196,7 @@ impl Sql {
 
     fn push_glued(
         &self,
-        mention: &Mention,
+        mention: &VariableMention,
         constants: &Variables,
         text: &mut String,
     ) -> Result<(), UserError> {
@@ -251,14 +251,14 @@ impl Sql {
     /// `in_text`, as literals, only where that does not depend on `standard_conforming_strings`.
     pub(super) fn check_fed(
         &self,
-        source: Source,
+        source: ScriptText,
         symbols: &Symbols,
         fed: &dyn Fn(VariableId) -> bool,
         in_text: bool,
     ) -> Result<(), UserError> {
         let has_escaped_quote = std::cell::LazyCell::new(|| self.text.contains("\\'"));
         for mention in self.mentions.iter().filter(|mention| fed(mention.id)) {
-            pulse::beat();
+            interrupts::check_now_and_then();
             let name = symbols.name(mention.id);
             let error = |message: String| source.error(mention.at, sqlstate::SYNTAX_ERROR, message);
             match mention.kind {
@@ -303,14 +303,16 @@ impl Sql {
 
     /// Calls `visit` with each variable whose value it needs, in the order of the text.
     pub(super) fn for_each_variable(&self, visit: &mut dyn FnMut(VariableId)) {
-        let needed = |mention: &&Mention| matches!(mention.kind, MentionKind::Parameter | MentionKind::Glued);
+        let needed =
+            |mention: &&VariableMention| matches!(mention.kind, MentionKind::Parameter | MentionKind::Glued);
         self.mentions.iter().filter(needed).for_each(|mention| visit(mention.id));
     }
 
     /// Its glued variables.
     pub(super) fn glued(&self) -> impl Iterator<Item = VariableId> {
-        let glued =
-            |mention: &&Mention| matches!(mention.kind, MentionKind::Glued | MentionKind::InIdentifier);
+        let glued = |mention: &&VariableMention| {
+            matches!(mention.kind, MentionKind::Glued | MentionKind::InIdentifier)
+        };
         self.mentions.iter().filter(glued).map(|mention| mention.id)
     }
 
@@ -318,7 +320,7 @@ impl Sql {
     /// `assigned` knows the variables that change during the run, `defined` those with a value before it.
     pub(super) fn check_parameterized(
         &self,
-        source: Source,
+        source: ScriptText,
         symbols: &Symbols,
         assigned: &dyn Fn(VariableId) -> bool,
         defined: &dyn Fn(VariableId) -> bool,

@@ -186,7 +186,7 @@ proptest! {
 fn long_scripts_look_at_interrupts() {
     let source = format!("SELECT {}1;\n{}", ":a + ".repeat(200_000), "SELECT 1;\n".repeat(50_000));
     let mut symbols = Symbols::new();
-    let (parsed, looks) = crate::pulse::tests::looks_during(|| parse("s", &source, &mut symbols));
+    let (parsed, looks) = crate::interrupts::tests::checks_during(|| parse("s", &source, &mut symbols));
     assert_eq!(parsed.expect("a script").commands.len(), 50_001);
     assert!(looks > 100, "{looks}");
     // Each mention of a feeder's variable is looked at, the whole text once.

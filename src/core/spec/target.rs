@@ -29,7 +29,7 @@ pub enum Encryption {
 
 /// One way to a server: an address of one of its hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct HostAddress {
     pub host: Host,
     pub address: Address,
     pub encryption: Encryption,
@@ -42,7 +42,7 @@ pub struct TargetSpec {
     pub name: String,
     pub options: Target,
     /// All ways to it in the order in which they are tried: first the one that was found suitable.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<HostAddress>,
     /// What its version() says.
     pub version: String,
     /// Its configuration parameters that are not at their defaults.

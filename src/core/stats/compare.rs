@@ -79,7 +79,7 @@ impl Terms {
 
 /// A comparison's result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
+pub struct GroupComparison {
     /// Mean of the baseline's runs.
     pub baseline: f64,
     pub candidate: f64,
@@ -101,7 +101,7 @@ pub struct Comparison {
 
 /// Compares two groups of runs, each with one value per run. The interval is Student's with the smaller side's degrees
 /// of freedom below five runs on a side, Welch's below ten, from there on that of the studentised bootstrap.
-pub fn groups(baseline: &[f64], candidate: &[f64], terms: Terms) -> Comparison {
+pub fn groups(baseline: &[f64], candidate: &[f64], terms: Terms) -> GroupComparison {
     let logarithms = |values: &[f64], sign: f64| values.iter().map(|value| sign * value.ln()).collect();
     let samples = vec![logarithms(baseline, -1.0), logarithms(candidate, 1.0)];
     judge(mean(baseline), mean(candidate), Effect::new(samples), terms)
@@ -109,23 +109,29 @@ pub fn groups(baseline: &[f64], candidate: &[f64], terms: Terms) -> Comparison {
 
 /// Compares runs that were made in pairs, (baseline, candidate), side by side: what is common to both of a pair has
 /// no part in the interval. That is Student's below ten pairs, from there on that of the studentised bootstrap.
-pub fn pairs(pairs: &[(f64, f64)], terms: Terms) -> Comparison {
+pub fn pairs(pairs: &[(f64, f64)], terms: Terms) -> GroupComparison {
     let (baseline, candidate): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let ratios = pairs.iter().map(|(baseline, candidate)| candidate.ln() - baseline.ln()).collect();
     judge(mean(&baseline), mean(&candidate), Effect::new(vec![ratios]), terms)
 }
 
-fn judge(baseline: f64, candidate: f64, effect: Option<Effect>, terms: Terms) -> Comparison {
+fn judge(baseline: f64, candidate: f64, effect: Option<Effect>, terms: Terms) -> GroupComparison {
     let Some(effect) = effect else {
-        return Comparison { baseline, candidate, ratio: None, verdict: Verdict::Inconclusive, runs: None };
+        return GroupComparison {
+            baseline,
+            candidate,
+            ratio: None,
+            verdict: Verdict::Inconclusive,
+            runs: None,
+        };
     };
     let ratio = ratio(effect.value(), effect.margin(terms.confidence));
     let verdict = terms.verdict(&ratio);
     let runs = if verdict == Verdict::Inconclusive { runs(&effect, terms) } else { None };
-    Comparison { baseline, candidate, ratio: Some(ratio), verdict, runs }
+    GroupComparison { baseline, candidate, ratio: Some(ratio), verdict, runs }
 }
 
-/// The fewest runs a side that decide, as [`Comparison::runs`] has it.
+/// The fewest runs a side that decide, as [`GroupComparison::runs`] has it.
 fn runs(effect: &Effect, terms: Terms) -> Option<u32> {
     let decide = |runs: u32| {
         let margin = effect.planned_margin(runs as usize, terms.confidence, POWER);

@@ -1,7 +1,7 @@
 //! What a run's latencies are summarised in, what its series are judged by, and what is said of several runs.
 
 pub mod change_points;
-pub mod coarse;
+pub mod coarse_histogram;
 pub mod compare;
 pub mod estimate;
 pub mod histogram;

@@ -31,14 +31,14 @@ pub fn sigma(values: &[f64]) -> Option<f64> {
 
 /// A straight line over the index of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct TrendLine {
     /// Its value at index 0.
     pub start: f64,
     /// Its rise from one index to the next.
     pub slope: f64,
 }
 
-impl Line {
+impl TrendLine {
     /// Its value at an index.
     pub fn at(&self, index: usize) -> f64 {
         self.start + self.slope * index as f64
@@ -48,7 +48,7 @@ impl Line {
 /// The line of Theil and Sen (Sen 1968, JASA 63): its slope is the median of the slopes of all pairs, its height
 /// the median of what is then left. A long series is first cut into blocks, each of which stands for its median.
 /// `None` without values.
-pub fn line(values: &[f64]) -> Option<Line> {
+pub fn line(values: &[f64]) -> Option<TrendLine> {
     let block = values.len().div_ceil(LINE_BLOCKS).max(1);
     let points: Vec<(f64, f64)> = values
         .chunks(block)
@@ -65,7 +65,7 @@ pub fn line(values: &[f64]) -> Option<Line> {
     let slope = median(&slopes).unwrap_or(0.0);
     let heights: Vec<f64> =
         values.iter().enumerate().map(|(index, value)| value - slope * index as f64).collect();
-    Some(Line { start: median(&heights)?, slope })
+    Some(TrendLine { start: median(&heights)?, slope })
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ const FARTHEST_PEAK: f64 = 2.0;
 /// What is said of a fit; written down as the words that users read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "&'static str")]
-pub enum Verdict {
+pub enum FitVerdict {
     /// The curve describes the rungs, and has its peak within or not far beyond them, the whole interval of it.
     Fits,
     /// It describes them, and tells no peak: the peak's interval reaches beyond twice the last rung, as it does where
@@ -63,7 +63,7 @@ pub enum Verdict {
     DoesNotFit,
 }
 
-impl Verdict {
+impl FitVerdict {
     /// The words users read.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -75,8 +75,8 @@ impl Verdict {
     }
 }
 
-impl From<Verdict> for &'static str {
-    fn from(verdict: Verdict) -> Self {
+impl From<FitVerdict> for &'static str {
+    fn from(verdict: FitVerdict) -> Self {
         verdict.as_str()
     }
 }
@@ -91,17 +91,17 @@ pub struct Scalability {
     pub sigma: Option<Estimate>,
     /// Crosstalk.
     pub kappa: Option<Estimate>,
-    /// Clients at the peak, sqrt((1 − σ) / κ), with the profile interval; `None` but with [`Verdict::Fits`].
+    /// Clients at the peak, sqrt((1 − σ) / κ), with the profile interval; `None` but with [`FitVerdict::Fits`].
     pub peak_clients: Option<Estimate>,
-    /// TPS at the peak; `None` but with [`Verdict::Fits`].
+    /// TPS at the peak; `None` but with [`FitVerdict::Fits`].
     pub peak_tps: Option<Estimate>,
     /// Coefficient of determination, of the runs' TPS; `None` where they are all alike.
     pub r2: Option<f64>,
-    pub verdict: Verdict,
+    pub verdict: FitVerdict,
 }
 
 impl Scalability {
-    fn nothing(verdict: Verdict) -> Self {
+    fn nothing(verdict: FitVerdict) -> Self {
         Self { lambda: None, sigma: None, kappa: None, peak_clients: None, peak_tps: None, r2: None, verdict }
     }
 
@@ -124,25 +124,25 @@ pub fn fit(points: &[(f64, f64)]) -> Scalability {
     points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
     let rungs: Vec<&[(f64, f64)]> = points.chunk_by(|one, other| one.0 == other.0).collect();
     if rungs.len() < LEAST_RUNGS {
-        return Scalability::nothing(Verdict::NotEnoughRungs);
+        return Scalability::nothing(FitVerdict::NotEnoughRungs);
     }
     if points.iter().all(|point| point.1 == 0.0) {
-        return Scalability::nothing(Verdict::DoesNotFit);
+        return Scalability::nothing(FitVerdict::DoesNotFit);
     }
     let means: Vec<(f64, f64)> = rungs.iter().map(|rung| (rung[0].0, mean(rung))).collect();
     let solved = least_squares::solve(&means);
     let Some((law, errors)) = solved.and_then(|solved| Some((solved.law, Errors::of(&solved, &means)?)))
     else {
-        return Scalability::nothing(Verdict::NotEnoughRungs);
+        return Scalability::nothing(FitVerdict::NotEnoughRungs);
     };
     let farthest = FARTHEST_PEAK * means[means.len() - 1].0;
     let peak = profile::peak(&law, &errors, &means, farthest);
     let verdict = match peak {
-        _ if misses(&law, &rungs) => Verdict::DoesNotFit,
-        Some(_) => Verdict::Fits,
-        None => Verdict::NoPeak,
+        _ if misses(&law, &rungs) => FitVerdict::DoesNotFit,
+        Some(_) => FitVerdict::Fits,
+        None => FitVerdict::NoPeak,
     };
-    let peak_clients = peak.filter(|_| verdict == Verdict::Fits);
+    let peak_clients = peak.filter(|_| verdict == FitVerdict::Fits);
     Scalability {
         lambda: Some(errors.estimate(law.lambda, [1.0, 0.0, 0.0])),
         sigma: Some(errors.estimate(law.sigma, [0.0, 1.0, 0.0])),
@@ -167,7 +167,7 @@ fn r2(law: &Law, points: &[(f64, f64)]) -> Option<f64> {
     (all > 0.0).then(|| 1.0 - left / all)
 }
 
-/// Whether the curve does not describe the rungs, as [`Verdict::DoesNotFit`] has it.
+/// Whether the curve does not describe the rungs, as [`FitVerdict::DoesNotFit`] has it.
 fn misses(law: &Law, rungs: &[&[(f64, f64)]]) -> bool {
     let count = rungs.len() as f64;
     let level = rungs.iter().map(|rung| mean(rung)).sum::<f64>() / count;

@@ -10,11 +10,11 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use plan::Cell;
+pub use plan::SweepCell;
 pub use search::SearchArguments;
 pub use variant::Variant;
 
-use crate::capacity::{Purpose, Search, Step};
+use crate::capacity::{CapacitySearch, NextTrial, Purpose};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
 use crate::spec::{
@@ -58,7 +58,7 @@ const OWN: [&str; 12] = [
 ];
 
 /// The first run of a search.
-const FIRST: Step = Step { round: 1, purpose: Purpose::Estimate, rate: None };
+const FIRST: NextTrial = NextTrial { round: 1, purpose: Purpose::Estimate, rate: None };
 
 /// Seconds of a trial from which on the first run of a search warms up until its throughput is steady, which takes as long.
 const STEADY_FROM_SECS: f64 = 5.0;
@@ -72,7 +72,7 @@ pub struct SweepArguments {
     /// Of each run; the number of its clients is a rung's.
     pub run: RunArguments,
     /// The runs are trials of a search, in place of rungs and variants.
-    pub search: Option<Search>,
+    pub search: Option<CapacitySearch>,
     /// Two variants are compared within their rounds.
     pub paired: bool,
 }
@@ -123,10 +123,10 @@ pub struct SweepOptions {
     pub run: Map<String, Value>,
     /// How the fixtures were loaded at the begin, by name: what is loaded anew starts from that.
     #[serde(default)]
-    pub loaded: BTreeMap<String, Loaded>,
+    pub loaded: BTreeMap<String, LoadDescription>,
     /// The runs are trials of this search, each of which decides on the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<Search>,
+    pub search: Option<CapacitySearch>,
     /// The rounds are a first part, which says how many there are to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
@@ -148,7 +148,7 @@ pub struct Until {
 
 /// How a fixture was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Loaded {
+pub struct LoadDescription {
     pub rows: i64,
     /// The options of bench.load, with the schema that it is in.
     pub options: Map<String, Value>,
@@ -266,7 +266,7 @@ impl SweepOptions {
     }
 
     /// The arguments of bench.run for a trial of the sweep's search, at its place among the runs.
-    pub fn trial_arguments(&self, step: &Step, place: u32) -> RunArguments {
+    pub fn trial_arguments(&self, step: &NextTrial, place: u32) -> RunArguments {
         let is_long = step.purpose == Purpose::Operating;
         let secs = if is_long { OPERATING_LENGTH * self.trial_secs() } else { self.trial_secs() };
         let of_run = self.run_arguments(&self.variants[0], self.clients[0], Some(self.seed_of_round(place)));
@@ -297,18 +297,18 @@ impl SweepOptions {
     }
 
     /// The sweep's runs, in their order; none where they are a search's.
-    pub fn plan(&self) -> Vec<Cell> {
+    pub fn plan(&self) -> Vec<SweepCell> {
         if self.search.is_some() { Vec::new() } else { plan::plan(self) }
     }
 
     /// The runs after those of [`plan`](Self::plan), by the tps of these, where no number of rounds was given.
-    pub fn further(&self, done: &[(Cell, f64)]) -> Vec<Cell> {
+    pub fn further(&self, done: &[(SweepCell, f64)]) -> Vec<SweepCell> {
         plan::further(self, done)
     }
 
     /// How sure the least sure mean is by the tps of all runs, as [`Until::within`] has it; `None` where a number of rounds was
     /// given, or runs are missing.
-    pub fn reached(&self, done: &[(Cell, f64)]) -> Option<f64> {
+    pub fn reached(&self, done: &[(SweepCell, f64)]) -> Option<f64> {
         plan::reached(self, done)
     }
 

@@ -12,7 +12,7 @@ use crate::stats::two_stage::{self, values_needed};
 
 /// A run of a sweep: a rung of a variant in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct SweepCell {
     /// From 1.
     pub round: u32,
     /// Index in [`SweepOptions::variants`].
@@ -26,28 +26,28 @@ pub fn generator(seed: i64, stream: u64) -> Pcg64 {
 }
 
 /// All runs. Where variants load tables of their own, the runs of one follow each other within a round: to load is dear.
-pub fn plan(options: &SweepOptions) -> Vec<Cell> {
+pub fn plan(options: &SweepOptions) -> Vec<SweepCell> {
     (1..=options.rounds).flat_map(|round| of_round(options, round)).collect()
 }
 
 /// The runs of a round.
-fn of_round(options: &SweepOptions, round: u32) -> Vec<Cell> {
+fn of_round(options: &SweepOptions, round: u32) -> Vec<SweepCell> {
     let loads = options.variants.iter().any(|variant| !variant.load.is_empty());
     let mut random = generator(options.seed, u64::from(round));
-    let of = |variant| options.clients.iter().map(move |&clients| Cell { round, variant, clients });
+    let of = |variant| options.clients.iter().map(move |&clients| SweepCell { round, variant, clients });
     let mut variants: Vec<usize> = (0..options.variants.len()).collect();
     if loads {
         variants.shuffle(&mut random);
         variants
             .into_iter()
             .flat_map(|variant| {
-                let mut rungs: Vec<Cell> = of(variant).collect();
+                let mut rungs: Vec<SweepCell> = of(variant).collect();
                 rungs.shuffle(&mut random);
                 rungs
             })
             .collect()
     } else {
-        let mut all: Vec<Cell> = variants.into_iter().flat_map(of).collect();
+        let mut all: Vec<SweepCell> = variants.into_iter().flat_map(of).collect();
         all.shuffle(&mut random);
         all
     }
@@ -56,11 +56,12 @@ fn of_round(options: &SweepOptions, round: u32) -> Vec<Cell> {
 /// The rounds after the first ones, where those say how many there are to be: of each rung and variant as many as its tps
 /// take; where variants are compared, as many as the ratio of each rung's takes. `done` has the tps of the first rounds' runs.
 /// Empty where these are enough, or one of them is missing.
-pub fn further(options: &SweepOptions, done: &[(Cell, f64)]) -> Vec<Cell> {
+pub fn further(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Vec<SweepCell> {
     let Some(until) = &options.until else { return Vec::new() };
     let needed = |variant: usize, clients: u32| {
-        let first: Option<Vec<f64>> =
-            (1..=options.rounds).map(|round| value(until, done, Cell { round, variant, clients })).collect();
+        let first: Option<Vec<f64>> = (1..=options.rounds)
+            .map(|round| value(until, done, SweepCell { round, variant, clients }))
+            .collect();
         values_needed(&first?, until.within).map(|rounds| rounds.min(until.most))
     };
     let mut rounds = HashMap::new();
@@ -71,10 +72,10 @@ pub fn further(options: &SweepOptions, done: &[(Cell, f64)]) -> Vec<Cell> {
         }
     }
     let last = rounds.values().copied().max().unwrap_or_default();
-    let is_needed = |cell: &Cell| cell.round <= rounds[&(cell.variant, cell.clients)];
+    let is_needed = |cell: &SweepCell| cell.round <= rounds[&(cell.variant, cell.clients)];
     let mut further = Vec::new();
     for round in options.rounds + 1..=last {
-        let cells: Vec<Cell> = of_round(options, round).into_iter().filter(is_needed).collect();
+        let cells: Vec<SweepCell> = of_round(options, round).into_iter().filter(is_needed).collect();
         // Whole rounds, or some rungs would have more of them than others that vary as much.
         if done.len() + further.len() + cells.len() > MAX_RUNS {
             break;
@@ -85,22 +86,22 @@ pub fn further(options: &SweepOptions, done: &[(Cell, f64)]) -> Vec<Cell> {
 }
 
 /// What of a rung's round is to be sure: its tps, or the ratio of the two variants.
-fn value(until: &Until, done: &[(Cell, f64)], cell: Cell) -> Option<f64> {
-    let tps = |wanted: Cell| done.iter().find(|(cell, _)| *cell == wanted).map(|(_, tps)| *tps);
+fn value(until: &Until, done: &[(SweepCell, f64)], cell: SweepCell) -> Option<f64> {
+    let tps = |wanted: SweepCell| done.iter().find(|(cell, _)| *cell == wanted).map(|(_, tps)| *tps);
     match until.paired {
-        true => Some(tps(Cell { variant: 1, ..cell })? / tps(Cell { variant: 0, ..cell })?),
+        true => Some(tps(SweepCell { variant: 1, ..cell })? / tps(SweepCell { variant: 0, ..cell })?),
         false => tps(cell),
     }
 }
 
 /// How far to either side, as a share, the 95 % interval of the least sure mean reaches after all rounds, where their number
 /// was not given; `None` where it was, or where runs are missing.
-pub fn reached(options: &SweepOptions, done: &[(Cell, f64)]) -> Option<f64> {
+pub fn reached(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Option<f64> {
     let until = options.until.as_ref()?;
     let mut widest: f64 = 0.0;
     for variant in 0..options.variants.len() {
         for &clients in &options.clients {
-            let of = |round| value(until, done, Cell { round, variant, clients });
+            let of = |round| value(until, done, SweepCell { round, variant, clients });
             let first: Vec<f64> = (1..=options.rounds).map(of).collect::<Option<_>>()?;
             let rounds = (1..=until.most).filter(|&round| of(round).is_some()).count();
             widest = widest.max(two_stage::reached(&first, u32::try_from(rounds).ok()?)?);

@@ -1,6 +1,6 @@
 //! The arguments of a search for a capacity.
 
-use crate::capacity::Search;
+use crate::capacity::CapacitySearch;
 use crate::error::UserError;
 use crate::spec::{RunArguments, invalid, required};
 
@@ -26,7 +26,7 @@ impl SearchArguments {
     /// # Errors
     /// 22004 for a NULL where none may be, 22023 for a value out of range, for both kinds of limits, and for what a search
     /// finds itself.
-    pub fn of_trials(self, mut run: RunArguments) -> Result<(Search, RunArguments), UserError> {
+    pub fn of_trials(self, mut run: RunArguments) -> Result<(CapacitySearch, RunArguments), UserError> {
         if run.rate.is_some() {
             return Err(invalid("a search for a capacity takes no rate")
                 .hint("It finds the rate. To try a single one: bench.run with rate and latency_limit."));
@@ -61,7 +61,7 @@ impl SearchArguments {
             count if (1..=most).contains(&count) => Ok(count.unsigned_abs()),
             count => Err(invalid(format!("{name} must be between 1 and {most}, not {count}"))),
         };
-        let search = Search {
+        let search = CapacitySearch {
             latency_limits_ms,
             percentile: required("percentile", self.percentile)?,
             trials: count("trials", self.trials, MOST_TRIALS)?,

@@ -231,7 +231,7 @@ fn a_sweep_may_have_a_driver_that_a_variant_replaces() {
 }
 
 /// Tps of a sweep's first rounds.
-fn done(options: &SweepOptions, tps: impl Fn(&Cell) -> f64) -> Vec<(Cell, f64)> {
+fn done(options: &SweepOptions, tps: impl Fn(&SweepCell) -> f64) -> Vec<(SweepCell, f64)> {
     options.plan().into_iter().map(|cell| (cell, tps(&cell))).collect()
 }
 
@@ -240,17 +240,18 @@ fn rounds_go_on_until_each_mean_is_sure() {
     let options = options(|a| a.rounds = None).unwrap();
     assert_eq!(options.plan().len(), 5 * 6);
     // One rung of one variant varies by ±4 %, all others not at all.
-    let varies = |cell: &Cell| cell.variant == 1 && cell.clients == 8;
-    let tps = |cell: &Cell| if varies(cell) && cell.round.is_multiple_of(2) { 1040.0 } else { 1000.0 };
+    let varies = |cell: &SweepCell| cell.variant == 1 && cell.clients == 8;
+    let tps = |cell: &SweepCell| if varies(cell) && cell.round.is_multiple_of(2) { 1040.0 } else { 1000.0 };
     let further = options.further(&done(&options, tps));
     assert!(further.len() >= 5 && further.iter().all(varies), "{further:?}");
     let rounds: Vec<u32> = further.iter().map(|cell| cell.round).collect();
     assert!(rounds.windows(2).all(|pair| pair[1] == pair[0] + 1) && rounds[0] == 6, "{rounds:?}");
     assert!(options.further(&done(&options, |_| 1000.0)).is_empty());
-    let wild_tps = |cell: &Cell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 };
+    let wild_tps = |cell: &SweepCell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 };
     let wild = options.further(&done(&options, wild_tps));
     assert_eq!(wild.iter().map(|cell| cell.round).max(), Some(50), "there is a limit");
-    let all = |rounds, tps: &dyn Fn(&Cell) -> f64| done(&SweepOptions { rounds, ..options.clone() }, tps);
+    let all =
+        |rounds, tps: &dyn Fn(&SweepCell) -> f64| done(&SweepOptions { rounds, ..options.clone() }, tps);
     assert!(options.reached(&all(50, &wild_tps)).is_some_and(|share| share > 0.3), "and it was too narrow");
     assert!(options.reached(&all(further[further.len() - 1].round, &tps)).is_some_and(|share| share <= 0.02));
     assert!(options.reached(&all(5, &tps)).is_some_and(|share| share > 0.02));
@@ -264,14 +265,14 @@ fn rounds_go_on_until_each_mean_is_sure() {
 fn further_rounds_keep_to_the_most_runs() {
     let rungs = (1..=400).map(Some).collect();
     let options = options(|a| (a.rounds, a.clients) = (None, Some(rungs))).unwrap();
-    let wild = |cell: &Cell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 };
+    let wild = |cell: &SweepCell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 };
     let (first, further) = (options.plan().len(), options.further(&done(&options, wild)).len());
     // Two variants: 800 runs a round, of which twelve rounds are 9,600.
     assert_eq!((first, first + further), (4000, 9600));
 }
 
 fn trial(options: &SweepOptions, purpose: Purpose, round: u32) -> RunArguments {
-    options.trial_arguments(&Step { round, purpose, rate: None }, 1)
+    options.trial_arguments(&NextTrial { round, purpose, rate: None }, 1)
 }
 
 #[test]
@@ -306,9 +307,9 @@ fn trials_have_samples_enough_for_a_trend() {
 fn what_is_compared_goes_on_until_the_ratio_is_sure() {
     let options = options(|a| (a.rounds, a.paired) = (None, true)).unwrap();
     // All drift alike, by far.
-    let drift = |cell: &Cell| 1000.0 * f64::from(cell.round);
+    let drift = |cell: &SweepCell| 1000.0 * f64::from(cell.round);
     assert!(options.further(&done(&options, drift)).is_empty());
-    let apart = |cell: &Cell| {
+    let apart = |cell: &SweepCell| {
         drift(cell) * if cell.variant == 1 && cell.round.is_multiple_of(2) { 1.03 } else { 1.0 }
     };
     let further = options.further(&done(&options, apart));

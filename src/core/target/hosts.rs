@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use super::options::Options;
+use super::options::CatalogOptions;
 use super::{LoadBalance, SessionAttributes, Target, invalid};
 use crate::error::UserError;
 
@@ -57,7 +57,7 @@ impl Host {
     ///
     /// # Errors
     /// 22023 for lists whose lengths do not fit together, and for values that are not good.
-    pub(super) fn list(server: Options<'_>) -> Result<Vec<Self>, UserError> {
+    pub(super) fn list(server: CatalogOptions<'_>) -> Result<Vec<Self>, UserError> {
         let elements = |option| server.text(option).map(|list| list.split(',').collect::<Vec<_>>());
         let (names, addresses) = (elements("host"), elements("hostaddr"));
         let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);

@@ -23,7 +23,7 @@ pub use words::{ChannelBinding, LoadBalance, SslMode, SslNegotiation, TlsVersion
 use serde::{Deserialize, Serialize};
 
 use crate::error::{UserError, sqlstate};
-use options::{Options, boolean, integer, max_version, min_version};
+use options::{CatalogOptions, boolean, integer, max_version, min_version};
 use words::Switch;
 
 /// The word for the operating system's root certificates, in place of a file.
@@ -107,7 +107,7 @@ impl Target {
     ) -> Result<(Self, Secrets), UserError> {
         check_options(OptionOf::Server, server, true)?;
         check_options(OptionOf::UserMapping, mapping, true)?;
-        let (server, mapping) = (Options(server), Options(mapping));
+        let (server, mapping) = (CatalogOptions(server), CatalogOptions(mapping));
         let user = mapping.text("user").unwrap_or(role);
         let owned = |text: Option<&str>| text.map(str::to_owned);
         let password_required = mapping.text("password_required");
@@ -139,7 +139,7 @@ impl TlsOptions {
         root.is_some() || self.sslcert.is_some() || self.sslkey.is_some()
     }
 
-    fn new(server: Options<'_>, mapping: Options<'_>) -> Result<Self, UserError> {
+    fn new(server: CatalogOptions<'_>, mapping: CatalogOptions<'_>) -> Result<Self, UserError> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         let version = |name| server.text(name).unwrap_or("");
         let options = Self {
@@ -191,7 +191,7 @@ impl TlsOptions {
 }
 
 impl TcpOptions {
-    fn new(server: Options<'_>) -> Result<Self, UserError> {
+    fn new(server: CatalogOptions<'_>) -> Result<Self, UserError> {
         let keepalives = server.text("keepalives").map(|value| integer("keepalives", value)).transpose()?;
         Ok(Self {
             keepalives: keepalives != Some(0),
@@ -204,13 +204,13 @@ impl TcpOptions {
 }
 
 /// Whether the options of a server fit together.
-fn check_server(server: Options<'_>) -> Result<(), UserError> {
+fn check_server(server: CatalogOptions<'_>) -> Result<(), UserError> {
     Host::list(server)?;
-    TlsOptions::new(server, Options(&[])).map(drop)
+    TlsOptions::new(server, CatalogOptions(&[])).map(drop)
 }
 
 /// Whether the options of a mapping fit together.
-fn check_mapping(mapping: Options<'_>) -> Result<(), UserError> {
+fn check_mapping(mapping: CatalogOptions<'_>) -> Result<(), UserError> {
     match (mapping.text("sslcert"), mapping.text("sslkey")) {
         (Some(_), None) => Err(invalid("sslcert requires sslkey")
             .hint("Set option sslkey to the file of the certificate's private key.")),

@@ -149,8 +149,8 @@ pub fn check_options(
         check_option(of, name, value, is_superuser)?;
     }
     match of {
-        OptionOf::Server => super::check_server(Options(options)),
-        OptionOf::UserMapping => super::check_mapping(Options(options)),
+        OptionOf::Server => super::check_server(CatalogOptions(options)),
+        OptionOf::UserMapping => super::check_mapping(CatalogOptions(options)),
         OptionOf::Wrapper | OptionOf::ForeignTable => Ok(()),
     }
 }
@@ -182,9 +182,9 @@ fn no_such(name: &str) -> UserError {
 
 /// Options as a catalog has them.
 #[derive(Clone, Copy)]
-pub(super) struct Options<'a>(pub &'a [(String, String)]);
+pub(super) struct CatalogOptions<'a>(pub &'a [(String, String)]);
 
-impl<'a> Options<'a> {
+impl<'a> CatalogOptions<'a> {
     /// The value of an option. An empty one is none, as for libpq.
     pub fn text(self, name: &str) -> Option<&'a str> {
         let (_, value) = self.0.iter().find(|(option, _)| option == name)?;

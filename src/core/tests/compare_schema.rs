@@ -2,8 +2,8 @@
 
 mod json_keys;
 
-use bench_core::comparison::{Comparison, Difference, Line};
-use bench_core::document::{Bucket, Document, Run, Samples, Statement, Wait};
+use bench_core::comparison::{Comparison, ComparisonLine, Difference};
+use bench_core::document::{Bucket, CommandSummary, Document, Run, Samples, Wait};
 use bench_core::report::Format;
 use bench_core::report::compare::{Collected, ComparisonReport, SCHEMA_VERSION, render};
 use json_keys::{Keys, collect, differences, keys_in};
@@ -16,7 +16,7 @@ fn document(plan: &str) -> Document {
         run: Run { run_id: 1, ..Run::default() },
         samples,
         latencies: vec![Bucket { low_ms: 1.0, high_ms: 1.01, count: 7 }],
-        statements: vec![Statement { plan: Some(plan.to_owned()), ..Statement::default() }],
+        statements: vec![CommandSummary { plan: Some(plan.to_owned()), ..CommandSummary::default() }],
         waits: vec![Wait { wait_event: "WALSync".to_owned(), share: 1.0, ..Wait::default() }],
         ..Document::default()
     }
@@ -29,7 +29,7 @@ fn keys() -> Keys {
         side.add(&document(plan));
         side
     };
-    let line = Line {
+    let line = ComparisonLine {
         metric: "tps",
         baseline: None,
         candidate: None,

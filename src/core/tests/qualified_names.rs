@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("fixture/builtin/list.rs", "text", ROWS),
     ("fixture/load_spec.rs", "{schema}.{table}", "the loader's own table, in the schema of the load"),
     (
-        "fixture/made_by_pgbench.rs",
+        "fixture/pgbench_tables.rs",
         "{branches}",
         "after check_owners: of superusers, in schemas of superusers",
     ),
@@ -61,15 +61,15 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("integration/pg_cron.rs", "cron.schedule_in_database", "a hint"),
     ("integration/pg_cron.rs", "cron.unschedule", "after check_extension_trusted"),
     (
-        "worker/before.rs",
+        "worker/initial_state.rs",
         "{}",
         "the run's tables, after fixture::usable: of superusers, in schemas of superusers; locked",
     ),
     ("observe/audit.rs", "that", "a message"),
-    ("worker/before.rs", "would", "a message"),
-    ("worker/before/elsewhere.rs", "{}", "the qualified names of the fixtures' tables on the target"),
+    ("worker/initial_state.rs", "would", "a message"),
+    ("worker/initial_state/remote.rs", "{}", "the qualified names of the fixtures' tables on the target"),
     (
-        "worker/before/elsewhere.rs",
+        "worker/initial_state/remote.rs",
         "{function}",
         "the qualified name of an extension's function on the target",
     ),

@@ -2,9 +2,9 @@
 
 mod json_keys;
 
-use bench_core::document::capacity::{Answer, Outcome};
+use bench_core::document::capacity::{CapacityAnswer, TrialOutcome};
 use bench_core::document::sweep::*;
-use bench_core::document::{Environment, Severity};
+use bench_core::document::{Environment, Severity, Topic};
 use bench_core::report::Format;
 use bench_core::report::sweep::render;
 use json_keys::{Keys, collect, differences, keys_in};
@@ -36,12 +36,12 @@ fn filled() -> SweepDocument {
         failed: 0,
         findings: vec![RunFinding {
             severity: Severity::Notice,
-            topic: "warmup".to_owned(),
+            topic: Topic::Warmup,
             finding: "Throughput rose.".to_owned(),
         }],
         rate: None,
         purpose: None,
-        outcome: Some(Outcome::default()),
+        outcome: Some(TrialOutcome::default()),
     };
     let variant = VariantDescription {
         name: "off".to_owned(),
@@ -61,7 +61,7 @@ fn filled() -> SweepDocument {
         },
         runs: [1, 3, 8, 16, 24, 32, 48, 63].map(run).to_vec(),
         environment: Environment::default(),
-        capacities: vec![Answer { failing: vec![1], ..Answer::default() }],
+        capacities: vec![CapacityAnswer { failing: vec![1], ..CapacityAnswer::default() }],
     }
 }
 

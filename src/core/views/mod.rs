@@ -2,11 +2,11 @@
 //! answers.
 
 mod counters;
-mod question;
+mod query;
 mod replication;
 
 pub use counters::{ServerCounters, counters_query};
-pub use question::{Answer, Question, Views};
+pub use query::{Views, ViewsAnswer, ViewsQuery};
 pub use replication::{Lag, Replication, Standby, replication_query};
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ fn a_primary_has_the_lag_of_the_standby_that_is_furthest_behind() {
 
 #[test]
 fn answers_are_read_and_what_is_none_is_not() {
-    let answer = Answer::parse(
+    let answer = ViewsAnswer::parse(
         r#"{"counters": [1, null, 3], "waits": {"CPU": 2, "Lock:tuple": 1},
             "replication": {"is_standby": false, "behind_bytes": null, "replayed_ms": null,
                 "standbys": [{"pid": 7, "name": "walreceiver", "state": "streaming", "sync_state": "async",
@@ -48,10 +48,10 @@ fn answers_are_read_and_what_is_none_is_not() {
     assert_eq!(counters.buffers_backend, None);
     assert_eq!(answer.waits.unwrap()["CPU"], 2);
     assert_eq!(answer.replication.unwrap().lag(), Lag { ms: Some(2.25), bytes: Some(64) });
-    let few = Answer::parse(r#"{"waits": null}"#).unwrap();
+    let few = ViewsAnswer::parse(r#"{"waits": null}"#).unwrap();
     assert!(few.waits.is_none() && few.replication.is_none() && few.server_counters().is_none());
     for wrong in ["", "{", "[1]x", r#"{"counters": "many"}"#] {
-        assert!(Answer::parse(wrong).is_none(), "{wrong}");
+        assert!(ViewsAnswer::parse(wrong).is_none(), "{wrong}");
     }
 }
 
@@ -75,14 +75,14 @@ fn each_version_is_asked_for_the_views_that_it_has() {
 
 #[test]
 fn only_what_may_be_seen_is_asked() {
-    let all = Question::new(&Views { version: 150_000, ..Views::default() }, "'pgbench_ext'");
+    let all = ViewsQuery::new(&Views { version: 150_000, ..Views::default() }, "'pgbench_ext'");
     let text = all.text(false, &[3, 14]).unwrap();
     assert!(text.contains("'{3,14}'") && !text.contains("counters"), "{text}");
     assert_eq!(all.text(false, &[]), None);
     assert!(all.text(true, &[]).is_some_and(|text| !text.contains("pg_stat_activity")));
     assert!(all.text(true, &[1]).is_some_and(|text| text.contains("pg_stat_activity")));
     let unreadable = ["pg_stat_activity", "pg_stat_replication"].map(str::to_owned).to_vec();
-    let few = Question::new(&Views { version: 150_000, unreadable }, "''");
+    let few = ViewsQuery::new(&Views { version: 150_000, unreadable }, "''");
     assert_eq!(few.text(false, &[1]), None);
     assert!(few.text(true, &[1]).is_some_and(|text| !text.contains("pg_stat_replication")));
 }

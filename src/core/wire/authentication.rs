@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use super::{Startup, violation};
 use crate::error::{UserError, sqlstate};
-use crate::foreign;
+use crate::untrusted;
 
 /// Answers the server's requests, until it is content.
 pub(super) struct Authentication {
@@ -22,13 +22,13 @@ pub(super) struct Authentication {
     password: Option<Zeroizing<String>>,
     tls_server_end_point: Option<Vec<u8>>,
     requires_channel_binding: bool,
-    exchange: Exchange,
+    exchange: ScramState,
     /// The server has asked for a password, in whatever form.
     pub used_password: bool,
 }
 
 /// Where the exchange of SCRAM is.
-enum Exchange {
+enum ScramState {
     None,
     Begun(ScramSha256),
     Answered(ScramSha256),
@@ -43,7 +43,7 @@ impl Authentication {
             password: startup.password.clone().filter(|password| !password.is_empty()),
             tls_server_end_point: startup.tls_server_end_point.clone(),
             requires_channel_binding: startup.requires_channel_binding,
-            exchange: Exchange::None,
+            exchange: ScramState::None,
             used_password: false,
         }
     }
@@ -112,7 +112,7 @@ impl Authentication {
             }
             _ if self.requires_channel_binding => return Err(not_bound()),
             _ if !offers(SCRAM_SHA_256) => {
-                return Err(not_supported(&foreign::text(mechanisms.join(", ").as_bytes(), 0)));
+                return Err(not_supported(&untrusted::text(mechanisms.join(", ").as_bytes(), 0)));
             }
             // The server learns that this side could have, and ends a connection from which somebody took the offer.
             Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
@@ -120,24 +120,24 @@ impl Authentication {
         };
         let scram = ScramSha256::new(self.password()?.as_bytes(), binding);
         frontend::sasl_initial_response(mechanism, scram.message(), output).map_err(invalid)?;
-        self.exchange = Exchange::Begun(scram);
+        self.exchange = ScramState::Begun(scram);
         Ok(())
     }
 
     /// AuthenticationSASLContinue: salt, iterations and the server's part of the nonce.
     fn continue_scram(&mut self, data: &[u8], output: &mut BytesMut) -> Result<(), UserError> {
-        let Exchange::Begun(mut scram) = std::mem::replace(&mut self.exchange, Exchange::None) else {
+        let ScramState::Begun(mut scram) = std::mem::replace(&mut self.exchange, ScramState::None) else {
             return Err(unexpected("AuthenticationSASLContinue"));
         };
         scram.update(data).map_err(invalid)?;
         frontend::sasl_response(scram.message(), output).map_err(invalid)?;
-        self.exchange = Exchange::Answered(scram);
+        self.exchange = ScramState::Answered(scram);
         Ok(())
     }
 
     /// AuthenticationSASLFinal: the server's proof.
     fn finish_scram(&mut self, data: &[u8]) -> Result<(), UserError> {
-        let Exchange::Answered(mut scram) = std::mem::replace(&mut self.exchange, Exchange::None) else {
+        let ScramState::Answered(mut scram) = std::mem::replace(&mut self.exchange, ScramState::None) else {
             return Err(unexpected("AuthenticationSASLFinal"));
         };
         scram.finish(data).map_err(|error| {
@@ -145,21 +145,21 @@ impl Authentication {
                 sqlstate::INVALID_AUTHORIZATION,
                 "server could not prove that it knows the password",
             )
-            .detail(format!("{}.", foreign::text(error.to_string().as_bytes(), 0)))
+            .detail(format!("{}.", untrusted::text(error.to_string().as_bytes(), 0)))
         })?;
-        self.exchange = Exchange::Verified;
+        self.exchange = ScramState::Verified;
         Ok(())
     }
 
     /// AuthenticationOk.
     fn accepted(&self) -> Result<bool, UserError> {
         match self.exchange {
-            Exchange::Begun(_) | Exchange::Answered(_) => Err(unexpected("AuthenticationOk")),
+            ScramState::Begun(_) | ScramState::Answered(_) => Err(unexpected("AuthenticationOk")),
             // Verified comes with channel binding where it is required: nothing else was begun.
-            Exchange::None if self.requires_channel_binding => {
+            ScramState::None if self.requires_channel_binding => {
                 Err(not_bound().detail("The server asks for nothing."))
             }
-            Exchange::None | Exchange::Verified => Ok(true),
+            ScramState::None | ScramState::Verified => Ok(true),
         }
     }
 }
@@ -196,5 +196,5 @@ fn unexpected(message: &str) -> UserError {
 
 fn invalid(error: io::Error) -> UserError {
     violation("invalid authentication message of the server")
-        .detail(format!("{}.", foreign::text(error.to_string().as_bytes(), 0)))
+        .detail(format!("{}.", untrusted::text(error.to_string().as_bytes(), 0)))
 }

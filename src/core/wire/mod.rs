@@ -1,7 +1,7 @@
 //! One connection's side of PostgreSQL's protocol 3, without the connection: bytes in, events out, bytes to send.
 //!
-//! A [`Session`] has no socket, no clock and no thread. Its owner sends what [`Session::output`] holds, gives
-//! [`Session::receive`] what comes in, cut in any way, and asks for the [`Outcome`] of a command when all of it has been
+//! A [`WireSession`] has no socket, no clock and no thread. Its owner sends what [`WireSession::output`] holds, gives
+//! [`WireSession::receive`] what comes in, cut in any way, and asks for the [`CommandOutcome`] of a command when all of it has been
 //! answered. Commands are the messages that libpq sends for pgbench, byte for byte; messages and authentication are
 //! those of the crate `postgres-protocol`. Rows are passed over as they come in: only what `\gset` and `\aset` need is
 //! kept, and no memory is reserved for a length before its bytes are here.
@@ -24,7 +24,7 @@ mod session;
 mod startup;
 pub mod tls;
 
-pub use session::{Event, FLUSH_THRESHOLD, Outcome, Session, Status};
+pub use session::{CommandOutcome, FLUSH_THRESHOLD, SessionEvent, TransactionStatus, WireSession};
 pub use startup::{Startup, cancel_request, encryption_accepted, encryption_request, is_startup_word};
 
 use crate::error::{UserError, sqlstate};

@@ -2,9 +2,9 @@
 
 use super::violation;
 use crate::error::{SqlError, UserError, pack, sqlstate};
-use crate::foreign;
+use crate::untrusted;
 
-/// As much of an ErrorResponse message is taken up, in bytes: four texts of [`foreign::MAX_TEXT`] and the short fields.
+/// As much of an ErrorResponse message is taken up, in bytes: four texts of [`untrusted::MAX_TEXT`] and the short fields.
 /// The rest is passed over.
 pub(super) const MAX_ERROR: usize = 32_768;
 
@@ -42,7 +42,7 @@ impl Report {
                 None if left_out > 0 => break,
                 None => return Err(unended()),
             };
-            let text = || foreign::text(value, left_out);
+            let text = || untrusted::text(value, left_out);
             match kind {
                 b'V' => severity = Some(value),
                 b'S' => localized = Some(value),

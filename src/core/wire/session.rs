@@ -10,7 +10,7 @@ use zeroize::Zeroize;
 use super::Startup;
 use super::authentication::Authentication;
 use crate::error::{SqlError, UserError, sqlstate};
-use crate::script::{Captured, MAX_CAPTURED};
+use crate::script::{CapturedRows, MAX_CAPTURED};
 
 mod receive;
 
@@ -22,11 +22,11 @@ pub const FLUSH_THRESHOLD: usize = 65_536;
 const KEPT: usize = 4096;
 
 /// What a session has captured that never captures.
-static NOTHING: Captured = Captured::new();
+static NOTHING: CapturedRows = CapturedRows::new();
 
-/// What [`Session::receive`] has come to.
+/// What [`WireSession::receive`] has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SessionEvent {
     /// Answers are still to come, or a pipeline is open.
     Pending,
     /// All that was asked for has been answered.
@@ -35,7 +35,7 @@ pub enum Event {
 
 /// What the last ReadyForQuery said of the session's transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Status {
+pub enum TransactionStatus {
     /// Not in a transaction block.
     #[default]
     Idle,
@@ -47,7 +47,7 @@ pub enum Status {
 
 /// What a command, or all commands of a pipeline, came to.
 #[derive(Debug)]
-pub struct Outcome<'a> {
+pub struct CommandOutcome<'a> {
     /// Rows returned or changed, as the tags of the statements that were completed say.
     pub rows: u64,
     /// How many statements were completed before the first error. In a pipeline, in which each command is one
@@ -55,8 +55,8 @@ pub struct Outcome<'a> {
     pub completed: u64,
     /// The first error.
     pub error: Option<SqlError>,
-    /// What the queries returned, where [`Session::capture`] is on.
-    pub captured: &'a Captured,
+    /// What the queries returned, where [`WireSession::capture`] is on.
+    pub captured: &'a CapturedRows,
 }
 
 /// Where a session is in its life.
@@ -69,14 +69,14 @@ enum Phase {
     Starting,
     /// The server takes commands.
     Running,
-    /// After an error that [`Session::receive`] has returned.
+    /// After an error that [`WireSession::receive`] has returned.
     Over,
 }
 
 /// One session with a server.
-pub struct Session {
+pub struct WireSession {
     phase: Phase,
-    status: Status,
+    status: TransactionStatus,
     /// What is to be sent, from `sent` on.
     output: BytesMut,
     sent: usize,
@@ -103,21 +103,21 @@ pub struct Session {
     /// The messages of a query's result have begun to come.
     in_query: bool,
     /// Made when first needed: few scripts capture anything.
-    captured: Option<Box<Captured>>,
+    captured: Option<Box<CapturedRows>>,
 }
 
-impl Default for Session {
+impl Default for WireSession {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Session {
+impl WireSession {
     /// A session that has not begun.
     pub fn new() -> Self {
         Self {
             phase: Phase::New,
-            status: Status::Idle,
+            status: TransactionStatus::Idle,
             output: BytesMut::new(),
             sent: 0,
             partial: Vec::new(),
@@ -183,7 +183,7 @@ impl Session {
     }
 
     /// The session's transaction, by the last ReadyForQuery.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> TransactionStatus {
         self.status
     }
 
@@ -320,8 +320,8 @@ impl Session {
     }
 
     /// What has come of the last command, or of the pipeline, until now; the error is taken.
-    pub fn outcome(&mut self) -> Outcome<'_> {
-        Outcome {
+    pub fn outcome(&mut self) -> CommandOutcome<'_> {
+        CommandOutcome {
             rows: self.rows,
             completed: self.completed,
             error: self.error.take().map(|error| *error),

@@ -4,8 +4,10 @@ use pgrx::pg_sys;
 
 use super::super::raw;
 use super::extension::extend;
-use super::room::{TOAST_THRESHOLD, bytes_of_page, bytes_on_page, keep_pages_due, pages_due};
-use super::sink::{BATCH_ROWS, forget_expressions};
+use super::free_pages::{TOAST_THRESHOLD, bytes_of_page, bytes_on_page, keep_pages_due, pages_due};
+
+/// Rows that are held back at most: MAX_BUFFERED_TUPLES of copyfrom.c.
+pub const BATCH_ROWS: usize = 1000;
 
 /// Rows that a table has not taken yet.
 pub struct Batch {
@@ -235,6 +237,20 @@ impl Batch {
             if let Some(finish) = (*(*self.relation).rd_tableam).finish_bulk_insert {
                 finish(self.relation, pg_sys::TABLE_INSERT_FROZEN as i32);
             }
+        }
+    }
+}
+
+/// ResetPerTupleExprContext of executor.h.
+///
+/// # Safety
+/// Inside a trap.
+pub(super) unsafe fn forget_expressions(estate: *mut pg_sys::EState) {
+    // SAFETY: by the caller.
+    unsafe {
+        let expressions = (*estate).es_per_tuple_exprcontext;
+        if !expressions.is_null() {
+            raw::MemoryContextReset((*expressions).ecxt_per_tuple_memory);
         }
     }
 }

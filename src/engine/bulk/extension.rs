@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 use super::super::raw;
-use super::room::{MAIN, leave_to_others, ring};
+use super::free_pages::{MAIN, leave_to_others, ring};
 
 /// MAX_BUFFERS_TO_EXTEND_BY of access/heap/hio.c: all of them are pinned at once.
 const MOST: usize = 64;

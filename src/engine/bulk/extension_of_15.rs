@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 use super::super::analysis::error_with_hint;
 use super::super::raw;
-use super::room::{MAIN, leave_to_others, ring};
+use super::free_pages::{MAIN, leave_to_others, ring};
 
 /// Makes pages at the table's end, so many at most and one at least; how many.
 ///

@@ -4,18 +4,19 @@
 mod batch;
 #[cfg_attr(feature = "pg15", path = "extension_of_15.rs")]
 mod extension;
-mod room;
+mod free_pages;
 mod routing;
 mod sink;
 
 use std::ffi::{CStr, c_char};
 
 use bench_core::error::{SqlError, sqlstate};
-use bench_core::rows::{Column, Key, Keys, RowWriter, Scene};
+use bench_core::rows::{Key, Keys, RowColumn, RowWriter, Scene};
 use bench_core::script::Prng;
 use pgrx::pg_sys;
 
-use self::sink::{BATCH_ROWS, Sink};
+use self::batch::BATCH_ROWS;
+use self::sink::Sink;
 use super::analysis::refuse_what_needs_a_client;
 use super::lists::{list_first, list_length};
 use super::raw;
@@ -24,7 +25,7 @@ use super::trap::trap;
 use crate::shm::{CommandCounters, Counter};
 
 /// The ids of a transaction, and where it counts the rows that are in the table.
-pub struct Rows<'a> {
+pub struct BulkRows<'a> {
     pub schema: &'a CStr,
     pub table: &'a CStr,
     /// `INSERT INTO schema.table SELECT …`, where $1 and $2 are the first and the last id.
@@ -46,9 +47,9 @@ impl Session {
     /// when the table is not a plain one of these columns.
     pub fn insert_produced(
         &mut self,
-        rows: &Rows,
+        rows: &BulkRows,
         keys: &Keys,
-        columns: &[Column],
+        columns: &[RowColumn],
         random: &mut Prng,
         counters: &CommandCounters,
     ) -> Result<bool, SqlError> {
@@ -125,7 +126,7 @@ impl Session {
     }
 
     /// Puts the rows of the source's SELECT into the table, in a transaction of its own. False, with nothing done, when only the INSERT itself can do it.
-    pub fn insert_selected(&mut self, rows: &Rows, counters: &CommandCounters) -> Result<bool, SqlError> {
+    pub fn insert_selected(&mut self, rows: &BulkRows, counters: &CommandCounters) -> Result<bool, SqlError> {
         let mut fits = false;
         // SAFETY: only plain data lives in the trap; what it borrows outlives it.
         unsafe {
@@ -149,13 +150,13 @@ struct Tuples {
 const BITS: usize = 23;
 
 /// Where a tuple has its values: MAXALIGN of what is before them.
-fn header_of(columns: &[Column]) -> usize {
-    let bits = if columns.iter().any(Column::is_null) { columns.len().div_ceil(8) } else { 0 };
+fn header_of(columns: &[RowColumn]) -> usize {
+    let bits = if columns.iter().any(RowColumn::is_null) { columns.len().div_ceil(8) } else { 0 };
     (BITS + bits).next_multiple_of(8)
 }
 
 impl Tuples {
-    fn new(sink: &Sink, writer: &RowWriter, columns: &[Column]) -> Result<Self, SqlError> {
+    fn new(sink: &Sink, writer: &RowWriter, columns: &[RowColumn]) -> Result<Self, SqlError> {
         let max_length = writer.max_length();
         let header = header_of(columns);
         let mut tuples: Vec<pg_sys::HeapTuple> = vec![std::ptr::null_mut(); BATCH_ROWS];
@@ -174,7 +175,7 @@ impl Tuples {
                 if has_variable_width {
                     (*(*template).t_data).t_infomask = pg_sys::HEAP_HASVARWIDTH as u16;
                 }
-                if columns.iter().any(Column::is_null) {
+                if columns.iter().any(RowColumn::is_null) {
                     (*(*template).t_data).t_infomask |= pg_sys::HEAP_HASNULL as u16;
                     let bits = (*template).t_data.cast::<u8>().add(BITS);
                     for (index, _) in columns.iter().enumerate().filter(|(_, column)| !column.is_null()) {
@@ -222,20 +223,24 @@ fn clock_us() -> i64 {
     (time.tv_sec - EPOCH_SECS) * 1_000_000 + time.tv_nsec / 1000
 }
 
-fn type_of(column: &Column) -> pg_sys::Oid {
+fn type_of(column: &RowColumn) -> pg_sys::Oid {
     match column {
-        Column::Id4 | Column::Group4(_) | Column::Constant4(_) | Column::Uniform4(..) | Column::Null4 => {
-            pg_sys::INT4OID
+        RowColumn::Id4
+        | RowColumn::Group4(_)
+        | RowColumn::Constant4(_)
+        | RowColumn::Uniform4(..)
+        | RowColumn::Null4 => pg_sys::INT4OID,
+        RowColumn::Id8 | RowColumn::Constant8(_) => pg_sys::INT8OID,
+        RowColumn::Text(_) | RowColumn::IdText(_) | RowColumn::RandomHex | RowColumn::NowText => {
+            pg_sys::TEXTOID
         }
-        Column::Id8 | Column::Constant8(_) => pg_sys::INT8OID,
-        Column::Text(_) | Column::IdText(_) | Column::RandomHex | Column::NowText => pg_sys::TEXTOID,
-        Column::Blanks(_) => pg_sys::BPCHAROID,
-        Column::Clock | Column::Now | Column::NullTime => pg_sys::TIMESTAMPTZOID,
-        Column::LocalClock | Column::LocalClockSeconds => pg_sys::TIMESTAMPOID,
-        Column::ConstantDecimal(..) => pg_sys::NUMERICOID,
-        Column::Derived(derived) if derived.is_integer() => pg_sys::INT4OID,
-        Column::Derived(derived) if derived.is_decimal() => pg_sys::NUMERICOID,
-        Column::Derived(_) => pg_sys::TEXTOID,
+        RowColumn::Blanks(_) => pg_sys::BPCHAROID,
+        RowColumn::Clock | RowColumn::Now | RowColumn::NullTime => pg_sys::TIMESTAMPTZOID,
+        RowColumn::LocalClock | RowColumn::LocalClockSeconds => pg_sys::TIMESTAMPOID,
+        RowColumn::ConstantDecimal(..) => pg_sys::NUMERICOID,
+        RowColumn::Derived(derived) if derived.is_integer() => pg_sys::INT4OID,
+        RowColumn::Derived(derived) if derived.is_decimal() => pg_sys::NUMERICOID,
+        RowColumn::Derived(_) => pg_sys::TEXTOID,
     }
 }
 
@@ -263,7 +268,7 @@ unsafe extern "C-unwind" fn do_nothing(_: *mut pg_sys::DestReceiver) {}
 ///
 /// # Safety
 /// Inside a trap and a transaction.
-unsafe fn select_into(rows: &Rows) -> bool {
+unsafe fn select_into(rows: &BulkRows) -> bool {
     // SAFETY: by the caller. The table is locked before the statement is looked at. The plan is this function's
     // own, so it can be changed; as the server's executor sees it, it is a SELECT, whose range table
     // still asks for the right to insert.

@@ -5,17 +5,15 @@ use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
-use super::Rows;
-use super::batch::Batch;
+use super::BulkRows;
+use super::batch::{BATCH_ROWS, Batch, forget_expressions};
 use super::routing::Routing;
 use crate::engine::analysis::error;
 use crate::engine::lists::list_length;
 use crate::engine::raw;
 use crate::shm::Counter;
 
-/// Rows that are held back at most, and bytes after which they are enough: MAX_BUFFERED_TUPLES and
-/// MAX_BUFFERED_BYTES of copyfrom.c.
-pub const BATCH_ROWS: usize = 1000;
+/// Bytes after which the rows that are held back are enough: MAX_BUFFERED_BYTES of copyfrom.c.
 const BATCH_BYTES: usize = 65_535;
 
 /// Partitions that the limits are multiplied by, at most: scattered over many, a thousand rows are one for each.
@@ -53,7 +51,7 @@ impl Sink {
     ///
     /// # Safety
     /// Inside a trap and a transaction, in a memory context that lasts until [`Sink::close`], as `rows` does.
-    pub unsafe fn open(rows: &Rows) -> Option<Self> {
+    pub unsafe fn open(rows: &BulkRows) -> Option<Self> {
         // SAFETY: by the caller; a relation that is open has all that its entry in the relation
         // cache points to.
         unsafe {
@@ -255,20 +253,6 @@ impl Sink {
             }
             raw::FreeExecutorState(self.estate);
             raw::table_close(self.relation, pg_sys::NoLock as i32);
-        }
-    }
-}
-
-/// ResetPerTupleExprContext of executor.h.
-///
-/// # Safety
-/// Inside a trap.
-pub(super) unsafe fn forget_expressions(estate: *mut pg_sys::EState) {
-    // SAFETY: by the caller.
-    unsafe {
-        let expressions = (*estate).es_per_tuple_exprcontext;
-        if !expressions.is_null() {
-            raw::MemoryContextReset((*expressions).ecxt_per_tuple_memory);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::operators::{is_a, nth};
 use super::walk::Walk;
 
 /// An expression over one relation's columns.
-pub(super) struct Source {
+pub(super) struct ColumnExpression {
     pub entry: *mut pg_sys::RangeTblEntry,
     pub expression: String,
     pub column: Option<i16>,
@@ -237,7 +237,7 @@ unsafe extern "C-unwind" fn rebase(node: *mut pg_sys::Node, context: *mut c_void
 ///
 /// # Safety
 /// A live expression of the scope.
-pub(super) unsafe fn source(walk: &Walk, scope: usize, node: *mut pg_sys::Node) -> Option<Source> {
+pub(super) unsafe fn source(walk: &Walk, scope: usize, node: *mut pg_sys::Node) -> Option<ColumnExpression> {
     // SAFETY: a copy of a live tree; the walker goes on while it is told false. The context of deparsing is of one relation,
     // which all variables have been made to be of.
     unsafe {
@@ -256,7 +256,7 @@ pub(super) unsafe fn source(walk: &Walk, scope: usize, node: *mut pg_sys::Node) 
         let column = is_column.then(|| (*inner.cast::<pg_sys::Var>()).varattno);
         let expression = deparse(shown, (*look.entry).relid);
         let type_oid = pg_sys::exprType(shown);
-        Some(Source { entry: look.entry, expression, column, type_oid, wrap: None })
+        Some(ColumnExpression { entry: look.entry, expression, column, type_oid, wrap: None })
     }
 }
 

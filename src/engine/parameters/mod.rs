@@ -6,9 +6,9 @@
 
 mod columns;
 mod operators;
-mod shifts;
+mod sums;
+mod text_search;
 mod walk;
-mod words;
 
 use std::ffi::{CStr, CString};
 
@@ -80,7 +80,7 @@ pub struct Meeting {
 
 /// Where a parameter stands that meets nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub enum Place {
+pub enum ParameterPlace {
     #[default]
     Elsewhere,
     /// LIMIT of the whole statement.
@@ -103,7 +103,7 @@ pub struct Parameter {
     pub sql_type: String,
     pub type_oid: u32,
     pub meeting: Option<Meeting>,
-    pub place: Place,
+    pub place: ParameterPlace,
 }
 
 /// A relation's place in a statement: a table named twice has two.
@@ -189,7 +189,7 @@ fn parameter(type_oid: pg_sys::Oid, number: usize) -> Result<Parameter, UserErro
             sql_type: String::new(),
             type_oid: 0,
             meeting: None,
-            place: Place::Elsewhere,
+            place: ParameterPlace::Elsewhere,
         });
     }
     if type_oid == pg_sys::UNKNOWNOID {
@@ -200,7 +200,7 @@ fn parameter(type_oid: pg_sys::Oid, number: usize) -> Result<Parameter, UserErro
         sql_type: type_name(type_oid),
         type_oid: type_oid.to_u32(),
         meeting: None,
-        place: Place::Elsewhere,
+        place: ParameterPlace::Elsewhere,
     })
 }
 

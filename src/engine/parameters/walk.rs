@@ -5,9 +5,9 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys;
 
 use super::super::lists::list_length;
-use super::columns::{Source, bare, beneath, source};
+use super::columns::{ColumnExpression, bare, beneath, source};
 use super::operators::{how, is_a, is_administration, name_of, nth, one_of_object};
-use super::{Analysed, How, Meeting, Occurrence, Place};
+use super::{Analysed, How, Meeting, Occurrence, ParameterPlace};
 
 /// A query, and the one around it.
 pub(super) struct Scope {
@@ -97,9 +97,9 @@ impl Walk {
                     self.assignments(scope, target, (*conflict).onConflictSet, pg_sys::CmdType::CMD_UPDATE);
                 }
             }
-            let limit = if parent.is_none() { Place::Limit } else { Place::InnerLimit };
+            let limit = if parent.is_none() { ParameterPlace::Limit } else { ParameterPlace::InnerLimit };
             self.place((*query).limitCount, limit);
-            self.place((*query).limitOffset, Place::Offset);
+            self.place((*query).limitOffset, ParameterPlace::Offset);
             let mut context = Visit { walk: self, scope };
             let flags = pg_sys::QTW_IGNORE_RT_SUBQUERIES
                 | pg_sys::QTW_IGNORE_CTE_SUBQUERIES
@@ -128,17 +128,17 @@ impl Walk {
 
     /// # Safety
     /// A live expression, or NULL.
-    unsafe fn place(&mut self, node: *mut pg_sys::Node, place: Place) {
+    unsafe fn place(&mut self, node: *mut pg_sys::Node, place: ParameterPlace) {
         // SAFETY: by the caller.
         if let Some(parameter) = unsafe { self.parameter(node) }
-            && self.found.parameters[parameter].place == Place::Elsewhere
+            && self.found.parameters[parameter].place == ParameterPlace::Elsewhere
         {
             self.found.parameters[parameter].place = place;
         }
     }
 
-    pub(super) fn meet(&mut self, parameter: usize, source: Source, how: How, row: usize) {
-        let Source { entry, expression, column, wrap, .. } = source;
+    pub(super) fn meet(&mut self, parameter: usize, source: ColumnExpression, how: How, row: usize) {
+        let ColumnExpression { entry, expression, column, wrap, .. } = source;
         let occurrence = self.occurrence(entry, false);
         self.meet_at(parameter, Meeting { occurrence, expression, wrap, column, how, row });
     }
@@ -257,14 +257,14 @@ impl Walk {
             let (left, right) = (nth((*operation).args, 0), nth((*operation).args, 1));
             let name = name_of((*operation).opno);
             if (*operation).opresulttype != pg_sys::BOOLOID {
-                self.place(left, Place::Arithmetic);
-                self.place(right, Place::Arithmetic);
+                self.place(left, ParameterPlace::Arithmetic);
+                self.place(right, ParameterPlace::Arithmetic);
                 return;
             }
             self.compare(scope, left, right, &name, false);
             self.compare(scope, right, left, &name, true);
-            self.place(left, Place::Compared);
-            self.place(right, Place::Compared);
+            self.place(left, ParameterPlace::Compared);
+            self.place(right, ParameterPlace::Compared);
         }
     }
 
@@ -408,7 +408,7 @@ impl Walk {
             let name = CStr::from_ptr(name).to_string_lossy().into_owned();
             self.found.administers |= is_administration((*call).funcid, &name);
             for at in 0..list_length((*call).args) as usize {
-                self.place(nth((*call).args, at), Place::Argument(name.clone(), at));
+                self.place(nth((*call).args, at), ParameterPlace::Argument(name.clone(), at));
             }
         }
     }

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use pgrx::pg_sys;
 
 use super::Session;
-use crate::engine::analysis::{Plan, refuse_what_needs_a_client};
+use crate::engine::analysis::{ExecutionPlan, refuse_what_needs_a_client};
 use crate::engine::lists::list_length;
-use crate::engine::plans::{self, Book, Execution};
+use crate::engine::plans::{self, PlanExecution, StatementStats};
 use crate::engine::scans::{count_rows, index_scans};
 use crate::engine::{raw, results};
 use crate::server::timeouts::STATEMENT_TIMEOUT;
@@ -87,9 +87,9 @@ impl Session {
     #[inline]
     pub(super) unsafe fn run_plan(
         &self,
-        plan: Plan,
+        plan: ExecutionPlan,
         source: *const c_char,
-        book: Book,
+        book: StatementStats,
         convert: impl FnOnce(),
     ) {
         // SAFETY: by the caller.
@@ -121,7 +121,12 @@ impl Session {
     /// # Safety
     /// Inside a trap and a transaction, with an active snapshot, which is popped on success.
     #[inline]
-    pub(super) unsafe fn run_directly(&self, of: Plan, source: *const c_char, book: Book) -> bool {
+    pub(super) unsafe fn run_directly(
+        &self,
+        of: ExecutionPlan,
+        source: *const c_char,
+        book: StatementStats,
+    ) -> bool {
         let counters = book.counters;
         // SAFETY: as SPI does it (_SPI_pquery), with a plan held by the current resource owner, or by
         // the memory context that the whole statement lives in.
@@ -161,7 +166,7 @@ impl Session {
                 None => counters.index_scans_unknown.store(1, Relaxed),
             }
             let (plan_source, params) = (of.plan_source, of.params);
-            plans::note(book, Execution { plan_source, plan, planned, params, source });
+            plans::note(book, PlanExecution { plan_source, plan, planned, params, source });
             raw::ReleaseCachedPlan(plan, owner);
             raw::PopActiveSnapshot();
             true
@@ -172,7 +177,12 @@ impl Session {
     ///
     /// # Safety
     /// Inside a trap and a transaction.
-    pub(super) unsafe fn run_portal(&self, of: Plan, source: *const c_char, counters: &CommandCounters) {
+    pub(super) unsafe fn run_portal(
+        &self,
+        of: ExecutionPlan,
+        source: *const c_char,
+        counters: &CommandCounters,
+    ) {
         // SAFETY: exec_bind_message: the portal holds the plan and is dropped before the
         // transaction command ends.
         unsafe {
@@ -241,7 +251,7 @@ impl Session {
     ///
     /// # Safety
     /// Inside a trap and a transaction; `text` stays valid throughout.
-    pub(super) unsafe fn run_query(&self, text: *const c_char, book: Book) {
+    pub(super) unsafe fn run_query(&self, text: *const c_char, book: StatementStats) {
         let counters = book.counters;
         // SAFETY: by the caller; the sequence is exec_simple_query's.
         unsafe {
@@ -298,7 +308,7 @@ impl Session {
                     raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
                     let nothing: *mut u8 = std::ptr::null_mut();
                     let (plan_source, plan, params) = (nothing.cast(), nothing.cast(), nothing.cast());
-                    plans::note(book, Execution { plan_source, plan, planned, params, source: text });
+                    plans::note(book, PlanExecution { plan_source, plan, planned, params, source: text });
                     raw::PopActiveSnapshot();
                 }
                 let is_last = index + 1 == count;

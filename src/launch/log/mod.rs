@@ -1,12 +1,12 @@
 //! bench.capture_log: transactions of the server's log become a mix of workloads.
 
-mod keep;
-mod of_roles;
+mod other_roles;
 mod source;
+mod store;
 
 use bench_core::captured::Roles;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::log_capture::{Capture, Format, Options};
+use bench_core::log_capture::{LogCapture, LogFormat, LogOptions};
 use serde_json::Value;
 
 use super::capture_name;
@@ -14,8 +14,8 @@ use super::checks::check_server;
 use crate::server::roles;
 use crate::server::spi::fetch;
 
-pub use keep::Line;
-pub use source::Source;
+pub use source::LogSource;
+pub use store::CaptureLine;
 
 /// As many workloads as a mix may have.
 const MAX_SHAPES: i32 = 128;
@@ -23,7 +23,7 @@ const MAX_SHAPES: i32 = 128;
 /// The arguments of bench.capture_log.
 pub struct Arguments {
     pub name: String,
-    pub source: Source,
+    pub source: LogSource,
     /// How many shapes are kept at most.
     pub shapes: i32,
     /// As given.
@@ -35,31 +35,31 @@ pub struct Arguments {
 /// # Errors
 /// 22023 for values that do not fit, 42710 for a name that is a workload's, 42501 for another role's capture and for files
 /// that the role may not read, 55000 for a log without transactions, and those of reading.
-pub fn capture(arguments: &Arguments) -> Result<Vec<Line>, UserError> {
+pub fn capture(arguments: &Arguments) -> Result<Vec<CaptureLine>, UserError> {
     let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
     if !(1..=MAX_SHAPES).contains(&arguments.shapes) {
         return Err(invalid(format!("shapes must be between 1 and {MAX_SHAPES}, not {}", arguments.shapes)));
     }
     check_server()?;
     let database = fetch::<String>("SELECT pg_catalog.current_database()::pg_catalog.text", &[])?;
-    let mut options = Options::new(database.unwrap_or_default(), &arguments.options)?;
+    let mut options = LogOptions::new(database.unwrap_or_default(), &arguments.options)?;
     match &options.wanted {
         Roles::Own => options.roles = Some(vec![roles::current_role()]),
         Roles::Named(names) => options.roles = Some(names.clone()),
         Roles::Any => {}
     }
     capture_name::check(&arguments.name)?;
-    let mut capture = Capture::new(options.clone());
+    let mut capture = LogCapture::new(options.clone());
     let read = arguments.source.read(&mut capture)?;
     let captured = capture.finish()?;
     if captured.figures.transactions == 0 {
         return Err(nothing(&read, &options, captured.figures.entries));
     }
-    keep::keep(arguments, &options, captured, &read)
+    store::keep(arguments, &options, captured, &read)
 }
 
 /// The error for a log in which nothing was found.
-fn nothing(read: &source::Read, options: &Options, entries: u64) -> UserError {
+fn nothing(read: &source::Read, options: &LogOptions, entries: u64) -> UserError {
     let detail = format!(
         "It has {} messages, {entries} of them from sessions that the options select in database \"{}\", and {} \
          lines that are not messages.",
@@ -77,10 +77,10 @@ fn nothing(read: &source::Read, options: &Options, entries: u64) -> UserError {
 ///
 /// # Errors
 /// 22023 for another word.
-pub fn format(word: &str) -> Result<Format, UserError> {
+pub fn format(word: &str) -> Result<LogFormat, UserError> {
     match word {
-        "csv" => Ok(Format::Csv),
-        "json" => Ok(Format::Json),
+        "csv" => Ok(LogFormat::Csv),
+        "json" => Ok(LogFormat::Json),
         _ => {
             let message = format!("unrecognized format: \"{word}\"");
             Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)

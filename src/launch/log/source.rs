@@ -7,22 +7,22 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::log_capture::{Capture, CsvLog, Entry, Format, from_json};
+use bench_core::log_capture::{CsvLog, LogCapture, LogEntry, LogFormat, from_json};
 use pgrx::pg_sys;
 
 use crate::server::files::{Interruptible, open_regular};
-use crate::server::query::{self, Row};
+use crate::server::query::{self, ResultRow};
 use crate::server::roles::{as_run_role, current_role_oid};
 use crate::server::spi::{fetch, fetch_all, quote_identifier};
 use crate::server::trust::statement::Judged;
 
 /// A log.
-pub enum Source {
+pub enum LogSource {
     Table(pg_sys::Oid),
     /// A file, or a directory with files; relative to the data directory.
     File {
         path: String,
-        format: Option<Format>,
+        format: Option<LogFormat>,
     },
 }
 
@@ -40,13 +40,13 @@ const BUFFER: usize = 1 << 16;
 /// The longest message of csvlog and line of jsonlog, in bytes: longer ones are taken for broken.
 const MAX_LINE: u64 = 16 << 20;
 
-impl Source {
+impl LogSource {
     /// Gives all messages to the capture.
     ///
     /// # Errors
     /// 42501 for files without pg_read_server_files, 58P01 and 58030 for those that cannot be read, 42809 for a table of
     /// another form, and the server's.
-    pub fn read(&self, capture: &mut Capture) -> Result<Read, UserError> {
+    pub fn read(&self, capture: &mut LogCapture) -> Result<Read, UserError> {
         let mut read = Read::default();
         match self {
             // As whoever may read it, and nothing that the table's views call can become anybody else.
@@ -80,7 +80,7 @@ const COLUMNS: [&str; 10] = [
     "query",
 ];
 
-fn read_table(table: pg_sys::Oid, capture: &mut Capture, read: &mut Read) -> Result<(), UserError> {
+fn read_table(table: pg_sys::Oid, capture: &mut LogCapture, read: &mut Read) -> Result<(), UserError> {
     let name = fetch::<String>(
         "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.oid OPERATOR(pg_catalog.=) $1",
@@ -137,13 +137,13 @@ fn read_table(table: pg_sys::Oid, capture: &mut Capture, read: &mut Read) -> Res
 }
 
 /// None for one that is too long.
-fn from_row(row: &Row) -> Option<Entry> {
+fn from_row(row: &ResultRow) -> Option<LogEntry> {
     let texts: Vec<&CStr> = (0..=COLUMNS.len()).map(|column| row.text(column).unwrap_or_default()).collect();
     if texts.iter().map(|text| text.count_bytes() as u64).sum::<u64>() > MAX_LINE {
         return None;
     }
     let text = |place: usize| texts[place + 1].to_string_lossy().into_owned();
-    Some(Entry {
+    Some(LogEntry {
         at_ms: texts[0].to_string_lossy().parse::<f64>().unwrap_or_default() * 1e3,
         user: text(0),
         database: text(1),
@@ -158,7 +158,7 @@ fn from_row(row: &Row) -> Option<Entry> {
     })
 }
 
-fn take_line(line: &str, capture: &mut Capture, read: &mut Read) -> Result<(), UserError> {
+fn take_line(line: &str, capture: &mut LogCapture, read: &mut Read) -> Result<(), UserError> {
     match Some(line).filter(|line| line.len() as u64 <= MAX_LINE).and_then(from_json) {
         Some(entry) => {
             read.messages += 1;
@@ -184,17 +184,17 @@ fn check_may_read_files() -> Result<(), UserError> {
 }
 
 /// The files of a path, in the order of their names.
-fn files(path: &str, format: Option<Format>) -> Result<Vec<PathBuf>, UserError> {
+fn files(path: &str, format: Option<LogFormat>) -> Result<Vec<PathBuf>, UserError> {
     let whole = Path::new(path);
     if !fs::metadata(whole).map_err(|error| unreadable(whole, &error))?.is_dir() {
         return Ok(vec![whole.to_owned()]);
     }
-    let mut found: Vec<(Format, PathBuf)> = Vec::new();
+    let mut found: Vec<(LogFormat, PathBuf)> = Vec::new();
     for entry in fs::read_dir(whole).map_err(|error| unreadable(whole, &error))? {
         let path = entry.map_err(|error| unreadable(whole, &error))?.path();
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("csv") => found.push((Format::Csv, path)),
-            Some("json") => found.push((Format::Json, path)),
+            Some("csv") => found.push((LogFormat::Csv, path)),
+            Some("json") => found.push((LogFormat::Json, path)),
             _ => {}
         }
     }
@@ -253,8 +253,8 @@ impl std::io::Read for Limited<'_> {
 
 fn read_file(
     path: &Path,
-    format: Option<Format>,
-    capture: &mut Capture,
+    format: Option<LogFormat>,
+    capture: &mut LogCapture,
     read: &mut Read,
 ) -> Result<(), UserError> {
     let (file, _) = open_regular(path).map_err(|error| match error.kind() {
@@ -269,8 +269,8 @@ fn read_file(
     let first = input.fill_buf().map_err(|error| unreadable(path, &error))?.first().copied();
     let Some(first) = first else { return Ok(()) };
     let before = read.messages;
-    match format.unwrap_or(Format::of(first)) {
-        Format::Csv => {
+    match format.unwrap_or(LogFormat::of(first)) {
+        LogFormat::Csv => {
             let mut log = CsvLog::new(input);
             let too_long = |error| if left.get() == 0 { message_too_long(path) } else { error };
             while let Some(entry) = log.read().map_err(too_long)? {
@@ -285,7 +285,7 @@ fn read_file(
                 check_form(path, read, before)?;
             }
         }
-        Format::Json => {
+        LogFormat::Json => {
             let mut line = Vec::new();
             loop {
                 line.clear();

@@ -6,7 +6,7 @@ use bench_core::spec::FixtureSpec;
 use super::Reached;
 use crate::launch::feeders::{Take, check_select, not_text};
 use crate::server::guc;
-use crate::server::query::Column;
+use crate::server::query::ResultColumn;
 
 /// How many rows are fetched at a time: few at first, and then as many as together have about so many bytes, so that they
 /// stay far below what is kept of one answer.
@@ -46,7 +46,7 @@ impl Reached {
             self.session.rows(&format!("FETCH {at_once} FROM bench_feeder"), |table| {
                 if std::mem::take(&mut is_first) {
                     let column = |&(name, oid): &(&[u8], u32)| {
-                        Ok(Column { name: text(name)?.to_owned(), type_oid: oid.into() })
+                        Ok(ResultColumn { name: text(name)?.to_owned(), type_oid: oid.into() })
                     };
                     let columns = table.columns.iter().map(column).collect::<Result<Vec<_>, UserError>>()?;
                     take.columns(&columns)?;

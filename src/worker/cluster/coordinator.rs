@@ -9,11 +9,11 @@ use bench_core::spec::RunSpec;
 
 use super::links::Links;
 use crate::catalog::nodes;
-use crate::catalog::recorder::{self, Status};
+use crate::catalog::recorder::{self, RunStatus};
 use crate::observe::audit;
 use crate::server::process::{current_timestamp, nap, now_ns, wake};
 use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
-use crate::worker::run::verdict;
+use crate::worker::run::run_status;
 use crate::worker::{stop_reason, timeline};
 
 /// How long nodes have to stand at the gate and to end after a stop.
@@ -30,9 +30,9 @@ const COLLECT_NS: i64 = 3_600_000_000_000;
 pub fn conduct(segment: &Segment, spec: &RunSpec, run_id: i64) -> Result<(), UserError> {
     let links = Links::launch(segment, spec).inspect_err(|error| {
         // Where this fails as well, the run counts as crashed.
-        let _ = nodes::finish(run_id, Status::Failed, Some(error), Ok(()), None);
+        let _ = nodes::finish(run_id, RunStatus::Failed, Some(error), Ok(()), None);
     })?;
-    let run = Run { segment, spec, run_id, links };
+    let run = ClusterRun { segment, spec, run_id, links };
     let begun = run.start();
     let measured = begun.is_ok();
     let result = begun.and_then(|()| run.measure());
@@ -40,14 +40,14 @@ pub fn conduct(segment: &Segment, spec: &RunSpec, run_id: i64) -> Result<(), Use
     run.close(measured, result.and(collected).err())
 }
 
-struct Run<'a> {
+struct ClusterRun<'a> {
     segment: &'a Segment,
     spec: &'a RunSpec,
     run_id: i64,
     links: Links<'a>,
 }
 
-impl Run<'_> {
+impl ClusterRun<'_> {
     /// Waits until all nodes are ready, and gives them one instant.
     fn start(&self) -> Result<(), UserError> {
         // The links read their nodes' counters from here on.
@@ -55,7 +55,7 @@ impl Run<'_> {
         let until_ns = now_ns() + START_NS;
         while !self.links.iter().all(|(_, cell)| cell.state() == LinkState::Ready) {
             if let Some(reason) = self.stop_reason() {
-                return Err(verdict::stop_error(reason, None));
+                return Err(run_status::stop_error(reason, None));
             }
             if let Some(error) = self.links.loss() {
                 return Err(error);
@@ -150,10 +150,10 @@ impl Run<'_> {
         let first = first.map(|(node, _)| node.node);
         let of_part = || nodes::part_error(self.run_id, first).ok().flatten();
         let (status, error) = match (self.stop_reason(), failure.clone().or_else(of_part)) {
-            (Some(reason), _) => (Status::Canceled, Some(verdict::stop_error(reason, None))),
-            (None, None) => (Status::Completed, None),
-            (None, Some(error)) if measured => (Status::Incomplete, Some(error)),
-            (None, Some(error)) => (Status::Failed, Some(error)),
+            (Some(reason), _) => (RunStatus::Canceled, Some(run_status::stop_error(reason, None))),
+            (None, None) => (RunStatus::Completed, None),
+            (None, Some(error)) if measured => (RunStatus::Incomplete, Some(error)),
+            (None, Some(error)) => (RunStatus::Failed, Some(error)),
         };
         let shards = self.spec.cluster.as_ref();
         let shards = shards.map(|nodes| audit::tuples_of_shards(nodes, self.segment));

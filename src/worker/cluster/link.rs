@@ -4,7 +4,7 @@
 //! short queries over one connection as the calling role. If a query is never answered, only this process hangs: the
 //! coordinator abandons it.
 
-mod questions;
+mod requests;
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::*;
@@ -48,7 +48,7 @@ const ASK_SOON_NS: i64 = 100_000_000;
 pub const LOST_NS: i64 = 10_000_000_000;
 
 /// The longest that a link is silent while it takes over what its node has measured.
-pub const FETCH_NS: i64 = 2 * questions::FETCH_MS as i64 * 1_000_000;
+pub const FETCH_NS: i64 = 2 * requests::FETCH_MS as i64 * 1_000_000;
 
 /// The server's entry into a link.
 #[pgrx::pg_guard]

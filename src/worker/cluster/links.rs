@@ -22,7 +22,7 @@ pub struct Links<'a> {
     several: bool,
     workers: Vec<Worker>,
     /// How long a link that has not ended may be silent.
-    patience_ns: Cell<i64>,
+    silence_limit_ns: Cell<i64>,
     /// When the links were looked at last, and since when they have been without a long break.
     looked_ns: Cell<i64>,
     awake_ns: Cell<i64>,
@@ -43,7 +43,7 @@ impl<'a> Links<'a> {
             nodes,
             several,
             workers: Vec::new(),
-            patience_ns: Cell::new(SILENT_NS),
+            silence_limit_ns: Cell::new(SILENT_NS),
             looked_ns: Cell::new(0),
             awake_ns: Cell::new(0),
             collecting_since_ns: Cell::new(i64::MAX),
@@ -98,11 +98,12 @@ impl<'a> Links<'a> {
                 LinkState::Ready if !self.is_served(node) => None,
                 _ => {
                     let heard_ns = cell.heard_ns.load(Acquire);
-                    let patience_ns = match (self.patience_ns.get(), cell.state()) {
+                    let silence_limit_ns = match (self.silence_limit_ns.get(), cell.state()) {
                         (SILENT_NS, state) if state < LinkState::Ready => START_NS,
-                        (patience_ns, _) => patience_ns,
+                        (silence_limit_ns, _) => silence_limit_ns,
                     };
-                    let is_silent = heard_ns != 0 && now - heard_ns.max(self.awake_ns.get()) > patience_ns;
+                    let is_silent =
+                        heard_ns != 0 && now - heard_ns.max(self.awake_ns.get()) > silence_limit_ns;
                     is_silent.then(|| lost(node, "no answer"))
                 }
             }
@@ -123,7 +124,7 @@ impl<'a> Links<'a> {
 
     /// Waits for less long from now on: whoever is there has something to say after a stop.
     pub fn hurry(&self) {
-        self.patience_ns.set(HURRY_NS);
+        self.silence_limit_ns.set(HURRY_NS);
     }
 
     /// Waits until they are.

@@ -10,10 +10,11 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
+use super::loaders::check_stop;
 use super::tables::{create_tables, largest_key, make_schema, put_in_place, replaceable_tables, tables_made};
 use super::{loader, loaders, settings};
-use crate::catalog::{self, Load, LoadEnd, LoadFigures};
-use crate::engine::{Book, Session};
+use crate::catalog::{self, LoadEnd, LoadFigures, OwnLoad};
+use crate::engine::{Session, StatementStats};
 use crate::error::internal;
 use crate::fixture::LoadSpec;
 use crate::integration::distributed;
@@ -24,7 +25,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::spi::quote_identifier;
 use crate::server::transaction::{locked, transaction};
 use crate::server::{at_exit, guc, relations};
-use crate::shm::{CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason, Work};
+use crate::shm::{CommandCounters, DetachCallback, LoadPhase, RunState, StopReason, Work};
 use crate::worker::{WorkerContext, attach, workers};
 
 /// The kind of worker that a load's leader is.
@@ -59,7 +60,7 @@ static STOP_LOADERS: DetachCallback = DetachCallback(|segment| {
 
 thread_local! {
     /// The load that is to be undone if this process ends before it.
-    static UNFINISHED: Cell<Option<Load>> = const { Cell::new(None) };
+    static UNFINISHED: Cell<Option<OwnLoad>> = const { Cell::new(None) };
 }
 
 /// As the server removes the temporary tables of a session that is terminated (RemoveTempRelationsCallback in
@@ -124,7 +125,7 @@ fn reason(context: &WorkerContext, error: UserError) -> UserError {
 fn fill(
     context: &WorkerContext,
     spec: &LoadSpec,
-    load: Load,
+    load: OwnLoad,
     session: &mut Session,
 ) -> Result<(), UserError> {
     let load_id = load.load_id;
@@ -239,7 +240,9 @@ fn run_each(context: &WorkerContext, session: &mut Session, texts: &[String]) ->
         check_stop(&context.segment)?;
         let text = CString::new(text.as_str()).map_err(|e| internal(e.to_string()))?;
         let counters = CommandCounters::default();
-        session.execute_simple(&text, Book { counters: &counters, plans: None }).map_err(UserError::from)?;
+        session
+            .execute_simple(&text, StatementStats { counters: &counters, plans: None })
+            .map_err(UserError::from)?;
     }
     check_stop(&context.segment)
 }
@@ -260,18 +263,4 @@ fn write_rows(context: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<
     let mode = pg_sys::ShareUpdateExclusiveLock as i32;
     context.segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
     locked(&tables, mode, || loaders::run(context, spec, jobs, true))
-}
-
-/// # Errors
-/// 57014, and 40P01 where the caller is in the way.
-pub(super) fn check_stop(segment: &Segment) -> Result<(), UserError> {
-    match segment.header().stop() {
-        StopReason::None => Ok(()),
-        StopReason::BlockedByCaller => Err(UserError::new(
-            sqlstate::DEADLOCK_DETECTED,
-            "the load waits for a lock of the session that waits for the load",
-        )
-        .hint("Commit before calling it.")),
-        _ => Err(UserError::new(sqlstate::QUERY_CANCELED, "the load was canceled")),
-    }
 }

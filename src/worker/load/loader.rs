@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::settings;
 use crate::catalog::{self, staging_schema};
-use crate::engine::{Book, Rows, Session};
+use crate::engine::{BulkRows, Session, StatementStats};
 use crate::fixture::{Fill, LoadSpec};
 use crate::integration::citus;
 use crate::server::background_worker::WorkerKind;
@@ -21,7 +21,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{guc, spi};
 use crate::shm::{ClientState, CommandCounters, Counter, LoadPhase, StopReason, TotalsOf};
-use crate::worker::{WorkerContext, attach, leave_last_words};
+use crate::worker::{WorkerContext, attach, report_fatal_error};
 
 /// The kind of worker that a loader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -39,7 +39,7 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let slot = context.segment.slot(context.index);
     slot.pid.store(my_pid(), Release);
-    leave_last_words(&context);
+    report_fatal_error(&context);
     match work(&context) {
         Ok(()) => slot.set_state(ClientState::Done),
         Err(error) => {
@@ -72,7 +72,7 @@ fn work(context: &WorkerContext) -> Result<(), SqlError> {
     let mut targets = spec
         .fills
         .iter()
-        .map(|fill| Target::new(&staging_schema(load_id), fill, by_insert.contains(&fill.table)))
+        .map(|fill| FilledTable::new(&staging_schema(load_id), fill, by_insert.contains(&fill.table)))
         .collect::<Result<Vec<_>, _>>()?;
     let mut random = Prng::from_seed(random_seed().cast_unsigned());
     let counters = &context.segment.commands(context.index)[0];
@@ -109,7 +109,7 @@ fn run_tasks(
         let next = header.load.next_chunk.fetch_add(1, Relaxed);
         let Some(statement) = statements.get(next as usize) else { break };
         let statement = CString::new(statement.as_str()).map_err(|e| internal(e.to_string()))?;
-        session.execute_simple(&statement, Book { counters: &counters, plans: None })?;
+        session.execute_simple(&statement, StatementStats { counters: &counters, plans: None })?;
     }
     session.flush_statistics()
 }
@@ -125,7 +125,7 @@ fn internal(message: String) -> SqlError {
 }
 
 /// A table that is being filled.
-struct Target {
+struct FilledTable {
     schema: CString,
     name: CString,
     /// `INSERT INTO table SELECT …`.
@@ -134,7 +134,7 @@ struct Target {
     by_insert: bool,
 }
 
-impl Target {
+impl FilledTable {
     fn new(schema: &str, fill: &Fill, by_insert: bool) -> Result<Self, SqlError> {
         let text = |text: String| CString::new(text).map_err(|e| internal(e.to_string()));
         Ok(Self {
@@ -156,8 +156,14 @@ impl Target {
         done: &Counter,
     ) -> Result<(), SqlError> {
         let Chunk { first_id, last_id, .. } = chunk;
-        let rows =
-            Rows { schema: &self.schema, table: &self.name, source: &self.insert, first_id, last_id, done };
+        let rows = BulkRows {
+            schema: &self.schema,
+            table: &self.name,
+            source: &self.insert,
+            first_id,
+            last_id,
+            done,
+        };
         if let Some(columns) = &fill.columns
             && !self.by_insert
             && session.insert_produced(&rows, &fill.keys, columns, random, counters)?

@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::leader::check_stop;
 use super::loader;
 use crate::fixture::LoadSpec;
 use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{is_backend, nap_until_canceled};
 use crate::server::worker_slots;
-use crate::shm::{ClientState, RunState, Segment};
+use crate::shm::{ClientState, RunState, Segment, StopReason};
 use crate::worker::{WorkerContext, workers};
 
 /// Has loaders do the tasks of the phase that the load is in, each of them one at a time: an index or a VACUUM for each
@@ -107,4 +106,20 @@ fn loader_error(segment: &Segment, index: u32) -> UserError {
     let sqlstate = bench_core::error::unpack(entry.sqlstate.load(Acquire));
     let message = entry.message.get().unwrap_or_else(|| "the loader failed".to_owned());
     UserError { sqlstate, message, detail: entry.detail.get(), hint: entry.hint.get() }
+}
+
+/// Whether the load is to go on.
+///
+/// # Errors
+/// 57014, and 40P01 where the caller is in the way.
+pub fn check_stop(segment: &Segment) -> Result<(), UserError> {
+    match segment.header().stop() {
+        StopReason::None => Ok(()),
+        StopReason::BlockedByCaller => Err(UserError::new(
+            sqlstate::DEADLOCK_DETECTED,
+            "the load waits for a lock of the session that waits for the load",
+        )
+        .hint("Commit before calling it.")),
+        _ => Err(UserError::new(sqlstate::QUERY_CANCELED, "the load was canceled")),
+    }
 }

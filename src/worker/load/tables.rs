@@ -3,7 +3,7 @@
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::catalog::{self, Load, LoadFigures};
+use crate::catalog::{self, LoadFigures, OwnLoad};
 use crate::fixture::{self, LoadSpec};
 use crate::integration::distributed;
 use crate::server::relations;
@@ -142,7 +142,7 @@ pub fn make_schema(spec: &LoadSpec) -> Result<(), UserError> {
 /// over with that; others leave the schema behind that they were made in.
 pub fn put_in_place(
     spec: &LoadSpec,
-    load: Load,
+    load: OwnLoad,
     is_local: bool,
     figures: &LoadFigures,
 ) -> Result<(), UserError> {

@@ -5,20 +5,20 @@ use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
 use bench_core::client::{
-    Beginning, Client, Consequence, Ledger, Pauses, Program, Step, Tolerance, Workload,
+    Client, ClientStart, ClientWorkload, Consequence, Pauses, Program, Step, Tolerance, TransactionRecorder,
 };
 use bench_core::error::{SqlError, sqlstate};
-use bench_core::feeder::{self, Source};
+use bench_core::feeder::{self, RowSource};
 use bench_core::schedule::Schedule;
 use bench_core::script::{Symbols, Value, VariableId, Variables, parse};
 use bench_core::spec::{Extent, Observation, OnDisconnect, RunOptions, RunSpec};
 use bench_core::transaction_log::Sampling;
 use pgrx::pg_sys;
 
-use super::pause::Alarm;
-use super::statements::Statements;
+use super::statements::ClientStatements;
+use super::timed_wait::Alarm;
 use super::variables;
-use crate::engine::{Session, Traits, unserved};
+use crate::engine::{Session, Traits, unsupported_settings};
 use crate::observe::environment;
 use crate::server::background_worker::WorkerKind;
 use crate::server::guard::watch_fixtures;
@@ -29,8 +29,10 @@ use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 use crate::server::trust::statement::{self, Judged};
 use crate::server::wait::as_idle;
-use crate::shm::{ClientState, CommandCounters, Header, Recorder, Segment, StopReason, unclear, untracked};
-use crate::worker::{WorkerContext, attach, leave_last_words};
+use crate::shm::{
+    ClientCounters, ClientState, CommandCounters, Header, Segment, StopReason, unclear, untracked,
+};
+use crate::worker::{WorkerContext, attach, report_fatal_error};
 
 /// About a client's round trip. Without it the loser of a deadlock is back at the row before the
 /// winner has been woken, and the two meet again, and again.
@@ -43,7 +45,7 @@ pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let slot = context.segment.slot(context.index);
     slot.pid.store(my_pid(), Release);
-    leave_last_words(&context);
+    report_fatal_error(&context);
     let end = match work(&context) {
         Ok(()) => ClientState::Done,
         Err(Ending { error, counted }) => {
@@ -86,7 +88,7 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     let session = Session::new(spec.options.results);
     prepare_session(&session, &spec)?;
     if context.index == 0 {
-        header.unserved.store(unserved::on_by_default(), Relaxed);
+        header.unsupported.store(unsupported_settings::on_by_default(), Relaxed);
         describe(header);
     }
     watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
@@ -101,7 +103,7 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
         program.weight = 0;
     }
     let beginning = beginning(&spec, context.index, &mut workload.symbols);
-    let mut statements = Statements::new(session, counters, plans);
+    let mut statements = ClientStatements::new(session, counters, plans);
     compile(&spec, &executed, &workload, &beginning, &mut statements)?;
     statements.session.report_idle();
     slot.set_state(ClientState::Ready);
@@ -173,7 +175,7 @@ pub fn prepare_session(session: &Session, spec: &RunSpec) -> Result<Option<Strin
 }
 
 /// The scripts of a run, with the rows of their feeders, where it has a segment.
-pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Workload<'a>, SqlError> {
+pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<ClientWorkload<'a>, SqlError> {
     let mut symbols = Symbols::new();
     let mut first_command = 0;
     let mut programs = Vec::with_capacity(spec.scripts.len());
@@ -196,18 +198,18 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Work
         let Some(program) = programs.get_mut(rows.script) else { continue };
         // What the run itself is given wins, and what no script reads need not be set.
         let find = |name: &str| symbols.lookup(name).filter(|_| !spec.options.variables.contains_key(name));
-        program.feeds.push(Source::new(rows, segment.taken(number as u32), spec.stride(), find));
+        program.feeds.push(RowSource::new(rows, segment.taken(number as u32), spec.stride(), find));
     }
     let max_tries = match spec.options.max_tries {
         0 => u64::MAX,
         tries => u64::from(tries),
     };
     let is_deck = spec.scripts.iter().all(|script| script.is_dealt);
-    Ok(Workload { programs, is_deck, symbols, max_tries })
+    Ok(ClientWorkload { programs, is_deck, symbols, max_tries })
 }
 
 /// What a client of a run begins with, before the gate has opened.
-pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> Beginning {
+pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> ClientStart {
     let (seeds, values) = variables::initial_values(spec, client);
     let mut intern = |values: Vec<(String, Value)>| -> Vec<(VariableId, Value)> {
         values.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect()
@@ -219,7 +221,7 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> Beginnin
         variables.set(id, value);
     }
     let RunOptions { extent, latency_limit_ms, log_rate, .. } = spec.options;
-    Beginning {
+    ClientStart {
         seeds,
         variables,
         own,
@@ -240,7 +242,7 @@ pub fn schedule(spec: &RunSpec, start_ns: i64) -> Option<Schedule> {
 }
 
 /// A client of a run, when the gate has opened and the time line is in place.
-pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: &Header) -> Client {
+pub fn start(spec: &RunSpec, workload: &ClientWorkload, beginning: ClientStart, header: &Header) -> Client {
     let timeline = header.timeline.load();
     let schedule = schedule(spec, timeline.warmup_start_ns);
     Client::new(workload, beginning, schedule, now_ns())
@@ -250,16 +252,22 @@ pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: 
 pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -> Result<(), SqlError> {
     let mut workload = workload(spec, None)?;
     let beginning = beginning(spec, 0, &mut workload.symbols);
-    compile(spec, &spec.executed_by(0), &workload, &beginning, &mut Statements::new(session, counters, &[]))
+    compile(
+        spec,
+        &spec.executed_by(0),
+        &workload,
+        &beginning,
+        &mut ClientStatements::new(session, counters, &[]),
+    )
 }
 
 /// Prepares all statements, and leaves in the client's counters what can be told of each.
 fn compile(
     spec: &RunSpec,
     executed: &[bool],
-    workload: &Workload,
-    beginning: &Beginning,
-    statements: &mut Statements,
+    workload: &ClientWorkload,
+    beginning: &ClientStart,
+    statements: &mut ClientStatements,
 ) -> Result<(), SqlError> {
     let counters = statements.counters;
     let mut variables = beginning.variables.clone();
@@ -304,12 +312,12 @@ fn tell(counter: &CommandCounters, spec: &RunSpec, traits: Option<&Traits>) {
 fn run(
     context: &WorkerContext,
     spec: &RunSpec,
-    workload: &mut Workload,
-    beginning: Beginning,
-    statements: &mut Statements,
+    workload: &mut ClientWorkload,
+    beginning: ClientStart,
+    statements: &mut ClientStatements,
 ) -> Result<(), Ending> {
     let header = context.segment.header();
-    let mut recorder = Recorder::new(&context.segment, context.index, spec.options.latency_limit_ms);
+    let mut recorder = ClientCounters::new(&context.segment, context.index, spec.options.latency_limit_ms);
     recorder.begin();
     let mut client = start(spec, workload, beginning, header);
     let result = run_transactions(header, workload, &mut client, &mut recorder, statements);
@@ -323,10 +331,10 @@ fn run(
 /// The loop.
 fn run_transactions(
     header: &Header,
-    workload: &mut Workload,
+    workload: &mut ClientWorkload,
     client: &mut Client,
-    recorder: &mut Recorder,
-    statements: &mut Statements,
+    recorder: &mut ClientCounters,
+    statements: &mut ClientStatements,
 ) -> Result<(), Ending> {
     let alarm = Alarm::new(header);
     let mut step = client.start(recorder);

@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use super::log::TransactionLog;
 use super::sampler::Sampler;
-use super::xids::XidWatch;
-use super::{client, part, preparer, verdict};
+use super::xid_watch::XidWatch;
+use super::{client, preparer, run_part, run_status};
 use crate::catalog::{self, recorder};
-use crate::engine::unserved;
+use crate::engine::unsupported_settings;
 use crate::error::internal;
 use crate::integration::distributed;
 use crate::observe::counters::{self, Counters};
@@ -91,7 +91,7 @@ fn conduct(context: &WorkerContext) -> Result<(), UserError> {
         return crate::worker::cluster::coordinator::conduct(segment, &spec, run_id);
     }
     header.heard_ns.store(now_ns(), Relaxed);
-    let mut run = Run::new(segment, &spec, run_id);
+    let mut run = RunUnderWay::new(segment, &spec, run_id);
     let result = run.start().and_then(|()| run.await_word()).map(|begins_ns| run.measure(begins_ns));
     // Whatever happened, nobody goes on.
     run.dismiss();
@@ -99,7 +99,7 @@ fn conduct(context: &WorkerContext) -> Result<(), UserError> {
     result.and(outcome)
 }
 
-struct Run<'a> {
+struct RunUnderWay<'a> {
     segment: &'a Segment,
     spec: &'a RunSpec,
     run_id: i64,
@@ -138,7 +138,7 @@ struct Run<'a> {
     measured: bool,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunUnderWay<'a> {
     fn new(segment: &'a Segment, spec: &'a RunSpec, run_id: i64) -> Self {
         Self {
             segment,
@@ -186,14 +186,14 @@ impl<'a> Run<'a> {
     /// Launches the clients and waits until all stand at the gate.
     fn start(&mut self) -> Result<(), UserError> {
         let part_of = self.spec.part_of.as_ref();
-        preparer::prepare(self.segment, self.spec, |reason| verdict::stop_error(reason, part_of))?;
+        preparer::prepare(self.segment, self.spec, |reason| run_status::stop_error(reason, part_of))?;
         let kind = match self.spec.options.driver {
             Driver::Engine => client::KIND,
             // Of another server's scripts the caller has found out what is wrong with them.
             Driver::Wire if self.spec.target.is_some() => wire::job::KIND,
             Driver::Wire => {
-                wire::examiner::examine(self.segment, self.spec, |reason| {
-                    verdict::stop_error(reason, part_of)
+                wire::script_check::examine(self.segment, self.spec, |reason| {
+                    run_status::stop_error(reason, part_of)
                 })?;
                 wire::job::KIND
             }
@@ -214,17 +214,17 @@ impl<'a> Run<'a> {
             if next == clients || now - looked_ns >= LOOK_FOR_LOST_NS * i64::from(clients) {
                 looked_ns = now;
                 if let Some(client) = (0..clients).find(|&c| self.failed_to_start(c)) {
-                    return Err(verdict::start_error(self.segment, self.spec, client));
+                    return Err(run_status::start_error(self.segment, self.spec, client));
                 }
             }
             if next == clients {
                 break;
             }
             if let Some(reason) = self.stop_reason() {
-                return Err(verdict::stop_error(reason, self.spec.part_of.as_ref()));
+                return Err(run_status::stop_error(reason, self.spec.part_of.as_ref()));
             }
             if let Some(part_of) = &self.spec.part_of {
-                part::check_heard(self.segment.header(), part_of)?;
+                run_part::check_heard(self.segment.header(), part_of)?;
             }
             nap(100);
         }
@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
         let segment = self.segment;
         self.sampler.observer.prepare(now_ns(), || stop_reason(segment.header()).is_some());
         let header = self.segment.header();
-        let unserved = unserved::names(header.unserved.load(Relaxed));
+        let unserved = unsupported_settings::names(header.unsupported.load(Relaxed));
         let mut environment = match &self.spec.target {
             Some(target) => environment::of_target(target),
             None => environment::read(header.settings.get(), &unserved),
@@ -270,10 +270,10 @@ impl<'a> Run<'a> {
         header.is_ready.store(1, Release);
         loop {
             if let Some(reason) = self.stop_reason() {
-                return Err(verdict::stop_error(reason, self.spec.part_of.as_ref()));
+                return Err(run_status::stop_error(reason, self.spec.part_of.as_ref()));
             }
-            part::check_heard(header, part_of)?;
-            match part::begins_ns(header) {
+            run_part::check_heard(header, part_of)?;
+            match run_part::begins_ns(header) {
                 None => nap(100),
                 Some(begins_ns) => {
                     let wait_ns = begins_ns - self.ramp_ns() - now_ns();
@@ -363,7 +363,7 @@ impl<'a> Run<'a> {
             }
             self.sampler.observer.look(now);
             let heard =
-                self.spec.part_of.as_ref().map_or(Ok(()), |part_of| part::check_heard(header, part_of));
+                self.spec.part_of.as_ref().map_or(Ok(()), |part_of| run_part::check_heard(header, part_of));
             if let Err(error) = self.xids.look(header).and(heard) {
                 self.cut_short = Some(error);
                 return;

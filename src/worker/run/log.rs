@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bench_core::error::UserError;
 
-use crate::catalog::patience::Patience;
+use crate::catalog::lock_timeout::LockTimeout;
 use crate::catalog::recorder::{self, Logged};
 use crate::server::process::now_ns;
 use crate::shm::Segment;
@@ -24,7 +24,7 @@ pub struct TransactionLog<'a> {
     began: (i64, i64),
     /// Taken and not yet written, oldest first.
     kept: VecDeque<Logged>,
-    patience: Patience,
+    lock_timeout: LockTimeout,
     /// Rows written.
     pub written: u64,
     /// Rows taken that could not be written in the end.
@@ -39,7 +39,7 @@ impl<'a> TransactionLog<'a> {
             run_id,
             began: (0, 0),
             kept: VecDeque::new(),
-            patience: Patience::new(),
+            lock_timeout: LockTimeout::new(),
             written: 0,
             cut: 0,
         }
@@ -79,12 +79,12 @@ impl<'a> TransactionLog<'a> {
         self.take();
         let is_due = |kept: usize| kept >= WRITTEN_AT_ONCE || all && kept > 0;
         if !is_due(self.kept.len()) {
-            self.patience = Patience::new();
+            self.lock_timeout = LockTimeout::new();
             return Ok(false);
         }
         match self.write_some() {
             Ok(()) => Ok(is_due(self.kept.len())),
-            Err(error) if self.patience.allows_retry(&error) => Ok(false),
+            Err(error) if self.lock_timeout.allows_retry(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -95,7 +95,7 @@ impl<'a> TransactionLog<'a> {
         recorder::transactions(self.run_id, rows)?;
         self.kept.drain(..count);
         self.written += count as u64;
-        self.patience = Patience::new();
+        self.lock_timeout = LockTimeout::new();
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl<'a> TransactionLog<'a> {
         {
             match self.write_some() {
                 Ok(()) => self.take(),
-                Err(error) if self.patience.allows_retry(&error) => {}
+                Err(error) if self.lock_timeout.allows_retry(&error) => {}
                 Err(error) => result = Err(error),
             }
         }

@@ -3,12 +3,12 @@
 pub mod client;
 pub mod coordinator;
 mod log;
-mod part;
-mod pause;
 mod preparer;
+mod run_part;
+pub mod run_status;
 mod sampler;
 mod statement_lines;
 pub mod statements;
+mod timed_wait;
 pub mod variables;
-pub mod verdict;
-mod xids;
+mod xid_watch;

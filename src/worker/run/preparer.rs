@@ -12,7 +12,7 @@ use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, wake};
 use crate::server::signals::OnTerminate;
 use crate::shm::{Segment, StopReason};
-use crate::worker::{WorkerContext, attach, before, wire, workers};
+use crate::worker::{WorkerContext, attach, initial_state, wire, workers};
 
 /// The kind of worker that a preparer is.
 const KIND: WorkerKind = WorkerKind {
@@ -43,7 +43,7 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     let mut session = Session::new(Results::Discard);
     session.set_own(KIND.title).map_err(UserError::from)?;
     let secrets = wire::secrets(context.segment.header())?;
-    before::prepare(&mut session, &spec, &secrets, &spec.options.before)
+    initial_state::prepare(&mut session, &spec, &secrets, &spec.options.before)
 }
 
 /// Has the steps done, where there are any, and waits for their end.
@@ -55,7 +55,7 @@ pub fn prepare(
     spec: &RunSpec,
     stop_error: impl Fn(StopReason) -> UserError,
 ) -> Result<(), UserError> {
-    if spec.options.before.iter().all(|step| *step == before::BY_CALLER) {
+    if spec.options.before.iter().all(|step| *step == initial_state::BY_CALLER) {
         return Ok(());
     }
     let stopped = workers::run_one(KIND, segment, spec.database_oid, spec.role_oid)?;

@@ -8,7 +8,7 @@ use bench_core::intervals::Ring;
 use bench_core::spec::RunSpec;
 use bench_core::timeline::Timeline;
 
-use crate::catalog::patience::Patience;
+use crate::catalog::lock_timeout::LockTimeout;
 use crate::catalog::recorder::{self, Sample, Totals};
 use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
@@ -32,7 +32,7 @@ pub struct Sampler<'a> {
     pub measured: Totals,
     /// Read and not yet written, oldest first.
     unwritten: VecDeque<Unwritten>,
-    patience: Patience,
+    lock_timeout: LockTimeout,
     /// When the run began, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
     began: (i64, i64),
     pub observer: Observer<'a>,
@@ -72,7 +72,7 @@ impl<'a> Sampler<'a> {
             last: None,
             measured: Totals::default(),
             unwritten: VecDeque::new(),
-            patience: Patience::new(),
+            lock_timeout: LockTimeout::new(),
             began: (0, 0),
             observer: Observer::new(segment, spec),
             waits: WaitTimes::default(),
@@ -175,12 +175,12 @@ impl<'a> Sampler<'a> {
             match recorder::samples(self.run_id, &samples) {
                 Ok(()) => {
                     self.unwritten.drain(..count);
-                    self.patience = Patience::new();
+                    self.lock_timeout = LockTimeout::new();
                     if now_ns() >= self.interval_end_ns() {
                         return Ok(());
                     }
                 }
-                Err(error) if self.patience.allows_retry(&error) => return Ok(()),
+                Err(error) if self.lock_timeout.allows_retry(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }

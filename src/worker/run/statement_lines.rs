@@ -1,7 +1,7 @@
 //! What the clients counted of each command, for bench.statements.
 
 use bench_core::captured::Counts;
-use bench_core::document::Statement;
+use bench_core::document::CommandSummary;
 use bench_core::script::{Action, Symbols, parse};
 use bench_core::spec::RunSpec;
 use bench_core::stats::Histogram;
@@ -11,7 +11,7 @@ use crate::observe::counters::Counters;
 use crate::shm::{CommandCounters, CommandTimes, Segment};
 
 /// A line for each command of each script, in their order.
-pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
+pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<CommandSummary> {
     let mut symbols = Symbols::new();
     let mut lines = Vec::new();
     for (index, script) in spec.scripts.iter().enumerate() {
@@ -32,7 +32,7 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
             let count = sum(|times| times.count.get());
             let mut histogram = Histogram::new();
             of_clients.iter().for_each(|times| times.add_to(&mut histogram));
-            lines.push(Statement {
+            lines.push(CommandSummary {
                 node: 0,
                 script: index as u32,
                 command: at,

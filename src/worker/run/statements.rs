@@ -2,17 +2,17 @@
 
 use std::ffi::CStr;
 
-use bench_core::client::{Program, Workload};
+use bench_core::client::{ClientWorkload, Program};
 use bench_core::error::SqlError;
 use bench_core::script::{Action, Parameterized, Sql, Variables, with_caret};
 use bench_core::spec::QueryMode;
 
-use crate::engine::{Book, Log, Session, Statement, Traits, Unprepared};
+use crate::engine::{Log, PreparedStatement, Session, StatementStats, Traits, Unprepared};
 use crate::shm::{CommandCounters, CommandPlans};
 
 /// How a command is executed.
-enum Step {
-    Prepared(Box<Statement>),
+enum CommandStep {
+    Prepared(Box<PreparedStatement>),
     /// To be prepared when it comes to it: what it needs may not exist before, or be another.
     Deferred(Parameterized),
     Extended(Box<Unprepared>),
@@ -22,19 +22,19 @@ enum Step {
 }
 
 /// The statements of one client, and the session that executes them.
-pub struct Statements<'a> {
+pub struct ClientStatements<'a> {
     pub session: Session,
     /// One for each command of the run.
     pub counters: &'a [CommandCounters],
     /// One for each command of the run; empty where nobody asks for plans.
     plans: &'a [CommandPlans],
     /// One for each command of the run.
-    steps: Vec<Step>,
+    steps: Vec<CommandStep>,
     /// A statement's text in simple mode, with a zero byte at its end.
     text: String,
 }
 
-impl<'a> Statements<'a> {
+impl<'a> ClientStatements<'a> {
     /// None yet.
     pub fn new(session: Session, counters: &'a [CommandCounters], plans: &'a [CommandPlans]) -> Self {
         Self { session, counters, plans, steps: Vec::with_capacity(counters.len()), text: String::new() }
@@ -67,9 +67,9 @@ impl<'a> Statements<'a> {
                 // Nobody knows whether its branch will ever be entered.
                 Action::If { .. } => {
                     waits = true;
-                    Step::Meta
+                    CommandStep::Meta
                 }
-                _ => Step::Meta,
+                _ => CommandStep::Meta,
             });
         }
         Ok(())
@@ -77,7 +77,7 @@ impl<'a> Statements<'a> {
 
     /// Leaves room for the statements of a script that this client does not execute.
     pub fn skip(&mut self, program: &Program) {
-        self.steps.extend(program.script.commands.iter().map(|_| Step::Meta));
+        self.steps.extend(program.script.commands.iter().map(|_| CommandStep::Meta));
     }
 
     /// Executes a command's statement and keeps what `\gset` and `\aset` ask for.
@@ -87,16 +87,16 @@ impl<'a> Statements<'a> {
     #[inline]
     pub fn execute(
         &mut self,
-        workload: &mut Workload,
+        workload: &mut ClientWorkload,
         program: usize,
         command: usize,
         variables: &mut Variables,
     ) -> Result<(), SqlError> {
-        let Workload { programs, symbols, .. } = workload;
+        let ClientWorkload { programs, symbols, .. } = workload;
         let program = &programs[program];
         let Action::Sql(sql) = &program.script.commands[command].action else { return Ok(()) };
         let place = program.first_command + command;
-        let book = Book { counters: &self.counters[place], plans: self.plans.get(place) };
+        let book = StatementStats { counters: &self.counters[place], plans: self.plans.get(place) };
         let Some(capture) = &sql.capture else { return self.send(place, sql, variables, book) };
         self.session.capture(true);
         let result = self.send(place, sql, variables, book);
@@ -113,12 +113,18 @@ impl<'a> Statements<'a> {
     }
 
     #[inline]
-    fn send(&mut self, place: usize, sql: &Sql, variables: &Variables, book: Book) -> Result<(), SqlError> {
+    fn send(
+        &mut self,
+        place: usize,
+        sql: &Sql,
+        variables: &Variables,
+        book: StatementStats,
+    ) -> Result<(), SqlError> {
         let Self { session, steps, text, .. } = self;
         match &mut steps[place] {
-            Step::Prepared(statement) => session.execute(statement, variables, book),
-            Step::Extended(statement) => session.execute_unprepared(statement, variables, book),
-            Step::Simple => {
+            CommandStep::Prepared(statement) => session.execute(statement, variables, book),
+            CommandStep::Extended(statement) => session.execute_unprepared(statement, variables, book),
+            CommandStep::Simple => {
                 text.clear();
                 match sql.substitute(variables, text) {
                     Ok(()) => {
@@ -134,21 +140,21 @@ impl<'a> Statements<'a> {
                     }
                 }
             }
-            step @ Step::Deferred(_) => {
+            step @ CommandStep::Deferred(_) => {
                 prepare_at_last(step, book)?;
                 self.send(place, sql, variables, book)
             }
-            Step::Meta => Ok(()),
+            CommandStep::Meta => Ok(()),
         }
     }
 }
 
 /// Prepares a statement that the script has come to.
 #[cold]
-fn prepare_at_last(step: &mut Step, book: Book) -> Result<(), SqlError> {
-    if let Step::Deferred(parameterized) = step {
-        match Statement::prepare(&parameterized.text, &parameterized.parameters, Log::Errors) {
-            Ok(statement) => *step = Step::Prepared(Box::new(statement)),
+fn prepare_at_last(step: &mut CommandStep, book: StatementStats) -> Result<(), SqlError> {
+    if let CommandStep::Deferred(parameterized) = step {
+        match PreparedStatement::prepare(&parameterized.text, &parameterized.parameters, Log::Errors) {
+            Ok(statement) => *step = CommandStep::Prepared(Box::new(statement)),
             Err(error) => {
                 book.counters.errors.add(1);
                 return Err(point_at(&parameterized.text, error));
@@ -166,21 +172,21 @@ fn prepare(
     mode: QueryMode,
     waits: bool,
     variables: &Variables,
-) -> Result<(Step, Option<Traits>), SqlError> {
+) -> Result<(CommandStep, Option<Traits>), SqlError> {
     if mode == QueryMode::Simple {
         // What it does can be told only if it is a statement with parameters as well.
         let traits = sql
             .parameterized(variables)
             .ok()
             .filter(|_| !sql.is_compound())
-            .and_then(|p| Statement::prepare(&p.text, &p.parameters, Log::Nothing).ok())
+            .and_then(|p| PreparedStatement::prepare(&p.text, &p.parameters, Log::Nothing).ok())
             // Its values are constants there, and so it has another identifier.
             .map(|statement| Traits { query_id: 0, later_query_id: 0, ..statement.traits });
-        return Ok((Step::Simple, traits));
+        return Ok((CommandStep::Simple, traits));
     }
     let parameterized = sql.parameterized(variables)?;
     let log = if waits { Log::Nothing } else { Log::Errors };
-    let statement = match Statement::prepare(&parameterized.text, &parameterized.parameters, log) {
+    let statement = match PreparedStatement::prepare(&parameterized.text, &parameterized.parameters, log) {
         Ok(statement) => Some(statement),
         Err(_) if waits => None,
         Err(error) => return Err(point_at(&parameterized.text, error)),
@@ -188,10 +194,10 @@ fn prepare(
     let traits = statement.as_ref().map(|statement| statement.traits.clone());
     let step = match (mode, statement) {
         (QueryMode::Extended, _) => {
-            Step::Extended(Box::new(Unprepared::new(&parameterized.text, parameterized.parameters)?))
+            CommandStep::Extended(Box::new(Unprepared::new(&parameterized.text, parameterized.parameters)?))
         }
-        (_, Some(statement)) if !waits => Step::Prepared(Box::new(statement)),
-        _ => Step::Deferred(parameterized),
+        (_, Some(statement)) if !waits => CommandStep::Prepared(Box::new(statement)),
+        _ => CommandStep::Deferred(parameterized),
     };
     Ok((step, traits))
 }

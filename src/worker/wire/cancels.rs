@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use mio::{Registry, Token};
 
 use super::connection::Connection;
-use super::shared::Shared;
+use super::shared::JobState;
 use crate::server::process::now_ns;
 use crate::wire::CancelRequest;
 
@@ -44,7 +44,7 @@ impl Cancels {
     }
 
     /// Sends requests for those that still have a statement under way, as many as there may be at a time.
-    pub fn go_on(&mut self, connections: &[Connection], shared: &Shared) {
+    pub fn go_on(&mut self, connections: &[Connection], shared: &JobState) {
         self.under_way.retain_mut(|request| !request.is_over());
         while self.under_way.len() < AT_ONCE
             && let Some(connection) = self.waiting.front().and_then(|&index| connections.get(index))

@@ -1,15 +1,15 @@
 //! One client of a job, and its connection.
 
 mod failure;
-mod life;
+mod lifecycle;
 
-use bench_core::client::{Beginning, Client, Ledger, Step};
+use bench_core::client::{Client, ClientStart, Step, TransactionRecorder};
 use bench_core::error::{SqlError, UserError};
 use bench_core::script::{Action, Pipeline, PipelineMode};
 use bench_core::spec::QueryMode;
-use bench_core::wire::{Event, Session, Status};
+use bench_core::wire::{SessionEvent, TransactionStatus, WireSession};
 
-use super::shared::{Sent, Shared, keep};
+use super::shared::{JobState, Sent, keep};
 use crate::shm::{ClientState, ConnectionCell};
 use crate::wire::{Link, Route};
 
@@ -32,7 +32,7 @@ enum Waits {
     /// The rollback after this error.
     RolledBack(Box<SqlError>),
     /// The server to end the session.
-    Farewell,
+    Disconnect,
     /// A connection for its next transaction.
     Connection,
     /// Nothing any more.
@@ -50,7 +50,7 @@ pub enum Next {
     /// It needs a connection: then [`Connection::start`], or [`Connection::refused`].
     Connect,
     /// Its client is over: then [`Connection::take_leave`], when it may.
-    Farewell,
+    Disconnect,
     /// Its session has ended; with `at_once`, together with its client.
     Over { at_once: bool },
 }
@@ -65,10 +65,10 @@ pub struct Connection<'a> {
     is_established: bool,
     /// Nothing more will come in, once what is there has been read.
     is_closed: bool,
-    session: Session,
+    session: WireSession,
     waits: Waits,
     /// Before the gate has opened.
-    beginning: Option<Beginning>,
+    beginning: Option<ClientStart>,
     client: Option<Client>,
     /// Whether the statement of each command of the run has been prepared.
     prepared: Vec<bool>,
@@ -82,21 +82,21 @@ pub struct Connection<'a> {
     /// How often it could not be had since the last one.
     failures: u32,
     /// Bytes that have come since its client took leave.
-    last_words: usize,
+    final_bytes: usize,
     /// The client's number.
     number: u32,
 }
 
 impl<'a> Connection<'a> {
     /// A client that has no connection yet.
-    pub fn new(number: u32, cell: &'a ConnectionCell, beginning: Beginning, commands: usize) -> Self {
+    pub fn new(number: u32, cell: &'a ConnectionCell, beginning: ClientStart, commands: usize) -> Self {
         Self {
             cell,
             way: 0,
             link: None,
             is_established: false,
             is_closed: false,
-            session: Session::new(),
+            session: WireSession::new(),
             waits: Waits::Start,
             beginning: Some(beginning),
             client: None,
@@ -106,18 +106,18 @@ impl<'a> Connection<'a> {
             connecting_ns: 0,
             refusals: 0,
             failures: 0,
-            last_words: 0,
+            final_bytes: 0,
             number,
         }
     }
 
     /// What a client begins with, once.
-    pub fn take_beginning(&mut self) -> Option<Beginning> {
+    pub fn take_beginning(&mut self) -> Option<ClientStart> {
         self.beginning.take()
     }
 
     /// The gate has opened.
-    pub fn begin(&mut self, client: Client, shared: &mut Shared) -> Next {
+    pub fn begin(&mut self, client: Client, shared: &mut JobState) -> Next {
         self.cell.set_state(ClientState::Running);
         let step = client.start(&shared.recorder);
         self.client = Some(client);
@@ -126,7 +126,7 @@ impl<'a> Connection<'a> {
 
     /// The moment has come that it waits for, or with `came` false the run has been stopped. Not if it has come to wait for
     /// another one since.
-    pub fn wake(&mut self, until_ns: i64, came: bool, shared: &mut Shared) -> Next {
+    pub fn wake(&mut self, until_ns: i64, came: bool, shared: &mut JobState) -> Next {
         if until_ns != self.until_ns {
             return Next::Server;
         }
@@ -148,7 +148,7 @@ impl<'a> Connection<'a> {
     ///
     /// # Errors
     /// What keeps the client from the gate.
-    pub fn serve(&mut self, shared: &mut Shared) -> Result<Next, UserError> {
+    pub fn serve(&mut self, shared: &mut JobState) -> Result<Next, UserError> {
         match self.establish(shared) {
             Ok(true) => self.flush(),
             Ok(false) => return Ok(Next::Server),
@@ -156,7 +156,7 @@ impl<'a> Connection<'a> {
         }
         loop {
             let next = match self.receive(shared) {
-                Ok(Some(Event::Ready)) => {
+                Ok(Some(SessionEvent::Ready)) => {
                     if let Waits::Start = self.waits {
                         shared.routes[self.way].check(&self.session)?;
                     }
@@ -169,7 +169,7 @@ impl<'a> Connection<'a> {
                 Err(error) => return self.lost(error, shared),
             };
             // Of a connection that has been closed behind its last answer nothing will be told again.
-            let is_done = self.link.is_none() || matches!(next, Next::Farewell | Next::Over { .. });
+            let is_done = self.link.is_none() || matches!(next, Next::Disconnect | Next::Over { .. });
             if !self.is_closed || is_done {
                 return Ok(next);
             }
@@ -182,7 +182,7 @@ impl<'a> Connection<'a> {
     }
 
     /// The server has answered all that it was asked.
-    fn ready(&mut self, shared: &mut Shared) -> Next {
+    fn ready(&mut self, shared: &mut JobState) -> Next {
         let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
             Waits::Start => {
                 self.waits = Waits::Gate;
@@ -229,7 +229,7 @@ impl<'a> Connection<'a> {
                     return self.failed((program, command), error, shared);
                 }
                 counters.executions.add(1);
-                let in_block = self.session.status() != Status::Idle;
+                let in_block = self.session.status() != TransactionStatus::Idle;
                 client.executed(&shared.workload, &mut shared.recorder, Ok(in_block))
             }
             Waits::Discarded(error) => {
@@ -251,7 +251,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Does what the client's step says, and what follows from it, until it has to wait.
-    fn go_on(&mut self, mut step: Step, shared: &mut Shared) -> Next {
+    fn go_on(&mut self, mut step: Step, shared: &mut JobState) -> Next {
         loop {
             let Some(client) = &mut self.client else { return Next::Server };
             step = match step {
@@ -296,7 +296,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Executes a command; the next step, unless the server has to answer first.
-    fn try_to_execute(&mut self, program: usize, command: usize, shared: &mut Shared) -> Option<Step> {
+    fn try_to_execute(&mut self, program: usize, command: usize, shared: &mut JobState) -> Option<Step> {
         let place = shared.workload.programs[program].first_command + command;
         let result = match shared.workload.programs[program].script.commands[command].action {
             Action::Pipeline(what) => self.execute_pipeline(what, program, command, shared),
@@ -327,7 +327,7 @@ impl<'a> Connection<'a> {
     ///
     /// # Errors
     /// What keeps it from being sent.
-    fn execute(&mut self, program: usize, command: usize, shared: &mut Shared) -> Result<bool, UserError> {
+    fn execute(&mut self, program: usize, command: usize, shared: &mut JobState) -> Result<bool, UserError> {
         let Some(client) = &self.client else { return Ok(true) };
         let of = &shared.workload.programs[program];
         if let Action::Sql(sql) = &of.script.commands[command].action {
@@ -359,7 +359,7 @@ impl<'a> Connection<'a> {
         what: Pipeline,
         program: usize,
         command: usize,
-        shared: &mut Shared,
+        shared: &mut JobState,
     ) -> Result<bool, UserError> {
         let of = &shared.workload.programs[program];
         if what == Pipeline::Start
@@ -391,13 +391,13 @@ impl<'a> Connection<'a> {
     }
 
     /// Shows who serves it.
-    fn show_backend(&self, shared: &Shared) {
+    fn show_backend(&self, shared: &JobState) {
         let pid = self.session.backend().map_or(0, |(pid, _)| pid);
         self.cell.show_backend(pid, shared.routes[0].is_elsewhere);
     }
 
     /// The way that it goes to the server.
-    pub fn route<'r>(&self, shared: &'r Shared) -> &'r Route {
+    pub fn route<'r>(&self, shared: &'r JobState) -> &'r Route {
         &shared.routes[self.way]
     }
 

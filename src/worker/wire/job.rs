@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-use bench_core::client::{Consequence, Lateness, Ledger, Workload};
+use bench_core::client::{ClientWorkload, Consequence, Lateness, TransactionRecorder};
 use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
 use mio::unix::SourceFd;
@@ -15,10 +15,10 @@ use mio::{Events, Interest, Poll, Token};
 use pgrx::pg_sys;
 
 use super::cancels::{self, Cancels};
+use super::closing_links::ClosingLinks;
 use super::connection::{Connection, Next};
-use super::departing::Departing;
-use super::farewells::Farewells;
-use super::shared::Shared;
+use super::disconnects::Disconnects;
+use super::shared::JobState;
 use super::{open_files, secrets};
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
@@ -27,10 +27,10 @@ use crate::server::process::{
 };
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
-use crate::shm::{ClientSlot, ClientState, Recorder, StopReason};
+use crate::shm::{ClientCounters, ClientSlot, ClientState, StopReason};
 use crate::wire::Route;
 use crate::worker::run::client;
-use crate::worker::{WorkerContext, attach_unconnected, leave_last_words};
+use crate::worker::{WorkerContext, attach_unconnected, report_fatal_error};
 
 mod opening;
 
@@ -53,10 +53,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const LOOK_NS: i64 = 10_000_000;
 
 /// How long the server has to end the sessions.
-const FAREWELL_NS: i64 = 5_000_000_000;
+const DISCONNECT_NS: i64 = 5_000_000_000;
 
 /// And for each of them: a process that ends takes its time, and all of them end at once.
-const FAREWELL_EACH_NS: i64 = 4_000_000;
+const DISCONNECT_EACH_NS: i64 = 4_000_000;
 
 /// The server's entry into a job.
 #[pgrx::pg_guard]
@@ -65,7 +65,7 @@ pub extern "C-unwind" fn pgbench_ext_job_main(segment: pg_sys::Datum) {
     let Some(context) = attach_unconnected(segment, OnTerminate::Flag) else { return };
     let slot = context.segment.slot(context.index);
     slot.pid.store(my_pid(), Release);
-    leave_last_words(&context);
+    report_fatal_error(&context);
     let end = match work(&context) {
         Ok(()) => ClientState::Done,
         Err(error) => {
@@ -95,7 +95,7 @@ struct Job<'a> {
     poll: Poll,
     events: Events,
     timer: Timer,
-    shared: Shared<'a>,
+    shared: JobState<'a>,
     connections: Vec<Connection<'a>>,
     /// Connections that wait for a moment of the clock.
     due: BinaryHeap<Reverse<(i64, usize)>>,
@@ -104,7 +104,7 @@ struct Job<'a> {
     /// Those of them whose turn was over before all was read, or has not come: their next turn comes without a word.
     unread: Vec<usize>,
     /// Connections whose clients are over.
-    farewells: Farewells,
+    disconnects: Disconnects,
     cancels: Cancels,
     /// When it was last told which connections are ready, by CLOCK_MONOTONIC.
     ready_ns: i64,
@@ -132,7 +132,7 @@ impl<'a> Job<'a> {
     fn connect(
         context: &'a WorkerContext,
         spec: &RunSpec,
-        mut workload: Workload<'a>,
+        mut workload: ClientWorkload<'a>,
     ) -> Result<Option<Self>, UserError> {
         let segment = &context.segment;
         let header = segment.header();
@@ -147,23 +147,23 @@ impl<'a> Job<'a> {
                 Connection::new(number, segment.connection(number), beginning, commands)
             })
             .collect();
-        let recorder = Recorder::new(segment, context.index, spec.options.latency_limit_ms);
+        let recorder = ClientCounters::new(segment, context.index, spec.options.latency_limit_ms);
         let poll = Poll::new().map_err(failed_to_wait)?;
         let timer = Timer::new().map_err(failed_to_wait)?;
         let registry = poll.registry();
         registry
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
             .map_err(failed_to_wait)?;
-        let departing = Departing::new(registry.try_clone().map_err(failed_to_wait)?);
+        let closing = ClosingLinks::new(registry.try_clone().map_err(failed_to_wait)?);
         let cancels = Cancels::new(registry.try_clone().map_err(failed_to_wait)?);
         let mut job = Self {
             poll,
             events: Events::with_capacity(1024),
             timer,
-            shared: Shared::new(segment, context.index, workload, recorder, departing, &spec.options, routes),
+            shared: JobState::new(segment, context.index, workload, recorder, closing, &spec.options, routes),
             served: Vec::new(),
             unread: Vec::new(),
-            farewells: Farewells::default(),
+            disconnects: Disconnects::default(),
             cancels,
             ready_ns: 0,
             looked_ns: 0,
@@ -187,8 +187,8 @@ impl<'a> Job<'a> {
 
     /// Waits until the server has ended the sessions of all connections that were closed meanwhile.
     fn see_off(&mut self) -> Result<(), UserError> {
-        let until_ns = now_ns() + FAREWELL_NS;
-        while self.shared.departing.reap() > 0 && now_ns() < until_ns && !termination_requested() {
+        let until_ns = now_ns() + DISCONNECT_NS;
+        while self.shared.closing.reap() > 0 && now_ns() < until_ns && !termination_requested() {
             self.wait(GATE)?;
         }
         Ok(())
@@ -213,8 +213,8 @@ impl<'a> Job<'a> {
                 self.note(index, next);
             }
         }
-        let mut farewell_ns = i64::MAX;
-        while self.open > 0 && !termination_requested() && (self.at_work > 0 || now_ns() < farewell_ns) {
+        let mut disconnect_ns = i64::MAX;
+        while self.open > 0 && !termination_requested() && (self.at_work > 0 || now_ns() < disconnect_ns) {
             self.wait(LOOK)?;
             self.serve()?;
             if !self.has_stopped && self.is_stopped() {
@@ -226,13 +226,13 @@ impl<'a> Job<'a> {
             }
             self.cancels.go_on(&self.connections, &self.shared);
             self.wake_those_due(self.has_stopped);
-            while let Some(index) = self.farewells.next() {
+            while let Some(index) = self.disconnects.next() {
                 self.connections[index].take_leave();
             }
             if self.at_work == 0 {
                 self.tell_unended(slot);
-                if farewell_ns == i64::MAX {
-                    farewell_ns = now_ns() + FAREWELL_NS + FAREWELL_EACH_NS * self.open as i64;
+                if disconnect_ns == i64::MAX {
+                    disconnect_ns = now_ns() + DISCONNECT_NS + DISCONNECT_EACH_NS * self.open as i64;
                     self.tell_backlog(spec);
                     slot.tell_lateness(&self.lateness);
                     tell_end(slot);
@@ -244,7 +244,7 @@ impl<'a> Job<'a> {
         if self.shared.routes[0].is_elsewhere {
             self.cancel_statements()?;
         }
-        if farewell_ns == i64::MAX {
+        if disconnect_ns == i64::MAX {
             self.tell_backlog(spec);
         }
         self.see_off()
@@ -296,8 +296,8 @@ impl<'a> Job<'a> {
 
     /// Tells how many sessions the server has not ended.
     fn tell_unended(&mut self, slot: &ClientSlot) {
-        let departing = self.shared.departing.reap();
-        slot.unended.store((self.open + departing) as u32, Relaxed);
+        let closing = self.shared.closing.reap();
+        slot.unended.store((self.open + closing) as u32, Relaxed);
     }
 
     /// Waits until something has happened, at most so long; `served` are the connections that it has happened to, and those
@@ -362,14 +362,14 @@ impl<'a> Job<'a> {
                 let next = self.open_anew(index);
                 self.note(index, next);
             }
-            Next::Farewell => {
+            Next::Disconnect => {
                 self.at_work -= 1;
-                self.farewells.add(index);
+                self.disconnects.add(index);
             }
             Next::Over { at_once } => {
                 self.at_work -= usize::from(at_once);
                 self.open -= 1;
-                self.farewells.ended(index);
+                self.disconnects.ended(index);
             }
             Next::Server | Next::Gate => {}
         }

@@ -2,12 +2,12 @@
 //! database of its own; it waits for all of its connections at once, as a thread of pgbench does.
 
 mod cancels;
+mod closing_links;
 mod connection;
-mod departing;
-pub mod examiner;
-mod farewells;
+mod disconnects;
 pub mod job;
 mod open_files;
+pub mod script_check;
 mod shared;
 
 use bench_core::error::UserError;

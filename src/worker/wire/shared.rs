@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::Workload;
+use bench_core::client::ClientWorkload;
 use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::script::{Action, Captured, Sql, Value, Variables};
+use bench_core::script::{Action, CapturedRows, Sql, Value, Variables};
 use bench_core::spec::{OnDisconnect, QueryMode, RunOptions};
-use bench_core::wire::Session;
+use bench_core::wire::WireSession;
 
-use super::departing::Departing;
-use crate::shm::{CommandCounters, Header, Recorder, Segment, Tally, unclear};
+use super::closing_links::ClosingLinks;
+use crate::shm::{ClientCounters, CommandCounters, Header, Segment, Tally, unclear};
 use crate::wire::Route;
 use crate::worker::run::statements::point_at;
 
@@ -18,15 +18,15 @@ use crate::worker::run::statements::point_at;
 const READ_BYTES: usize = 65_536;
 
 /// What all connections of a job have in common.
-pub struct Shared<'a> {
+pub struct JobState<'a> {
     pub header: &'a Header,
-    pub workload: Workload<'a>,
-    pub recorder: Recorder<'a>,
+    pub workload: ClientWorkload<'a>,
+    pub recorder: ClientCounters<'a>,
     pub counters: &'a [CommandCounters],
     /// How long connections took.
     pub connects: &'a Tally,
     /// Connections whose sessions the server is to end.
-    pub departing: Departing,
+    pub closing: ClosingLinks,
     pub mode: QueryMode,
     /// Whether each transaction has a connection of its own.
     pub reconnects: bool,
@@ -37,27 +37,27 @@ pub struct Shared<'a> {
     /// What is read from a socket, before the session takes it.
     pub buffer: Box<[u8]>,
     /// One for each command of the run; `None` for meta commands.
-    statements: Vec<Option<Statement>>,
+    statements: Vec<Option<WireStatement>>,
     /// A statement's text in simple mode.
     text: String,
 }
 
 /// What is sent for a command in the extended protocol.
-struct Statement {
+struct WireStatement {
     /// As pgbench calls it since PostgreSQL 16.
     name: String,
     /// Its text; `None` where that depends on the client's variables.
     text: Option<String>,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> JobState<'a> {
     /// For the job of this slot. What can be told of the statements is left in the counters of slot 0.
     pub fn new(
         segment: &'a Segment,
         slot: u32,
-        workload: Workload<'a>,
-        recorder: Recorder<'a>,
-        departing: Departing,
+        workload: ClientWorkload<'a>,
+        recorder: ClientCounters<'a>,
+        closing: ClosingLinks,
         options: &RunOptions,
         routes: Vec<Route>,
     ) -> Self {
@@ -67,7 +67,7 @@ impl<'a> Shared<'a> {
         let commands = workload.programs.iter().flat_map(|program| &program.script.commands);
         let mut names = (0..).map(|number| format!("P_{number}"));
         let none = Variables::new(0);
-        let statement = |sql: &Sql, name: Option<String>| Statement {
+        let statement = |sql: &Sql, name: Option<String>| WireStatement {
             name: name.unwrap_or_default(),
             text: if sql.needs_constants() {
                 None
@@ -100,7 +100,7 @@ impl<'a> Shared<'a> {
             recorder,
             counters,
             connects,
-            departing,
+            closing,
             mode: options.query_mode,
             reconnects: options.reconnect,
             survives: options.on_disconnect == OnDisconnect::Reconnect,
@@ -138,7 +138,7 @@ impl<'a> Shared<'a> {
     /// Queues the statement of this command, or asks for it to be prepared; which of the two it was.
     pub fn send(
         &mut self,
-        session: &mut Session,
+        session: &mut WireSession,
         variables: &Variables,
         (program, command): (usize, usize),
         is_prepared: bool,
@@ -191,12 +191,12 @@ fn value(value: &Value) -> Option<Cow<'_, str>> {
 
 /// Keeps what `\gset` and `\aset` ask for.
 pub fn keep(
-    captured: &Captured,
+    captured: &CapturedRows,
     (program, command): (usize, usize),
-    workload: &mut Workload,
+    workload: &mut ClientWorkload,
     variables: &mut Variables,
 ) -> Result<(), SqlError> {
-    let Workload { programs, symbols, .. } = workload;
+    let ClientWorkload { programs, symbols, .. } = workload;
     let Action::Sql(Sql { capture: Some(capture), .. }) = &programs[program].script.commands[command].action
     else {
         return Ok(());

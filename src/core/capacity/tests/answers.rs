@@ -2,21 +2,21 @@
 
 use super::super::outcome::Reference;
 use super::{outcome, search};
-use crate::capacity::{Limit, Outcome, Purpose, Search, Step, Trial, answers, next};
+use crate::capacity::{CapacitySearch, Limit, NextTrial, Purpose, Trial, TrialOutcome, answers, next};
 
 #[test]
 fn errors_that_end_clients_are_the_limit() {
     // However many transactions may fail: what is left of the clients is not what was asked for.
-    let search = Search { max_failed: 1.0, ..search(&[10.0]) };
-    let ended = Outcome { ended_early: true, ..outcome() };
+    let search = CapacitySearch { max_failed: 1.0, ..search(&[10.0]) };
+    let ended = TrialOutcome { ended_early: true, ..outcome() };
     assert_eq!(ended.limit(&search, Some(10.0), Reference::default()), Some(Limit::Errors));
 }
 
 #[test]
 fn errors_in_the_closed_loop_are_told() {
     let search = search(&[10.0]);
-    let step = Step { round: 1, purpose: Purpose::Estimate, rate: None };
-    let all_fail = Outcome { due: 50, failed: 50, ..Outcome::default() };
+    let step = NextTrial { round: 1, purpose: Purpose::Estimate, rate: None };
+    let all_fail = TrialOutcome { due: 50, failed: 50, ..TrialOutcome::default() };
     let trials = [Trial { step, place: 1, outcome: all_fail }];
     assert_eq!(next(&search, &trials), None);
     let found = &answers(&search, &trials)[0];
@@ -27,22 +27,22 @@ fn errors_in_the_closed_loop_are_told() {
 }
 
 /// A trial of a first round.
-fn tried(place: u32, rate: f64, outcome: Outcome) -> Trial {
-    Trial { step: Step { round: 1, purpose: Purpose::Trial, rate: Some(rate) }, place, outcome }
+fn tried(place: u32, rate: f64, outcome: TrialOutcome) -> Trial {
+    Trial { step: NextTrial { round: 1, purpose: Purpose::Trial, rate: Some(rate) }, place, outcome }
 }
 
 #[test]
 fn a_rate_at_which_nothing_is_due_tells_nothing() {
-    let search = Search { trials: 1, ..search(&[10.0]) };
+    let search = CapacitySearch { trials: 1, ..search(&[10.0]) };
     let estimate = Trial {
-        step: Step { round: 1, purpose: Purpose::Estimate, rate: None },
+        step: NextTrial { round: 1, purpose: Purpose::Estimate, rate: None },
         place: 1,
         outcome: outcome(),
     };
-    let late = Outcome { latency_ms: Some(50.0), ..outcome() };
+    let late = TrialOutcome { latency_ms: Some(50.0), ..outcome() };
     let mut trials = vec![estimate, tried(2, 50.0, late.clone()), tried(3, 22.22, late)];
     let silent = next(&search, &trials).and_then(|step| step.rate).expect("a lower rate");
-    trials.push(tried(4, silent, Outcome::default()));
+    trials.push(tried(4, silent, TrialOutcome::default()));
     assert_eq!(next(&search, &trials), None);
     let found = &answers(&search, &trials)[0];
     assert_eq!((found.rate, found.rate_high, found.limited_by), (None, Some(22.22), Some(Limit::Latency)));
@@ -51,20 +51,20 @@ fn a_rate_at_which_nothing_is_due_tells_nothing() {
 
 #[test]
 fn few_transactions_above_the_percentile_are_counted() {
-    let search = Search { trials: 1, margin: 1.0, ..search(&[10.0]) };
-    let of = |latency_ms, done| Outcome { latency_ms: Some(latency_ms), done, due: done, ..outcome() };
+    let search = CapacitySearch { trials: 1, margin: 1.0, ..search(&[10.0]) };
+    let of = |latency_ms, done| TrialOutcome { latency_ms: Some(latency_ms), done, due: done, ..outcome() };
     let trials =
         [tried(1, 100.0, of(5.0, 700)), tried(2, 200.0, of(50.0, 1400)), tried(3, 400.0, of(90.0, 20))];
     assert_eq!(answers(&search, &trials)[0].above, Some(7));
-    let alone = Search { latency_limits_ms: Vec::new(), ..search };
+    let alone = CapacitySearch { latency_limits_ms: Vec::new(), ..search };
     assert_eq!(answers(&alone, &trials)[0].above, None);
 }
 
 #[test]
 fn a_round_without_an_answer_leaves_none() {
-    let search = Search { trials: 1, margin: 1.0, rounds: 2, ..search(&[10.0]) };
-    let late = Outcome { latency_ms: Some(50.0), ..outcome() };
-    let second = |trial: Trial| Trial { step: Step { round: 2, ..trial.step }, ..trial };
+    let search = CapacitySearch { trials: 1, margin: 1.0, rounds: 2, ..search(&[10.0]) };
+    let late = TrialOutcome { latency_ms: Some(50.0), ..outcome() };
+    let second = |trial: Trial| Trial { step: NextTrial { round: 2, ..trial.step }, ..trial };
     let first = [tried(1, 100.0, outcome()), tried(2, 200.0, late.clone())];
     let none = [first.to_vec(), vec![second(tried(3, 50.0, late.clone()))]].concat();
     let found = &answers(&search, &none)[0];
@@ -75,9 +75,9 @@ fn a_round_without_an_answer_leaves_none() {
         [first.to_vec(), vec![second(tried(3, 400.0, outcome())), second(tried(4, 800.0, late))]].concat();
     let mean = 200.0;
     let operating = Trial {
-        step: Step { round: 2, purpose: Purpose::Operating, rate: Some(140.0) },
+        step: NextTrial { round: 2, purpose: Purpose::Operating, rate: Some(140.0) },
         place: 5,
-        outcome: Outcome { checkpoints: 1, ..outcome() },
+        outcome: TrialOutcome { checkpoints: 1, ..outcome() },
     };
     let found = &answers(&search, &[both, vec![operating]].concat())[0];
     assert!((found.rate.unwrap() - mean).abs() < 1e-9);
@@ -87,9 +87,9 @@ fn a_round_without_an_answer_leaves_none() {
 
 #[test]
 fn with_one_rate_nobody_knows_a_lighter_load() {
-    let search = Search { trials: 1, latency_limits_ms: Vec::new(), ..search(&[]) };
+    let search = CapacitySearch { trials: 1, latency_limits_ms: Vec::new(), ..search(&[]) };
     let busy =
-        Outcome { busy: Some(1.0), service_ms: Some(9.0), cpu_idle: Some(0.9), done: 500, ..outcome() };
+        TrialOutcome { busy: Some(1.0), service_ms: Some(9.0), cpu_idle: Some(0.9), done: 500, ..outcome() };
     let found = &answers(&search, &[tried(1, 100.0, busy)])[0];
     assert_eq!(found.limited_by, Some(Limit::Throughput));
 }

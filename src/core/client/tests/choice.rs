@@ -10,7 +10,7 @@ const CARDS: [u32; 5] = [10, 10, 1, 1, 1];
 /// Keying and mean think times in seconds: TPC-C 5.2.5.7.
 const TIMES: [(f64, f64); 5] = [(18.0, 12.0), (3.0, 12.0), (2.0, 10.0), (2.0, 5.0), (2.0, 5.0)];
 
-fn terminals() -> Workload<'static> {
+fn terminals() -> ClientWorkload<'static> {
     let mut workload = workload(&["SELECT 1;"; 5], 1);
     for (program, (cards, (keying, think))) in workload.programs.iter_mut().zip(CARDS.into_iter().zip(TIMES))
     {
@@ -21,7 +21,7 @@ fn terminals() -> Workload<'static> {
 }
 
 /// Runs a client whose transactions take so long; the transactions.
-fn drive(workload: &Workload, transactions: u64, each_ns: i64) -> Vec<Transaction> {
+fn drive(workload: &ClientWorkload, transactions: u64, each_ns: i64) -> Vec<Transaction> {
     let mut book = book();
     let mut client = Client::new(workload, beginning(workload, transactions), None, 0);
     let mut step = client.start(&book);

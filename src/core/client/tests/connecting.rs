@@ -8,7 +8,7 @@ use super::*;
 fn a_connection_for_each_transaction_is_not_part_of_it() {
     let workload = workload(&["SELECT 1; SELECT 2;"], 1);
     let mut client =
-        Client::new(&workload, Beginning { reconnects: true, ..beginning(&workload, 3) }, None, 0);
+        Client::new(&workload, ClientStart { reconnects: true, ..beginning(&workload, 3) }, None, 0);
     let mut book = book();
     let (error, executed) = drive(&workload, &mut client, &mut book, []);
     assert_eq!((error, executed.len(), book.connects), (None, 6, 2));
@@ -21,7 +21,7 @@ fn a_connection_for_each_transaction_is_not_part_of_it() {
 fn another_try_keeps_the_connection_and_a_failed_transaction_does_not() {
     let workload = workload(&["SELECT 1;"], 2);
     let mut client =
-        Client::new(&workload, Beginning { reconnects: true, ..beginning(&workload, 2) }, None, 0);
+        Client::new(&workload, ClientStart { reconnects: true, ..beginning(&workload, 2) }, None, 0);
     let mut book = book();
     let answers = [Err("40001"), Err("40001"), Err("40001"), Ok(false)];
     let (error, executed) = drive(&workload, &mut client, &mut book, answers);
@@ -35,7 +35,7 @@ fn under_a_rate_a_connection_delays_the_start() {
     let workload = workload(&["SELECT 1;"], 1);
     let schedule = || Schedule::new(42, 100.0, 0);
     let run = |reconnects| {
-        let beginning = Beginning { reconnects, ..beginning(&workload, 5) };
+        let beginning = ClientStart { reconnects, ..beginning(&workload, 5) };
         let mut client = Client::new(&workload, beginning, Some(schedule()), 0);
         let mut book = book();
         drive(&workload, &mut client, &mut book, []);
@@ -53,7 +53,7 @@ fn under_a_rate_a_connection_delays_the_start() {
 fn an_arrival_without_a_connection_is_of_the_backlog() {
     let workload = workload(&["SELECT 1;"], 1);
     let schedule = Schedule::new(42, 100.0, 0);
-    let beginning = Beginning { reconnects: true, ..beginning(&workload, 9) };
+    let beginning = ClientStart { reconnects: true, ..beginning(&workload, 9) };
     let mut client = Client::new(&workload, beginning, Some(schedule), 0);
     let mut book = book();
     let mut step = client.start(&book);
@@ -111,7 +111,7 @@ proptest! {
     ) {
         let workload = workload(&["SELECT 1;\n\\sleep 1 ms\nSELECT 2;", "SELECT 3;"], 2);
         let schedule = rate.then(|| Schedule::new(42, 100.0, 0));
-        let beginning = Beginning { reconnects, survives: true, ..beginning(&workload, transactions) };
+        let beginning = ClientStart { reconnects, survives: true, ..beginning(&workload, transactions) };
         let mut client = Client::new(&workload, beginning, schedule, 0);
         let mut book = book();
         let mut fates = fates.into_iter();

@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicU64;
 
 use super::*;
-use crate::feeder::{Cell, Collector, Feeder, MAX_BYTES, Stride, unpack};
+use crate::feeder::{Collector, Feeder, FeederValue, MAX_BYTES, Stride, unpack};
 
 /// Rows of one column `n`: the numbers below `count`, in sequence.
 fn packed(once: bool, count: i64) -> Vec<u8> {
@@ -9,22 +9,22 @@ fn packed(once: bool, count: i64) -> Vec<u8> {
     let mut collector = Collector::new(&feeder, &["n"], 1, MAX_BYTES).expect("columns");
     for n in 0..count {
         let place = collector.place().expect("room").expect("kept");
-        collector.put_cells(place, vec![Cell::Integer(n)]).expect("room");
+        collector.put_cells(place, vec![FeederValue::Integer(n)]).expect("room");
     }
     let mut bytes = Vec::new();
     collector.pack(0, &mut bytes).expect("rows");
     bytes
 }
 
-fn fed<'a>(script: &str, max_tries: u64, bytes: &'a [u8], taken: &'a AtomicU64) -> Workload<'a> {
-    let Workload { mut programs, is_deck, symbols, max_tries } = workload(&[script], max_tries);
+fn fed<'a>(script: &str, max_tries: u64, bytes: &'a [u8], taken: &'a AtomicU64) -> ClientWorkload<'a> {
+    let ClientWorkload { mut programs, is_deck, symbols, max_tries } = workload(&[script], max_tries);
     let rows = unpack(bytes).expect("rows").remove(0);
-    programs[0].feeds.push(Source::new(rows, taken, Stride::WHOLE, |name| symbols.lookup(name)));
-    Workload { programs, is_deck, symbols, max_tries }
+    programs[0].feeds.push(RowSource::new(rows, taken, Stride::WHOLE, |name| symbols.lookup(name)));
+    ClientWorkload { programs, is_deck, symbols, max_tries }
 }
 
 /// The value of `n` at each execution, while these answers last.
-fn values(workload: &Workload, client: &mut Client, book: &mut Book, answers: &[Answer]) -> Vec<Value> {
+fn values(workload: &ClientWorkload, client: &mut Client, book: &mut Book, answers: &[Answer]) -> Vec<Value> {
     let n = workload.symbols.lookup("n").expect("n is read");
     let mut answers = answers.iter();
     let mut values = Vec::new();

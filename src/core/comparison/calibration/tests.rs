@@ -30,7 +30,7 @@ fn runs(tps: &[f64], swing: f64) -> Vec<Document> {
 /// 2 % between them, in no order.
 const STEADY: [f64; 10] = [1000.0, 1021.0, 985.0, 1013.0, 972.0, 1034.0, 996.0, 1002.0, 969.0, 1008.0];
 
-fn of<'a>(lines: &'a [Line], metric: &str) -> Vec<&'a Line> {
+fn of<'a>(lines: &'a [CalibrationLine], metric: &str) -> Vec<&'a CalibrationLine> {
     lines.iter().filter(|line| line.metric == metric).collect()
 }
 

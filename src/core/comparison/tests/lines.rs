@@ -1,7 +1,7 @@
 use super::*;
 use crate::stats::compare::{self as stats, Better, Terms};
 
-fn lines(baseline: &[Document], candidate: &[Document], margin: f64) -> Vec<Line> {
+fn lines(baseline: &[Document], candidate: &[Document], margin: f64) -> Vec<ComparisonLine> {
     compare(baseline, candidate, margin).unwrap().lines
 }
 

@@ -4,14 +4,14 @@ use super::*;
 use crate::document::Node;
 use proptest::prelude::*;
 
-fn rows() -> impl Strategy<Value = Vec<Statement>> {
+fn rows() -> impl Strategy<Value = Vec<CommandSummary>> {
     let row = (1..4i32, 0..3u32, 0..1000u64, prop::option::of(0.0..1e3f64), prop::option::of("[ab]"));
     let rows = prop::collection::vec(row, 0..20);
     rows.prop_map(|rows| {
         let statement =
             |(node, command, count, latency, plan): (i32, u32, u64, Option<f64>, Option<String>)| {
                 let latency = latency.filter(|_| count > 0);
-                Statement {
+                CommandSummary {
                     node,
                     command,
                     count,
@@ -19,19 +19,19 @@ fn rows() -> impl Strategy<Value = Vec<Statement>> {
                     latency_avg_ms: latency,
                     latency_p95_ms: latency.map(|latency| latency * 2.0),
                     generic_plans: count / 2,
-                    ..Statement::default()
+                    ..CommandSummary::default()
                 }
             };
         rows.into_iter().map(statement).collect()
     })
 }
 
-fn total_ms(rows: &[Statement]) -> f64 {
+fn total_ms(rows: &[CommandSummary]) -> f64 {
     // Rows without a latency weigh nothing.
     rows.iter().map(|row| row.latency_avg_ms.unwrap_or(0.0) * row.count as f64).sum()
 }
 
-fn total(rows: &[Statement], of: fn(&Statement) -> u64) -> u64 {
+fn total(rows: &[CommandSummary], of: fn(&CommandSummary) -> u64) -> u64 {
     rows.iter().map(of).sum()
 }
 
@@ -46,7 +46,7 @@ proptest! {
         prop_assert_eq!(total(&together, |row| row.count), total(&rows, |row| row.count));
         prop_assert_eq!(total(&together, |row| row.generic_plans), total(&rows, |row| row.generic_plans));
         prop_assert!((total_ms(&together) - total_ms(&rows)).abs() <= 1e-9 * total_ms(&rows));
-        let greatest = |rows: &[Statement]| rows.iter().filter_map(|row| row.latency_p95_ms).reduce(f64::max);
+        let greatest = |rows: &[CommandSummary]| rows.iter().filter_map(|row| row.latency_p95_ms).reduce(f64::max);
         prop_assert_eq!(greatest(&together), greatest(&rows));
         if rows.iter().any(|row| row.node != rows[0].node) {
             prop_assert!(together.windows(2).all(|pair| pair[0].command < pair[1].command));
@@ -78,10 +78,13 @@ proptest! {
 
 #[test]
 fn the_plan_is_the_first_nodes_that_has_one() {
-    let row =
-        |node, plan: Option<&str>| Statement { node, plan: plan.map(str::to_owned), ..Statement::default() };
+    let row = |node, plan: Option<&str>| CommandSummary {
+        node,
+        plan: plan.map(str::to_owned),
+        ..CommandSummary::default()
+    };
     let of_rows =
-        |rows: Vec<Statement>| Document { statements: rows, ..Document::default() }.merged_statements();
+        |rows: Vec<CommandSummary>| Document { statements: rows, ..Document::default() }.merged_statements();
     let together = of_rows(vec![row(1, None), row(2, Some("second")), row(3, Some("third"))]);
     assert_eq!(together.iter().map(|row| row.plan.as_deref()).collect::<Vec<_>>(), [Some("second")]);
     assert_eq!(together[0].latency_avg_ms, None);

@@ -12,7 +12,7 @@ const MEGABYTE: f64 = 1_048_576.0;
 
 /// A kind of cause.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum CauseKind {
     FullPageImages,
     CheckpointWrites,
     Vacuum,
@@ -25,31 +25,34 @@ pub enum Kind {
     Wait(String),
 }
 
-impl Kind {
+impl CauseKind {
     /// Whether it is a cause rather than what clients notice of one: told first where it coincides.
     pub fn is_root(&self) -> bool {
         match self {
-            Kind::FullPageImages | Kind::CheckpointWrites | Kind::Steal | Kind::Throttled => true,
+            CauseKind::FullPageImages
+            | CauseKind::CheckpointWrites
+            | CauseKind::Steal
+            | CauseKind::Throttled => true,
             // Waits for row locks come along with anything that delays whoever holds one.
-            Kind::Wait(event) => {
+            CauseKind::Wait(event) => {
                 event.starts_with("Lock:") && event != "Lock:transactionid" && event != "Lock:tuple"
             }
-            Kind::Vacuum | Kind::IoWait | Kind::OtherProcesses | Kind::TempFiles => false,
+            CauseKind::Vacuum | CauseKind::IoWait | CauseKind::OtherProcesses | CauseKind::TempFiles => false,
         }
     }
 
     /// A name for it among the figures.
     pub fn name(&self) -> String {
         match self {
-            Kind::FullPageImages => "full-page images".into(),
-            Kind::CheckpointWrites => "checkpoint writes".into(),
-            Kind::Vacuum => "vacuum".into(),
-            Kind::IoWait => "iowait".into(),
-            Kind::Steal => "steal".into(),
-            Kind::Throttled => "throttled".into(),
-            Kind::OtherProcesses => "other processes".into(),
-            Kind::TempFiles => "temporary files".into(),
-            Kind::Wait(event) => event.clone(),
+            CauseKind::FullPageImages => "full-page images".into(),
+            CauseKind::CheckpointWrites => "checkpoint writes".into(),
+            CauseKind::Vacuum => "vacuum".into(),
+            CauseKind::IoWait => "iowait".into(),
+            CauseKind::Steal => "steal".into(),
+            CauseKind::Throttled => "throttled".into(),
+            CauseKind::OtherProcesses => "other processes".into(),
+            CauseKind::TempFiles => "temporary files".into(),
+            CauseKind::Wait(event) => event.clone(),
         }
     }
 
@@ -58,73 +61,75 @@ impl Kind {
         let (inside, outside) = (seen.inside, seen.outside.max(0.0));
         let shares = format!("{} of their time instead of {}", percent(inside), percent(outside));
         match self {
-            Kind::FullPageImages => format!(
+            CauseKind::FullPageImages => format!(
                 "a checkpoint had begun, and full-page images rose to {} per transaction from {}",
                 figure(inside),
                 figure(outside)
             ),
-            Kind::CheckpointWrites => "a checkpoint was writing, and processes waited for the disks".into(),
-            Kind::Vacuum => format!("{} was under way", first_few(&vacuums_during(document, dips))),
-            Kind::IoWait => format!("the processors waited for the disks for {shares}"),
-            Kind::Steal => format!("the hypervisor took the processors away for {shares}"),
-            Kind::Throttled => format!(
+            CauseKind::CheckpointWrites => {
+                "a checkpoint was writing, and processes waited for the disks".into()
+            }
+            CauseKind::Vacuum => format!("{} was under way", first_few(&vacuums_during(document, dips))),
+            CauseKind::IoWait => format!("the processors waited for the disks for {shares}"),
+            CauseKind::Steal => format!("the hypervisor took the processors away for {shares}"),
+            CauseKind::Throttled => format!(
                 "the quota throttled the server for {} s in every second instead of {} s",
                 figure(inside),
                 figure(outside)
             ),
-            Kind::OtherProcesses => format!(
+            CauseKind::OtherProcesses => format!(
                 "processes other than the clients kept {} processors busy instead of {}",
                 figure(inside),
                 figure(outside)
             ),
-            Kind::TempFiles => format!(
+            CauseKind::TempFiles => format!(
                 "{} MB of temporary files per second were written instead of {} MB",
                 figure(inside / MEGABYTE),
                 figure(outside / MEGABYTE)
             ),
-            Kind::Wait(event) if event == "CPU" => {
+            CauseKind::Wait(event) if event == "CPU" => {
                 format!("clients ran on a processor for {shares}")
             }
-            Kind::Wait(event) if event == "Runnable" => {
+            CauseKind::Wait(event) if event == "Runnable" => {
                 format!("clients waited for a processor for {shares}")
             }
-            Kind::Wait(event) => format!("clients waited for {event} for {shares}"),
+            CauseKind::Wait(event) => format!("clients waited for {event} for {shares}"),
         }
     }
 
     /// What to try against it.
     pub fn advice(&self) -> &'static str {
         match self {
-            Kind::FullPageImages => {
+            CauseKind::FullPageImages => {
                 "The first change of a page after a checkpoint writes the whole page to WAL. Checkpoint less often \
                  (a longer checkpoint_timeout and a larger max_wal_size), and try wal_compression."
             }
-            Kind::CheckpointWrites => {
+            CauseKind::CheckpointWrites => {
                 "Spread the checkpoint's writes: raise checkpoint_timeout and max_wal_size, and set \
                  checkpoint_completion_target to 0.9 or more. Try a smaller checkpoint_flush_after or faster \
                  disks."
             }
-            Kind::Vacuum => {
+            CauseKind::Vacuum => {
                 "Slow the vacuum down with vacuum_cost_delay or autovacuum_vacuum_cost_limit, or let it run more \
                  often with less work each time. Run again without it to see its cost."
             }
-            Kind::IoWait => {
+            CauseKind::IoWait => {
                 "Find the reads or writes at that time (disk_read_bytes and disk_written_bytes in bench.samples). \
                  The kernel's writeback can come in bursts; checkpoint_flush_after and vm.dirty_background_bytes \
                  smooth them."
             }
-            Kind::Steal => {
+            CauseKind::Steal => {
                 "Run on a machine, or at a time, without steal, and judge this run without the dips."
             }
-            Kind::Throttled => "Raise the control group's processor quota, or run fewer clients.",
-            Kind::OtherProcesses => {
+            CauseKind::Throttled => "Raise the control group's processor quota, or run fewer clients.",
+            CauseKind::OtherProcesses => {
                 "Look for other processes at that time (backups, package updates, other databases), stop them and \
                  run again."
             }
-            Kind::TempFiles => {
+            CauseKind::TempFiles => {
                 "Raise work_mem so that sorts and hashes stay in memory, or find the query that spilled."
             }
-            Kind::Wait(event) => wait_advice(event),
+            CauseKind::Wait(event) => wait_advice(event),
         }
     }
 }
@@ -137,7 +142,7 @@ fn wait_advice(event: &str) -> &'static str {
         "Clients waited for WAL writes. Put pg_wal on a disk of its own or a faster one, check for other users of \
          the disk, and try commit_delay or larger wal_buffers."
     } else if waits_for(event) == Some(Waits::TemporaryFiles) {
-        Kind::TempFiles.advice()
+        CauseKind::TempFiles.advice()
     } else if event.starts_with("IO:") {
         "Clients waited for file reads or writes. Check for other users of the disk, and whether larger \
          shared_buffers would keep the pages in memory."

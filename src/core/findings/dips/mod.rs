@@ -3,7 +3,7 @@
 //! Dips of one cause are reported in one finding. Of all causes that coincide beyond chance, the strongest is taken and
 //! reported with the dips in which it was present; the search continues with the remaining dips.
 
-mod aftermath;
+mod after_checkpoints;
 mod causes;
 mod detect;
 mod series;
@@ -15,10 +15,10 @@ use serde_json::json;
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{first_few, grouped, listed, percent, seconds};
-use crate::document::{Document, Finding, Severity};
+use crate::document::{Document, Finding, Severity, Topic};
 use crate::stats::rotation::{Candidate, Coincidence, coincidences};
 
-use causes::Kind;
+use causes::CauseKind;
 pub use causes::is_vacuum;
 pub use detect::{Detected, Dip, LEAST_INTERVALS, MANY_INTERVALS, STALL_DEPTH, Unjudged, detect};
 pub use series::is_off;
@@ -59,8 +59,8 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
     let (mut findings, levels) = by_cause(document, intervals, detected);
     detected.dips.retain(|dip| !levels.contains(dip));
     // Not the same checkpoints twice.
-    if findings.iter().all(|dip| dip.figures["coincide"][0]["cause"] != Kind::FullPageImages.name())
-        && let Some((finding, dips)) = aftermath::aftermath(document, intervals)
+    if findings.iter().all(|dip| dip.figures["coincide"][0]["cause"] != CauseKind::FullPageImages.name())
+        && let Some((finding, dips)) = after_checkpoints::after_checkpoints(document, intervals)
     {
         let is_in_one = |dip: &Dip| dips.iter().any(|long| long.intervals.contains(&dip.intervals.start));
         detected.dips.retain(|dip| !is_in_one(dip));
@@ -130,9 +130,9 @@ fn coinciding<'a>(
 
 fn is_beyond_chance(found: &Found, intervals: &Intervals) -> bool {
     match &found.cause.kind {
-        Kind::FullPageImages => found.seen.p <= MOST_P_WITH_WITNESS,
-        Kind::Wait(_) if found.seen.inside - found.seen.outside >= LEAST_RISE_OF_WAIT => true,
-        Kind::Wait(_) if intervals.len() < FEW_INTERVALS => false,
+        CauseKind::FullPageImages => found.seen.p <= MOST_P_WITH_WITNESS,
+        CauseKind::Wait(_) if found.seen.inside - found.seen.outside >= LEAST_RISE_OF_WAIT => true,
+        CauseKind::Wait(_) if intervals.len() < FEW_INTERVALS => false,
         _ if intervals.len() < FEW_INTERVALS => found.seen.p <= MOST_P_WITH_WITNESS,
         _ => found.seen.p <= MOST_P,
     }
@@ -155,7 +155,8 @@ fn of_group(
     let depth = dips.iter().map(|dip| dip.depth).fold(0.0, f64::max);
     let lost: f64 = dips.iter().map(|dip| dip.lost_secs).sum();
     let main = told.first().map(|found| &found.cause.kind);
-    let known = main.is_some_and(|kind| kind.is_root() || matches!(kind, Kind::Vacuum | Kind::TempFiles));
+    let known =
+        main.is_some_and(|kind| kind.is_root() || matches!(kind, CauseKind::Vacuum | CauseKind::TempFiles));
     let (secs, share) = if known { LEAST_LOST } else { LEAST_LOST_UNKNOWN };
     let costs =
         lost >= secs.max(share * intervals.measured_secs()) && (known || depth >= LEAST_DEPTH_UNKNOWN);
@@ -184,7 +185,7 @@ fn of_group(
     let coincide: Vec<_> = told.iter().map(|found| coincidence_figures(found)).collect();
     Some(finding(
         Severity::Warning,
-        "dip",
+        Topic::Dip,
         format!("Throughput fell {}; {why}.", shape(dips, depth, detected.median)),
         json!({
             "count": dips.len(),

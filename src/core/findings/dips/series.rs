@@ -6,7 +6,7 @@ use crate::document::{Document, Event, bins};
 use crate::findings::intervals::Intervals;
 use crate::stats::rotation::Candidate;
 
-use super::causes::{Kind, is_vacuum};
+use super::causes::{CauseKind, is_vacuum};
 use super::detect::Dip;
 
 /// Backends report their counters at most once a second (PGSTAT_MIN_INTERVAL), so an interval's own may come so many
@@ -17,7 +17,7 @@ const AFTER_CHECKPOINT: f64 = 3.0;
 
 /// A cause and its series.
 pub struct Cause {
-    pub kind: Kind,
+    pub kind: CauseKind,
     pub candidate: Candidate,
 }
 
@@ -28,7 +28,7 @@ const LEAST_IMAGES: f64 = 0.03;
 /// Everything that may coincide with dips of this run.
 pub fn causes(document: &Document, intervals: &Intervals) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let mut add = |kind: Kind, values: Option<Vec<f64>>, least_rise: f64, least_ratio: f64| {
+    let mut add = |kind: CauseKind, values: Option<Vec<f64>>, least_rise: f64, least_ratio: f64| {
         if let Some(values) = values {
             causes.push(Cause { kind, candidate: Candidate { values, least_rise, least_ratio } });
         }
@@ -37,26 +37,26 @@ pub fn causes(document: &Document, intervals: &Intervals) -> Vec<Cause> {
         document.events.iter().filter(|event| event.kind == "checkpoint").collect();
     let vacuums: Vec<&Event> = document.events.iter().filter(|event| is_vacuum(event)).collect();
     if !checkpoints.is_empty() && !is_off(document, "full_page_writes") {
-        add(Kind::FullPageImages, images_per_transaction(intervals), LEAST_IMAGES, 2.0);
+        add(CauseKind::FullPageImages, images_per_transaction(intervals), LEAST_IMAGES, 2.0);
     }
     if !checkpoints.is_empty() && disks_waited_for(document, intervals).is_some() {
-        add(Kind::CheckpointWrites, Some(under_way(&checkpoints, intervals)), 0.4, 1.5);
+        add(CauseKind::CheckpointWrites, Some(under_way(&checkpoints, intervals)), 0.4, 1.5);
     }
     if !vacuums.is_empty() {
-        add(Kind::Vacuum, Some(under_way(&vacuums, intervals)), 0.4, 1.5);
+        add(CauseKind::Vacuum, Some(under_way(&vacuums, intervals)), 0.4, 1.5);
     }
-    add(Kind::IoWait, intervals.column(|samples| &samples.cpu_iowait), 0.05, 1.5);
-    add(Kind::Steal, intervals.column(|samples| &samples.cpu_steal), 0.05, 1.5);
+    add(CauseKind::IoWait, intervals.column(|samples| &samples.cpu_iowait), 0.05, 1.5);
+    add(CauseKind::Steal, intervals.column(|samples| &samples.cpu_steal), 0.05, 1.5);
     // Throttled seconds of several nodes are added up; their mean is wanted.
     let nodes = document.client_nodes() as f64;
     let throttled = per_second(intervals, intervals.column(|samples| &samples.throttled_secs))
         .map(|values| values.into_iter().map(|value| value / nodes).collect());
-    add(Kind::Throttled, throttled, 0.1, 1.5);
-    add(Kind::OtherProcesses, other_processes(document, intervals), 0.3, 1.5);
+    add(CauseKind::Throttled, throttled, 0.1, 1.5);
+    add(CauseKind::OtherProcesses, other_processes(document, intervals), 0.3, 1.5);
     let temp_bytes = intervals.column(|samples| &samples.temp_bytes);
-    add(Kind::TempFiles, temp_bytes.map(|values| reported_per_second(intervals, &values)), 1e6, 2.0);
+    add(CauseKind::TempFiles, temp_bytes.map(|values| reported_per_second(intervals, &values)), 1e6, 2.0);
     for (event, shares) in intervals.waits() {
-        add(Kind::Wait(event.to_owned()), Some(shares), 0.15, 1.2);
+        add(CauseKind::Wait(event.to_owned()), Some(shares), 0.15, 1.2);
     }
     causes
 }
@@ -64,19 +64,19 @@ pub fn causes(document: &Document, intervals: &Intervals) -> Vec<Cause> {
 /// Whether what a cause needs beside its series was there in a dip: for full-page images a checkpoint that began in it
 /// or shortly before, for a checkpoint's writes that the disks were waited for, for other processes that processors
 /// became busier, or were all busy: clients that wait leave theirs to nobody.
-pub fn has_witness(kind: &Kind, document: &Document, intervals: &Intervals, dip: &Dip) -> bool {
+pub fn has_witness(kind: &CauseKind, document: &Document, intervals: &Intervals, dip: &Dip) -> bool {
     match kind {
-        Kind::FullPageImages => {
+        CauseKind::FullPageImages => {
             let before = AFTER_CHECKPOINT.max(intervals.typical_secs() * 2.0);
             document.events.iter().any(|event| {
                 event.kind == "checkpoint" && event.started >= dip.start - before && event.started <= dip.end
             })
         }
-        Kind::CheckpointWrites => {
+        CauseKind::CheckpointWrites => {
             let Some(waited) = disks_waited_for(document, intervals) else { return false };
             rise(&waited, &dip.intervals) >= 0.05
         }
-        Kind::OtherProcesses => {
+        CauseKind::OtherProcesses => {
             let Some(busy) = busy(intervals) else { return false };
             let share = busy[dip.intervals.clone()].iter().sum::<f64>() / dip.intervals.len() as f64;
             rise(&busy, &dip.intervals) >= 0.05 || share >= 0.9

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use crate::document::{Document, Finding, Node, Severity};
+use crate::document::{Document, Finding, Node, Severity, Topic};
 use crate::findings::finding;
 use crate::findings::text::{counted, first_few, grouped, percent};
 
@@ -89,7 +89,7 @@ pub fn one_sided(document: &Document) -> Option<Finding> {
 fn asking_saturated(asking: &[&Node], serving: &[&Node], (busy, spare): (f64, f64)) -> Finding {
     finding(
         Severity::Warning,
-        "coordinator",
+        Topic::Coordinator,
         format!(
             "{}, where the clients ran, was saturated (idle for {} of the time) while {} that served their \
              statements {} idle for {} of it: the run measured one coordinating node, not the cluster.",
@@ -108,7 +108,7 @@ fn asking_saturated(asking: &[&Node], serving: &[&Node], (busy, spare): (f64, f6
 fn serving_saturated(serving: &[&Node], spare: &[&Node], (busy, idle): (f64, f64)) -> Finding {
     finding(
         Severity::Warning,
-        "coordinator",
+        Topic::Coordinator,
         format!(
             "{} that served the statements ({}) {} saturated (idle for {} of the time) while {} was idle for {} of it.",
             counted(serving.len() as u64, "node"),
@@ -144,7 +144,7 @@ fn uneven_processors(document: &Document) -> Option<Finding> {
     }
     Some(finding(
         Severity::Notice,
-        "balance",
+        Topic::Balance,
         format!(
             "The workers were not equally busy: the processors of {} were busy for {} of the time, the processors \
              of {} for {}.",
@@ -178,7 +178,7 @@ fn uneven_throughput(document: &Document) -> Option<Finding> {
     }
     Some(finding(
         Severity::Notice,
-        "balance",
+        Topic::Balance,
         format!(
             "Throughput differed between the nodes: {} reached {} tps with {}, {} reached {} tps with {}.",
             fastest.label(),

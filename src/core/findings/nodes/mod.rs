@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::finding;
 use super::text::{counted, first_few, milliseconds};
-use crate::document::{Document, Finding, Node, Severity};
+use crate::document::{Document, Finding, Node, Severity, Topic};
 
 pub use balance::one_sided;
 
@@ -48,7 +48,7 @@ fn lost(document: &Document) -> Option<Finding> {
         .collect();
     Some(finding(
         Severity::Critical,
-        "node",
+        Topic::Node,
         format!(
             "Some nodes did not complete the run: {}. The figures do not represent {} × {}.",
             first_few(&described),
@@ -86,7 +86,7 @@ fn unheard(document: &Document) -> Option<Finding> {
     let number = if silent.len() == 1 { "it" } else { "them" };
     Some(finding(
         Severity::Warning,
-        "node",
+        Topic::Node,
         format!(
             "{} that served statements did not answer at the end of the run: {}. Clients in transactions on {number} may have \
              waited for {number}.",
@@ -117,7 +117,7 @@ fn stuck(document: &Document) -> Option<Finding> {
     let lost = lost_nodes(document).next().is_some();
     Some(finding(
         Severity::Warning,
-        "stuck",
+        Topic::Stuck,
         format!(
             "{} could not be ended: on {}. {}",
             counted(count as u64, "client"),
@@ -154,7 +154,7 @@ fn starts(document: &Document) -> Option<Finding> {
     }
     Some(finding(
         Severity::Warning,
-        "start",
+        Topic::Start,
         format!(
             "The nodes did not start together: {} started {} after {} (clock error up to {}).",
             last.label(),
@@ -181,7 +181,7 @@ fn prepared_left(document: &Document) -> Option<Finding> {
     let names: Vec<String> = left.iter().map(|(node, _)| node.label()).collect();
     Some(finding(
         Severity::Warning,
-        "prepared",
+        Topic::Prepared,
         format!(
             "{} of Citus {} left on {}: locks and dead rows stay until recovery.",
             counted(count, "prepared transaction"),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::document::{Document, Finding, Node, Severity};
+use crate::document::{Document, Finding, Node, Severity, Topic};
 use crate::findings::finding;
 use crate::findings::text::{figure, grouped, listed, percent};
 
@@ -74,7 +74,7 @@ fn connections(document: &Document) -> Option<Finding> {
     Some(if many_new {
         finding(
             Severity::Warning,
-            "connections",
+            Topic::Connections,
             format!(
                 "Statements opened new connections to other nodes: of {} used{for_each}, {} ({}) were new{kept}.",
                 grouped(used),
@@ -90,7 +90,7 @@ fn connections(document: &Document) -> Option<Finding> {
     } else {
         finding(
             Severity::Notice,
-            "connections",
+            Topic::Connections,
             format!(
                 "Statements used several connections to other nodes: {} in all{for_each}{kept}.",
                 grouped(used)
@@ -112,7 +112,7 @@ fn two_phase(document: &Document) -> Option<Finding> {
     }
     Some(finding(
         Severity::Notice,
-        "two-phase",
+        Topic::TwoPhase,
         format!(
             "Commits took two phases: other nodes prepared {} transactions, {} per committed transaction.",
             grouped(prepared),
@@ -150,7 +150,7 @@ fn encryption(document: &Document) -> Option<Finding> {
     }
     Some(finding(
         Severity::Notice,
-        "sslmode",
+        Topic::Sslmode,
         format!(
             "Nodes connected to each other with sslmode={} (citus.node_conninfo): encryption has been measured to \
              cost 12 to 29 % of throughput.",

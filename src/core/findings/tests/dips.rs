@@ -414,7 +414,7 @@ fn what_a_checkpoint_ends_was_no_warmup() {
     document.samples.tps[24..].iter_mut().for_each(scaled);
     assert_eq!(topics(&document), ["warmup"]);
     document.events.push(event("checkpoint", 12.2, 30.0));
-    assert!(!topics(&document).contains(&"warmup".to_owned()));
+    assert!(!topics(&document).contains(&"warmup"));
 }
 
 #[test]
@@ -422,12 +422,12 @@ fn what_is_slow_has_not_stood_still() {
     let mut document = quiet(4, 60, 1.0, WHITE);
     lower(&mut document, 20..23, 0.93);
     document.summary.latency_max_ms = Some(70.0);
-    assert!(!topics(&document).contains(&"stall".to_owned()));
+    assert!(!topics(&document).contains(&"stall"));
     // Three seconds, of which nobody waited for most.
     document.summary.latency_max_ms = Some(900.0);
-    assert!(!topics(&document).contains(&"stall".to_owned()));
+    assert!(!topics(&document).contains(&"stall"));
     document.summary.latency_max_ms = Some(1600.0);
-    assert!(topics(&document).contains(&"stall".to_owned()));
+    assert!(topics(&document).contains(&"stall"));
 }
 
 /// What begins low by the rule for dips is a warm-up where there are too few intervals for levels.
@@ -444,6 +444,6 @@ fn a_warmup_is_told_from_few_intervals() {
         // One that lasts for half of the run may be anything.
         let mut document = quiet(21, count, 1.0, WHITE);
         lower(&mut document, 0..count / 2 - 1, 0.7);
-        assert!(!topics(&document).contains(&"warmup".to_owned()), "{count}");
+        assert!(!topics(&document).contains(&"warmup"), "{count}");
     }
 }

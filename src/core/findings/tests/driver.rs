@@ -9,7 +9,7 @@ fn said(wait_us: f64, busy: Option<f64>) -> Vec<String> {
     document.environment.driver_busy = busy;
     document.environment.driver_wait_avg_us = Some(wait_us);
     document.environment.driver_wait_max_ms = Some(12.0);
-    let of_driver = findings(&document).into_iter().filter(|finding| finding.topic == "driver");
+    let of_driver = findings(&document).into_iter().filter(|finding| finding.topic.as_str() == "driver");
     of_driver.map(|finding| finding.finding).collect()
 }
 

@@ -83,10 +83,10 @@ prop_compose! {
                 backlog: some.then_some(counts[4]), unknown: some.then_some(counts[6]), ..Summary::default()
             },
             latencies: vec![Bucket { low_ms: plain(7), high_ms: plain(8), count: counts[5] }; 2],
-            statements: vec![Statement {
+            statements: vec![CommandSummary {
                 statement: text.clone(), plan: Some(format!("Seq Scan on {text}")), plan_changes: counts[6],
                 workers_planned: counts[7], workers_launched: counts[8], rows: Some(counts[9]),
-                writes: some.then_some(counts[7]), empty_writes: some.then_some(counts[8]), ..Statement::default()
+                writes: some.then_some(counts[7]), empty_writes: some.then_some(counts[8]), ..CommandSummary::default()
             }; 2],
             waits: vec![Wait { wait_event_type: "CPU".into(), wait_event: "CPU".into(), share: plain(9), node: 0 }],
             events: vec![
@@ -123,7 +123,8 @@ proptest! {
         prop_assert!(found.is_sorted_by_key(|finding| finding.severity));
         for finding in &found {
             prop_assert!(!finding.advice.is_empty() && finding.finding.ends_with('.'));
-            prop_assert!(!finding.topic.is_empty() && !finding.topic.contains(' '));
+            let topic = finding.topic.as_str();
+            prop_assert!(!topic.is_empty() && !topic.contains(' '));
             prop_assert!(!finding.figures.is_empty());
         }
     }

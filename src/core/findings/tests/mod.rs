@@ -165,11 +165,11 @@ pub fn set(series: &mut Series, intervals: std::ops::Range<usize>, value: f64) {
 
 /// The findings of one topic.
 pub fn of_topic(document: &Document, topic: &str) -> Vec<Finding> {
-    findings(document).into_iter().filter(|finding| finding.topic == topic).collect()
+    findings(document).into_iter().filter(|finding| finding.topic.as_str() == topic).collect()
 }
 
-pub fn topics(document: &Document) -> Vec<String> {
-    findings(document).into_iter().map(|finding| finding.topic).collect()
+pub fn topics(document: &Document) -> Vec<&'static str> {
+    findings(document).into_iter().map(|finding| finding.topic.as_str()).collect()
 }
 
 /// An event, in seconds since measuring began.

@@ -36,11 +36,11 @@ fn node(number: i32, clients: u32) -> Node {
 
 /// The SQL statement of 500,000 executions, with a meta command before it that needs no connection.
 fn with_statements(document: &mut Document) {
-    let line = |command, statement: &str, count| Statement {
+    let line = |command, statement: &str, count| CommandSummary {
         command,
         statement: statement.into(),
         count,
-        ..Statement::default()
+        ..CommandSummary::default()
     };
     document.statements = vec![
         line(1, "\\set id random(1, 10)", 5_000_000),
@@ -314,7 +314,7 @@ fn without_nodes_nothing_is_told_of_a_cluster() {
         let mut document = make();
         plant(&mut document);
         document.nodes.clear();
-        assert!(!topics(&document).contains(&(*topic).to_owned()), "{topic}");
+        assert!(!topics(&document).contains(topic), "{topic}");
     }
 }
 

@@ -117,13 +117,17 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("scan", Severity::Notice, "public.accounts 100 times, 1,500 rows each", |document| {
         document.relations.push(Relation { seq_scan: Some(300), seq_tup_read: Some(150_000), ..table() });
         let statement = planned("Gather\n  ->  Parallel Seq Scan on accounts");
-        document.statements.push(Statement { workers_planned: 200, workers_launched: 200, ..statement });
+        document.statements.push(CommandSummary { workers_planned: 200, workers_launched: 200, ..statement });
     }),
     ("plan", Severity::Notice, "command 1 of script 0 (SELECT 1) 3 times", |document| {
-        document.statements.push(Statement { plan_changes: 3, ..planned("Index Scan") });
+        document.statements.push(CommandSummary { plan_changes: 3, ..planned("Index Scan") });
     }),
     ("workers", Severity::Warning, "4 of 10 planned parallel workers", |document| {
-        document.statements.push(Statement { workers_planned: 10, workers_launched: 6, ..planned("Gather") });
+        document.statements.push(CommandSummary {
+            workers_planned: 10,
+            workers_launched: 6,
+            ..planned("Gather")
+        });
     }),
     ("xids", Severity::Warning, "1,500,000,000 transactions old", |document| {
         document.environment.xid_age = Some(1_500_000_000);
@@ -215,7 +219,7 @@ fn drop_an_index(document: &mut Document, from: usize) {
     let plan = format!(
         "generic plan:\nat first:\nIndex Scan using i on accounts\nfrom {from}.100 s on:\nSeq Scan on accounts"
     );
-    document.statements.push(Statement { plan_changes: 4, ..planned(&plan) });
+    document.statements.push(CommandSummary { plan_changes: 4, ..planned(&plan) });
     document.relations.push(Relation { seq_scan: Some(100), seq_tup_read: Some(500_000), ..table() });
     document.summary.latency_max_ms = Some(693.0);
 }
@@ -224,13 +228,24 @@ fn table() -> Relation {
     Relation { relation: "public.accounts".into(), kind: "table".into(), ..Relation::default() }
 }
 
-fn writes(statement: &str, writes: u64, empty: u64) -> Statement {
+fn writes(statement: &str, writes: u64, empty: u64) -> CommandSummary {
     let (writes, empty_writes) = (Some(writes), Some(empty));
-    Statement { command: 1, statement: statement.into(), writes, empty_writes, ..Statement::default() }
+    CommandSummary {
+        command: 1,
+        statement: statement.into(),
+        writes,
+        empty_writes,
+        ..CommandSummary::default()
+    }
 }
 
-fn planned(plan: &str) -> Statement {
-    Statement { command: 1, statement: "SELECT 1".into(), plan: Some(plan.into()), ..Statement::default() }
+fn planned(plan: &str) -> CommandSummary {
+    CommandSummary {
+        command: 1,
+        statement: "SELECT 1".into(),
+        plan: Some(plan.into()),
+        ..CommandSummary::default()
+    }
 }
 
 #[test]
@@ -292,7 +307,7 @@ const HARMLESS: &[(&str, Plant)] = &[
         document.statements.push(writes("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", 1000, 400));
     }),
     ("a run of before the writes were counted", |document| {
-        document.statements.push(Statement { writes: Some(5), ..writes("DELETE FROM t", 5, 5) });
+        document.statements.push(CommandSummary { writes: Some(5), ..writes("DELETE FROM t", 5, 5) });
         document.statements.iter_mut().for_each(|statement| statement.empty_writes = None);
     }),
     ("few temporary files", |document| document.samples.temp_bytes.fill(Some(1e5))),
@@ -310,7 +325,11 @@ const HARMLESS: &[(&str, Plant)] = &[
     ("a checkpoint", |document| document.events.push(event("checkpoint", 30.0, 50.0))),
     ("parallel workers", |document| {
         document.samples.cpu_user.fill(Some(0.7));
-        document.statements.push(Statement { workers_planned: 9, workers_launched: 9, ..planned("Gather") });
+        document.statements.push(CommandSummary {
+            workers_planned: 9,
+            workers_launched: 9,
+            ..planned("Gather")
+        });
     }),
     ("waiting for a disk", |document| {
         document.samples.cpu_idle.fill(Some(0.01));
@@ -427,7 +446,7 @@ fn a_vacuum_that_was_not_seen_to_begin_has_no_duration() {
 fn writes_of_several_nodes_are_one() {
     let mut document = quiet(3, 60, 1.0, WHITE);
     for node in 1..=2 {
-        document.statements.push(Statement { node, ..writes("DELETE FROM t", 1000, 600) });
+        document.statements.push(CommandSummary { node, ..writes("DELETE FROM t", 1000, 600) });
     }
     let found = of_topic(&document, "writes");
     assert_eq!(found.len(), 1);

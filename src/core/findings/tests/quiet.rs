@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn alarms(seeds: u64, noise: Noise, count: usize, secs: f64) -> Vec<(u64, Vec<String>)> {
+fn alarms(seeds: u64, noise: Noise, count: usize, secs: f64) -> Vec<(u64, Vec<&'static str>)> {
     (0..seeds)
         .map(|seed| (seed, topics(&quiet(seed * 7919 + count as u64, count, secs, noise))))
         .filter(|(_, topics)| !topics.is_empty())
@@ -48,7 +48,7 @@ fn rates_under_harsher_noise() {
             let alarms = alarms(SEEDS, Noise { cv, rho, wild }, count, secs);
             let mut kinds = std::collections::BTreeMap::new();
             for topic in alarms.iter().flat_map(|(_, topics)| topics) {
-                *kinds.entry(topic.as_str()).or_insert(0) += 1;
+                *kinds.entry(*topic).or_insert(0) += 1;
             }
             println!(
                 "cv {cv}, rho {rho}, wild {wild}, {count} x {secs} s: {} of {SEEDS}, {kinds:?}",

@@ -14,7 +14,7 @@ fn with(lag: impl Fn(usize, &mut Random) -> (f64, f64)) -> Vec<Finding> {
 }
 
 fn told(findings: &[Finding]) -> Option<&Finding> {
-    findings.iter().find(|finding| finding.topic == "replication")
+    findings.iter().find(|finding| finding.topic.as_str() == "replication")
 }
 
 #[test]

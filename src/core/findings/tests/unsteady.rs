@@ -7,7 +7,7 @@ fn said(warmup: Option<f64>, took: Option<f64>) -> Vec<String> {
     (document.run.warmup, document.run.warmup_took) = (warmup, took);
     findings(&document)
         .into_iter()
-        .filter(|finding| finding.topic == "unsteady")
+        .filter(|finding| finding.topic.as_str() == "unsteady")
         .map(|finding| finding.finding)
         .collect()
 }

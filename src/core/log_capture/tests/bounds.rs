@@ -2,21 +2,21 @@
 
 use super::super::casts::shared;
 use super::super::*;
-use crate::pulse::tests::looks_during;
+use crate::interrupts::tests::checks_during;
 
-fn options() -> Options {
-    Options::new("db".to_owned(), &serde_json::json!({})).expect("no options")
+fn options() -> LogOptions {
+    LogOptions::new("db".to_owned(), &serde_json::json!({})).expect("no options")
 }
 
-fn entry(session: &str, at_secs: f64, id: &str, message: &str) -> Entry {
-    Entry {
+fn entry(session: &str, at_secs: f64, id: &str, message: &str) -> LogEntry {
+    LogEntry {
         at_ms: at_secs * 1e3,
         database: "db".into(),
         session: session.into(),
         severity: "LOG".into(),
         virtual_transaction: id.into(),
         message: message.into(),
-        ..Entry::default()
+        ..LogEntry::default()
     }
 }
 
@@ -24,13 +24,13 @@ fn statement(text: &str) -> String {
     format!("duration: 1.000 ms  statement: {text}")
 }
 
-fn captured(entries: impl IntoIterator<Item = Entry>) -> Captured {
-    let mut capture = Capture::new(options());
+fn captured(entries: impl IntoIterator<Item = LogEntry>) -> CapturedLog {
+    let mut capture = LogCapture::new(options());
     entries.into_iter().for_each(|entry| capture.take(&entry).expect("within the limits"));
     capture.finish().expect("within the limits")
 }
 
-fn reasons(captured: &Captured) -> Vec<(&str, u64)> {
+fn reasons(captured: &CapturedLog) -> Vec<(&str, u64)> {
     captured.skipped.iter().map(|(reason, skipped)| (reason.as_str(), skipped.transactions)).collect()
 }
 
@@ -39,7 +39,7 @@ fn reasons(captured: &Captured) -> Vec<(&str, u64)> {
 fn a_megabyte_of_constants_takes_a_moment() {
     let list = format!("SELECT 1 IN ({}1)", "1,".repeat(400_000));
     let entries = (0..2).map(|at| entry("s", f64::from(at), "3/0", &statement(&list)));
-    let (captured, looks) = looks_during(|| captured(entries));
+    let (captured, looks) = checks_during(|| captured(entries));
     assert_eq!(captured.shapes.len(), 1);
     assert_eq!(captured.shapes[0].transactions, 2);
     assert!(looks > 1000, "{looks} looks at interrupts");
@@ -99,7 +99,7 @@ fn long_transactions_are_listed() {
 #[test]
 fn open_transactions_have_a_limit() {
     let half = statement(&format!("SELECT '{}'", "x".repeat(500_000)));
-    let mut capture = Capture::new(options());
+    let mut capture = LogCapture::new(options());
     let entries = (0..400).map(|n| entry(&format!("s{n}"), f64::from(n), "3/7", &half));
     let error = entries.map(|entry| capture.take(&entry)).find_map(Result::err).expect("too many");
     assert_eq!(error.to_string(), "the log's open transactions have more than 256 MB of statements (54000)");
@@ -107,7 +107,7 @@ fn open_transactions_have_a_limit() {
 
 #[test]
 fn reasons_have_a_limit() {
-    let failures = (0..3000).map(|n| Entry {
+    let failures = (0..3000).map(|n| LogEntry {
         severity: "ERROR".into(),
         sqlstate: format!("{n:05}"),
         query: format!("SELECT '{}'", "y".repeat(100_000)),
@@ -121,7 +121,7 @@ fn reasons_have_a_limit() {
         )
     );
     let odd =
-        Entry { severity: "ERROR".into(), sqlstate: "x".repeat(1000), ..entry("s", 0.0, "3/0", "failed") };
+        LogEntry { severity: "ERROR".into(), sqlstate: "x".repeat(1000), ..entry("s", 0.0, "3/0", "failed") };
     assert_eq!(reasons(&captured([odd])), [("aborted by error unknown", 1)]);
 }
 

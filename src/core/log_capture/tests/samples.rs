@@ -9,7 +9,7 @@ const SAMPLES: [(&str, &str, &str); 4] = [
     ("18", include_str!("../samples/18.csv"), include_str!("../samples/18.json")),
 ];
 
-fn csv(text: &str) -> Vec<Entry> {
+fn csv(text: &str) -> Vec<LogEntry> {
     let mut log = CsvLog::new(text.as_bytes());
     let mut entries = Vec::new();
     while let Some(entry) = log.read().expect("readable") {
@@ -18,17 +18,17 @@ fn csv(text: &str) -> Vec<Entry> {
     entries
 }
 
-fn json(text: &str) -> Vec<Entry> {
+fn json(text: &str) -> Vec<LogEntry> {
     text.lines().map(|line| from_json(line).expect("a line of the log")).collect()
 }
 
-fn options(database: &str) -> Options {
+fn options(database: &str) -> LogOptions {
     let given = serde_json::json!({ "writes": true, "max_rows": 100 });
-    Options::new(database.to_owned(), &given).expect("known options")
+    LogOptions::new(database.to_owned(), &given).expect("known options")
 }
 
-fn captured(entries: &[Entry], options: Options) -> Captured {
-    let mut capture = Capture::new(options);
+fn captured(entries: &[LogEntry], options: LogOptions) -> CapturedLog {
+    let mut capture = LogCapture::new(options);
     for entry in entries {
         capture.take(entry).expect("within the limits");
     }
@@ -38,9 +38,9 @@ fn captured(entries: &[Entry], options: Options) -> Captured {
 /// A shape's script, how often it was there, and its rows.
 type Found = (String, u64, Vec<Vec<Option<String>>>);
 
-fn scripts(captured: &Captured) -> Vec<Found> {
+fn scripts(captured: &CapturedLog) -> Vec<Found> {
     let values = |shape: &Replayable| {
-        let value = |row: &Row| {
+        let value = |row: &ShapeRow| {
             let columns = shape.columns.iter().filter(|column| !column.is_pause());
             columns.map(|column| column.value(row)).collect()
         };
@@ -165,41 +165,42 @@ fn times_are_those_of_the_clients() {
 #[test]
 fn options_choose() {
     let entries = csv(SAMPLES[0].1);
-    let reading = captured(&entries, Options { writes: false, ..options("durations") });
+    let reading = captured(&entries, LogOptions { writes: false, ..options("durations") });
     assert_eq!(reading.shapes.len(), 5);
     let changing = &reading.skipped[0];
     assert_eq!((changing.0.as_str(), changing.1.transactions), ("changes data (option writes)", 6));
     assert!(changing.1.example.starts_with("UPDATE account SET balance = balance - $1"));
 
-    let mine = captured(&entries, Options { application: Some("pgbench".into()), ..options("durations") });
+    let mine = captured(&entries, LogOptions { application: Some("pgbench".into()), ..options("durations") });
     assert_eq!(mine.figures.transactions, 10);
-    let nobody = captured(&entries, Options { roles: Some(vec!["nobody".into()]), ..options("durations") });
+    let nobody =
+        captured(&entries, LogOptions { roles: Some(vec!["nobody".into()]), ..options("durations") });
     assert_eq!((nobody.figures.transactions, nobody.figures.rate), (0, None));
 
     // What two roles have executed are two shapes.
     let by_both = entries.iter().chain(&entries).zip(0..).map(|(entry, at)| {
         let (user, session) =
             (if at < entries.len() { "a" } else { "b" }, format!("{} {}", at < entries.len(), entry.session));
-        Entry { user: user.to_owned(), session, ..entry.clone() }
+        LogEntry { user: user.to_owned(), session, ..entry.clone() }
     });
     let by_both = captured(&by_both.collect::<Vec<_>>(), options("durations"));
     let shapes_of = |role: &str| by_both.shapes.iter().filter(|shape| shape.role == role).count();
     assert_eq!((shapes_of("a"), shapes_of("b")), (by_both.shapes.len() / 2, by_both.shapes.len() / 2));
 
-    let sampled = captured(&entries, Options { sample_rate: 0.1, ..options("durations") });
+    let sampled = captured(&entries, LogOptions { sample_rate: 0.1, ..options("durations") });
     let all = captured(&entries, options("durations")).figures;
     assert!((sampled.figures.rate.unwrap() / all.rate.unwrap() - 10.0).abs() < 1e-9);
 
-    let still = captured(&entries, Options { think_times: ThinkTimes::None, ..options("durations") });
+    let still = captured(&entries, LogOptions { think_times: ThinkTimes::None, ..options("durations") });
     assert!(still.shapes.iter().all(|shape| !shape.script.contains("\\sleep")));
-    let mean = captured(&entries, Options { think_times: ThinkTimes::Mean, ..options("durations") });
+    let mean = captured(&entries, LogOptions { think_times: ThinkTimes::Mean, ..options("durations") });
     let pauses: Vec<u32> = (mean.shapes.iter())
         .filter_map(|shape| shape.script.split_once("\\sleep ")?.1.split_once(" us"))
         .map(|(number, _)| number.parse().expect("a constant"))
         .collect();
     assert!(pauses.len() == 2 && pauses.iter().all(|pause| (2000..20_000).contains(pause)), "{pauses:?}");
 
-    let few = captured(&entries, Options { max_rows: 2, ..options("durations") });
+    let few = captured(&entries, LogOptions { max_rows: 2, ..options("durations") });
     assert!(few.shapes.iter().all(|shape| shape.rows.len() <= 2));
     assert_eq!(few.shapes[0].transactions, 3);
 }
@@ -231,7 +232,7 @@ fn other_files_are_not_logs() {
 #[test]
 fn unsuitable_options_are_refused() {
     let message = |given: serde_json::Value| {
-        let error = Options::new("d".to_owned(), &given).expect_err("unsuitable");
+        let error = LogOptions::new("d".to_owned(), &given).expect_err("unsuitable");
         assert_eq!(error.sqlstate, "22023");
         assert!(error.hint.is_some() || given.is_array(), "{given}");
         error.message
@@ -256,6 +257,6 @@ fn unsuitable_options_are_refused() {
 #[test]
 fn masked_scripts_hold_no_texts() {
     let entries = csv(SAMPLES[0].1);
-    let masked = captured(&entries, Options { mask: true, ..options("durations") });
+    let masked = captured(&entries, LogOptions { mask: true, ..options("durations") });
     assert!(masked.shapes.iter().all(|shape| !shape.script.contains('\'')), "{:?}", scripts(&masked));
 }

@@ -1,22 +1,22 @@
 //! Which messages form a transaction, apart from what the samples have.
 
-use super::super::session::Session;
-use super::super::transaction::{Ending, Transaction};
+use super::super::session::LoggedSession;
+use super::super::transaction::{LoggedTransaction, TransactionEnding};
 use super::super::*;
 
-fn entry(at_ms: f64, id: &str, message: &str) -> Entry {
-    Entry {
+fn entry(at_ms: f64, id: &str, message: &str) -> LogEntry {
+    LogEntry {
         at_ms,
         session: "s".into(),
         severity: "LOG".into(),
         virtual_transaction: id.into(),
         message: message.into(),
-        ..Entry::default()
+        ..LogEntry::default()
     }
 }
 
-fn error(at_ms: f64, id: &str, query: &str) -> Entry {
-    Entry {
+fn error(at_ms: f64, id: &str, query: &str) -> LogEntry {
+    LogEntry {
         severity: "ERROR".into(),
         sqlstate: "23505".into(),
         query: query.into(),
@@ -24,8 +24,8 @@ fn error(at_ms: f64, id: &str, query: &str) -> Entry {
     }
 }
 
-fn transactions(entries: &[Entry]) -> Vec<Transaction> {
-    let mut session = Session::default();
+fn transactions(entries: &[LogEntry]) -> Vec<LoggedTransaction> {
+    let mut session = LoggedSession::default();
     let mut finished = Vec::new();
     for entry in entries {
         session.take(entry, &mut finished);
@@ -34,7 +34,7 @@ fn transactions(entries: &[Entry]) -> Vec<Transaction> {
     finished
 }
 
-fn shown(transaction: &Transaction) -> Vec<String> {
+fn shown(transaction: &LoggedTransaction) -> Vec<String> {
     transaction.steps.iter().map(|step| step.template.shown()).collect()
 }
 
@@ -68,7 +68,7 @@ fn without_durations_there_are_no_pauses() {
     assert_eq!(found.len(), 3);
     assert!(found[0].steps.iter().all(|step| step.pause_ms.is_none() && step.duration_ms.is_none()));
     assert_eq!(found[0].busy_ms(), None);
-    assert_eq!((found[0].ending, found[0].begin.as_deref()), (Ending::Commit, Some("BEGIN")));
+    assert_eq!((found[0].ending, found[0].begin.as_deref()), (TransactionEnding::Commit, Some("BEGIN")));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn errors_abort() {
 #[test]
 fn a_session_may_end_in_a_block() {
     let begin = entry(1.0, "3/7", "duration: 0.1 ms  statement: BEGIN");
-    let fatal = Entry { severity: "FATAL".into(), ..entry(2.0, "3/7", "terminating connection") };
+    let fatal = LogEntry { severity: "FATAL".into(), ..entry(2.0, "3/7", "terminating connection") };
     for end in [
         fatal,
         entry(2.0, "", "disconnection: session time: 0:00:01"),
@@ -118,7 +118,7 @@ fn plans_of_auto_explain_and_others_are_no_statements() {
         entry(1.0, "3/7", "duration: 0.1 ms  plan:\nQuery Text: SELECT 1"),
         entry(1.0, "3/7", "temporary file: path \"x\", size 1"),
         entry(1.0, "3/7", "duration: 0.1 ms  parse a: SELECT $1"),
-        Entry { severity: "WARNING".into(), ..entry(1.0, "3/7", "statement: SELECT 1") },
+        LogEntry { severity: "WARNING".into(), ..entry(1.0, "3/7", "statement: SELECT 1") },
     ]);
     assert_eq!(found, []);
 }
@@ -149,11 +149,11 @@ fn portals_read_in_parts_are_cursors() {
 fn parameters_that_are_not_there() {
     let found = transactions(&[
         entry(1.0, "3/7", "duration: 3.0 ms  execute a: SELECT $1"),
-        Entry {
+        LogEntry {
             detail: "Parameter: 1".into(),
             ..entry(1.0, "3/8", "duration: 3.0 ms  execute a: SELECT $1")
         },
-        Entry {
+        LogEntry {
             detail: "Parameters: $1 = NULL".into(),
             ..entry(1.0, "3/9", "duration: 3.0 ms  execute a: SELECT $1")
         },

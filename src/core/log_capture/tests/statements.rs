@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::super::class::{Class, classify, statements};
-use super::super::event::{Parameters, Value, parameters};
-use super::super::normalise::{Piece, Slot, Template, normalise};
-use super::super::tokens::{Kind, decode, tokens};
+use super::super::event::{ParameterValue, Parameters, parameters};
+use super::super::normalise::{Template, TemplatePart, TemplateValue, normalise};
+use super::super::tokens::{TokenKind, decode, tokens};
 
 fn parts(sql: &str) -> (String, Vec<String>) {
     let (template, constants) = normalise(&tokens(sql), &[]).expect("no parameters");
@@ -135,12 +135,12 @@ fn statement() -> impl Strategy<Value = (String, Vec<String>)> {
 
 /// The statement with constants in the places of the slots.
 fn filled(template: &Template, values: &[String]) -> String {
-    let fill = |piece: &Piece| match piece {
-        Piece::Text(text) => text.clone(),
-        Piece::Slot { slot, .. } if template.slots[*slot] == Slot::String => {
+    let fill = |piece: &TemplatePart| match piece {
+        TemplatePart::Text(text) => text.clone(),
+        TemplatePart::Slot { slot, .. } if template.slots[*slot] == TemplateValue::String => {
             format!("'{}'", values[*slot].replace('\'', "''"))
         }
-        Piece::Slot { slot, .. } => values[*slot].clone(),
+        TemplatePart::Slot { slot, .. } => values[*slot].clone(),
     };
     template.pieces.iter().map(fill).collect()
 }
@@ -172,11 +172,11 @@ proptest! {
         let others: Vec<String> = template
             .slots
             .iter()
-            .map(|slot| if *slot == Slot::String { "o'ther".to_owned() } else { "7".to_owned() })
+            .map(|slot| if *slot == TemplateValue::String { "o'ther".to_owned() } else { "7".to_owned() })
             .collect();
         let (again, constants) = normalise(&tokens(&filled(&template, &others)), &[]).unwrap();
         prop_assert_eq!(&again, &template);
-        let found: Vec<Value> = constants.into_iter().map(|constant| constant.value).collect();
+        let found: Vec<ParameterValue> = constants.into_iter().map(|constant| constant.value).collect();
         prop_assert_eq!(found, others.into_iter().map(Some).collect::<Vec<_>>());
     }
 
@@ -198,7 +198,7 @@ proptest! {
     #[test]
     fn strings_are_decoded(value in "[ -~\\né]{0,20}") {
         let text = format!("'{}'", value.replace('\'', "''"));
-        prop_assert_eq!(tokens(&text).first().map(|token| token.kind), Some(Kind::String));
+        prop_assert_eq!(tokens(&text).first().map(|token| token.kind), Some(TokenKind::String));
         prop_assert_eq!(decode(&text), Some(value.clone()));
         let escaped = format!("E'{}'", value.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n"));
         prop_assert_eq!(decode(&escaped), Some(value));

@@ -26,8 +26,8 @@ fn at_rest() -> Situation {
         ("autovacuum_freeze_max_age", "200000000"),
     ];
     Situation {
-        plan: Plan { secs: Some(60.0), writes: true, ..Plan::default() },
-        server: Server {
+        plan: PlannedRun { secs: Some(60.0), writes: true, ..PlannedRun::default() },
+        server: ServerState {
             active: Some(0),
             checkpoint: Some(Checkpoint {
                 is_under_way: false,
@@ -39,7 +39,7 @@ fn at_rest() -> Situation {
             }),
             locks: Some(Vec::new()),
             tables: Some(vec![table()]),
-            fixtures: Some(vec![Fixture {
+            fixtures: Some(vec![FixtureState {
                 name: "pk".to_owned(),
                 rows: 10_000.0,
                 loaded_bytes: Some(GB),
@@ -50,7 +50,7 @@ fn at_rest() -> Situation {
             slots: Some(Vec::new()),
             settings: Some(settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into()),
         },
-        machine: Machine {
+        machine: MachineState {
             busy: Some(0.04),
             steal: Some(0.0),
             processors: Some(8),
@@ -62,13 +62,13 @@ fn at_rest() -> Situation {
     }
 }
 
-fn table() -> Table {
-    Table {
+fn table() -> TableStatistics {
+    TableStatistics {
         relation: "bench_data.pk".to_owned(),
         live: 10_000.0,
         reltuples: 10_000.0,
         xid_age: 12.0,
-        ..Table::default()
+        ..TableStatistics::default()
     }
 }
 
@@ -79,7 +79,7 @@ fn with(change: impl FnOnce(&mut Situation)) -> Vec<String> {
     let line = |risk: Risk| {
         let told = if risk.told == Told::Always { "+ " } else { "" };
         assert!(risk.finding.ends_with('.') && risk.advice.ends_with('.'), "{risk:?}");
-        format!("{told}{} {}: {}", risk.severity.as_str(), risk.topic, risk.finding)
+        format!("{told}{} {}: {}", risk.severity.as_str(), risk.topic.as_str(), risk.finding)
     };
     risks(&situation).into_iter().map(line).collect()
 }
@@ -149,7 +149,8 @@ fn slots_and_prepared_transactions_hold_it_too() {
 fn a_slot_that_retains_more_than_the_server_keeps_is_told() {
     let slots = |wal_bytes| {
         move |s: &mut Situation| {
-            s.server.slots = Some(vec![Slot { name: "left".to_owned(), active: false, wal_bytes }]);
+            s.server.slots =
+                Some(vec![ReplicationSlot { name: "left".to_owned(), active: false, wal_bytes }]);
         }
     };
     assert_eq!(with(slots(GB)), [""; 0]);
@@ -243,7 +244,7 @@ fn settings_without_durability_are_named_where_the_run_does_not_set_them() {
 
 #[test]
 fn a_message_has_no_capital_and_no_full_stop() {
-    let risk = warning("t", "Tables have 1.5 GB. They grow.".to_owned(), "Wait.", Told::Always);
+    let risk = warning(RiskTopic::Dead, "Tables have 1.5 GB. They grow.".to_owned(), "Wait.", Told::Always);
     assert_eq!(risk.message(), "tables have 1.5 GB. They grow");
 }
 
@@ -282,13 +283,13 @@ fn what_others_do_is_told_before_runs_of_ten_seconds() {
         situation.plan.secs = secs;
         situation.server.active = Some(1);
         situation.server.checkpoint.as_mut().expect("known").since_secs = 299.0;
-        situation.server.tables = Some(vec![Table { modified: 5000.0, ..table() }]);
+        situation.server.tables = Some(vec![TableStatistics { modified: 5000.0, ..table() }]);
         situation.machine.busy = Some(0.5);
         situation.machine.steal = Some(0.5);
         situation.machine.swapped_per_sec = Some(GB);
         situation.machine.swap_used_bytes = Some(8.0 * GB);
         situation.machine.governors = [("powersave".to_owned(), 8)].into();
-        told(&situation).into_iter().map(|risk| risk.topic).collect::<Vec<_>>()
+        told(&situation).into_iter().map(|risk| risk.topic.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(topics(Some(9.9)), [""; 0]);
     assert_eq!(topics(None), [""; 0], "nobody knows how long it is");
@@ -377,7 +378,7 @@ fn what_nodes_answer_is_said() {
 
 #[test]
 fn what_the_server_says_is_read() {
-    let table: Table = serde_json::from_value(json!({
+    let table: TableStatistics = serde_json::from_value(json!({
         "relation": "t", "live": 1, "dead": 2, "options": {"fillfactor": "70"}, "reltuples": -1, "a new one": 1,
     }))
     .expect("a table");
@@ -405,7 +406,7 @@ proptest! {
             completion_target: figures[5],
         });
         situation.server.holders = Some(vec![session(Some(figures[6]), figures[7])]);
-        let table = Table { live: figures[8], dead: figures[9], reltuples: figures[10], modified: figures[11], ..table() };
+        let table = TableStatistics { live: figures[8], dead: figures[9], reltuples: figures[10], modified: figures[11], ..table() };
         situation.server.tables = Some(vec![table]);
         for risk in told(&situation).into_iter().filter(|risk| risk.told == Told::Always) {
             prop_assert_eq!(risk.severity, Severity::Warning);

@@ -1,11 +1,11 @@
 //! Risks of the run's tables.
 
-use super::super::{Lock, Situation, Table};
+use super::super::{BlockingLock, Situation, TableStatistics};
 use super::{GB, session, table, with};
 use crate::spec::Before;
 
-fn lock(mode: &str, command: Option<&str>) -> Lock {
-    Lock {
+fn lock(mode: &str, command: Option<&str>) -> BlockingLock {
+    BlockingLock {
         relation: "bench_data.pk".to_owned(),
         mode: mode.to_owned(),
         pid: 7,
@@ -17,7 +17,7 @@ fn lock(mode: &str, command: Option<&str>) -> Lock {
 
 #[test]
 fn vacuums_are_told_when_they_take_long() {
-    let locks = |lock: Lock| |s: &mut Situation| s.server.locks = Some(vec![lock]);
+    let locks = |lock: BlockingLock| |s: &mut Situation| s.server.locks = Some(vec![lock]);
     let vacuum = lock("ShareUpdateExclusiveLock", Some("VACUUM"));
     assert_eq!(
         with(locks(vacuum.clone())),
@@ -26,7 +26,7 @@ fn vacuums_are_told_when_they_take_long() {
              7, since 0.2 s)."
         ]
     );
-    let long = Lock { secs: Some(4.0), is_autovacuum: None, ..vacuum };
+    let long = BlockingLock { secs: Some(4.0), is_autovacuum: None, ..vacuum };
     assert_eq!(
         with(locks(long)),
         [
@@ -63,7 +63,7 @@ fn locks_that_clients_would_wait_for_are_obstacles() {
 fn dead_rows_are_told_when_they_are_the_most() {
     let rows = |live: f64, dead: f64| {
         move |s: &mut Situation| {
-            s.server.tables = Some(vec![Table { live, dead, reltuples: live, ..table() }]);
+            s.server.tables = Some(vec![TableStatistics { live, dead, reltuples: live, ..table() }]);
         }
     };
     assert_eq!(
@@ -98,7 +98,7 @@ fn dead_rows_are_told_when_they_are_the_most() {
 
 #[test]
 fn autovacuum_is_due_by_the_thresholds_of_table_and_server() {
-    let one = |change: &dyn Fn(&mut Table)| {
+    let one = |change: &dyn Fn(&mut TableStatistics)| {
         let mut table = table();
         change(&mut table);
         move |s: &mut Situation| s.server.tables = Some(vec![table])
@@ -111,17 +111,17 @@ fn autovacuum_is_due_by_the_thresholds_of_table_and_server() {
     assert_eq!(with(one(&|t| t.modified = 1050.0)), [""; 0]);
     assert_eq!(with(one(&|t| t.modified = 1051.0)), due("1,051 rows changed since ANALYZE, threshold 1,050"));
     assert_eq!(with(one(&|t| t.inserted = 3001.0)), due("3,001 rows inserted, threshold 3,000"));
-    let own = |t: &mut Table| {
+    let own = |t: &mut TableStatistics| {
         t.dead = 600.0;
         t.options = option("autovacuum_vacuum_scale_factor", "0.05");
     };
     assert_eq!(with(one(&own)), due("600 dead rows, threshold 550"));
-    let off = |t: &mut Table| {
+    let off = |t: &mut TableStatistics| {
         t.modified = 9000.0;
         t.options = option("autovacuum_enabled", "false");
     };
     assert_eq!(with(one(&off)), [""; 0]);
-    let old = |t: &mut Table| {
+    let old = |t: &mut TableStatistics| {
         t.xid_age = 3e6;
         t.options = option("autovacuum_freeze_max_age", "2000000");
     };

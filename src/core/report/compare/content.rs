@@ -1,11 +1,11 @@
 //! What the report of a comparison says, apart from how it looks.
 
 use super::{ComparedRun, ComparisonReport, Side, WaitDifference};
-use crate::comparison::{Line, scripts_differ};
-use crate::report::content::{Kind, Section, Table};
-use crate::report::hygiene::{cut, one_line};
+use crate::comparison::{ComparisonLine, scripts_differ};
+use crate::report::content::{ColumnKind, Section, Table};
 use crate::report::number::{self, MISSING, count, finite, fixed, ms, percent, tps, us};
 use crate::report::round_trip::RoundTrip;
+use crate::report::sanitize::{cut, one_line};
 
 /// What the report is about.
 pub const SUBJECT: &str = "Comparison";
@@ -41,7 +41,7 @@ pub fn change(ratio: f64) -> String {
 }
 
 /// The verdict on TPS with its interval, in one sentence. `runs` are those of the baseline and of the candidate.
-pub fn conclusion(line: Option<&Line>, margin: f64, paired: bool, runs: (usize, usize)) -> String {
+pub fn conclusion(line: Option<&ComparisonLine>, margin: f64, paired: bool, runs: (usize, usize)) -> String {
     let undecided = "It is undecided whether the candidate is faster or slower";
     let runs = match (paired, runs) {
         (true, (1, _)) => "1 pair of runs".to_owned(),
@@ -166,13 +166,13 @@ pub fn sections(report: &ComparisonReport) -> Vec<Section> {
 /// The ratios with their intervals.
 fn metrics(report: &ComparisonReport) -> Section {
     let mut table = Table::new(&[
-        ("metric", Kind::Text),
-        ("baseline", Kind::Number),
-        ("candidate", Kind::Number),
-        ("ratio", Kind::Number),
-        ("low", Kind::Number),
-        ("high", Kind::Number),
-        ("verdict", Kind::Text),
+        ("metric", ColumnKind::Text),
+        ("baseline", ColumnKind::Number),
+        ("candidate", ColumnKind::Number),
+        ("ratio", ColumnKind::Number),
+        ("low", ColumnKind::Number),
+        ("high", ColumnKind::Number),
+        ("verdict", ColumnKind::Text),
     ]);
     for line in &report.metrics {
         let (name, value): (_, fn(Option<f64>) -> String) = match line.metric {
@@ -199,10 +199,10 @@ fn metrics(report: &ComparisonReport) -> Section {
 /// Shares of the clients' time.
 fn waits(report: &ComparisonReport) -> Section {
     let mut table = Table::new(&[
-        ("clients' time in", Kind::Text),
-        ("baseline", Kind::Number),
-        ("candidate", Kind::Number),
-        ("difference", Kind::Number),
+        ("clients' time in", ColumnKind::Text),
+        ("baseline", ColumnKind::Number),
+        ("candidate", ColumnKind::Number),
+        ("difference", ColumnKind::Number),
     ]);
     let points = |line: &WaitDifference| match finite(line.difference) {
         Some(difference) => change(1.0 + difference).replace(" %", ""),
@@ -222,8 +222,11 @@ fn waits(report: &ComparisonReport) -> Section {
 
 /// What is not the same beside what was measured.
 fn differences(report: &ComparisonReport) -> Section {
-    let mut table =
-        Table::new(&[("differs", Kind::Text), ("baseline", Kind::Text), ("candidate", Kind::Text)]);
+    let mut table = Table::new(&[
+        ("differs", ColumnKind::Text),
+        ("baseline", ColumnKind::Text),
+        ("candidate", ColumnKind::Text),
+    ]);
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| MISSING.to_owned());
     for of in &report.differences {
         table.rows.push(vec![of.what.clone(), value(&of.baseline), value(&of.candidate)]);
@@ -236,16 +239,16 @@ fn differences(report: &ComparisonReport) -> Section {
 /// The runs of both sides.
 fn runs(report: &ComparisonReport) -> Section {
     let mut table = Table::new(&[
-        ("side", Kind::Text),
-        ("run", Kind::Number),
-        ("tps", Kind::Number),
-        ("avg ms", Kind::Number),
-        ("p95 ms", Kind::Number),
-        ("p99 ms", Kind::Number),
-        ("CPU µs", Kind::Number),
-        ("failed", Kind::Number),
-        ("skipped", Kind::Number),
-        ("started", Kind::Text),
+        ("side", ColumnKind::Text),
+        ("run", ColumnKind::Number),
+        ("tps", ColumnKind::Number),
+        ("avg ms", ColumnKind::Number),
+        ("p95 ms", ColumnKind::Number),
+        ("p99 ms", ColumnKind::Number),
+        ("CPU µs", ColumnKind::Number),
+        ("failed", ColumnKind::Number),
+        ("skipped", ColumnKind::Number),
+        ("started", ColumnKind::Text),
     ]);
     for (side, runs) in [("baseline", &report.baseline.runs), ("candidate", &report.candidate.runs)] {
         for run in runs.iter().take(RUNS) {

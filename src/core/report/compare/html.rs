@@ -1,11 +1,11 @@
 //! The report of a comparison as one page, in the frame and the style of a run's.
 
 use super::{ComparisonReport, PLAN, STATEMENTS, content, plans, plot};
-use crate::report::content::{Kind, Section, Table};
+use crate::report::content::{ColumnKind, Section, Table};
 use crate::report::html::page::{self, Head};
-use crate::report::html::{Plans, write_figure, write_plots, write_section};
-use crate::report::hygiene::shortened;
+use crate::report::html::{PlanRows, write_figure, write_plots, write_section};
 use crate::report::number::{MISSING, tps};
+use crate::report::sanitize::shortened;
 
 /// Writes the report.
 pub fn render(report: &ComparisonReport) -> String {
@@ -33,7 +33,7 @@ pub fn render(report: &ComparisonReport) -> String {
     write_plots(&mut page, &figures);
     page += "<div class=\"sections\">\n";
     for section in &sections {
-        write_section(&mut page, section, &mut Plans::default());
+        write_section(&mut page, section, &mut PlanRows::default());
     }
     page += "</div>\n";
     page::close(&mut page, "", report.schema_version);
@@ -44,7 +44,7 @@ pub fn render(report: &ComparisonReport) -> String {
 fn write_headline(page: &mut String, report: &ComparisonReport) {
     let line = report.metrics.first();
     let change = |ratio: Option<f64>| ratio.map_or(MISSING.to_owned(), content::change);
-    let of = |figure: fn(&crate::comparison::Line) -> Option<f64>| line.and_then(figure);
+    let of = |figure: fn(&crate::comparison::ComparisonLine) -> Option<f64>| line.and_then(figure);
     write_figure(page, "change in throughput", &change(of(|line| line.ratio)), "", "tps");
     write_figure(page, "baseline", &tps(of(|line| line.baseline)), "tps", "");
     write_figure(page, "candidate", &tps(of(|line| line.candidate)), "tps", "");
@@ -55,8 +55,11 @@ fn write_headline(page: &mut String, report: &ComparisonReport) {
 
 /// Statements with the plans of both sides beside each other; nothing where all are alike.
 fn plans(report: &ComparisonReport) -> Option<Section> {
-    let mut table =
-        Table::new(&[("statement", Kind::Code), ("baseline", Kind::Code), ("candidate", Kind::Code)]);
+    let mut table = Table::new(&[
+        ("statement", ColumnKind::Code),
+        ("baseline", ColumnKind::Code),
+        ("candidate", ColumnKind::Code),
+    ]);
     for plan in report.plans.iter().take(STATEMENTS) {
         let side = |plans: &[String]| shortened(&plans.join("\n\n"), PLAN);
         table.rows.push(vec![plan.statement.clone(), side(&plan.baseline), side(&plan.candidate)]);

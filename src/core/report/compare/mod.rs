@@ -14,9 +14,9 @@ use serde::Serialize;
 pub use plans::PlanDifference;
 pub use sides::{Collected, ComparedRun, RunSamples, Side, WaitDifference};
 
-use super::hygiene::{self, clean, cut, defused, one_line, shortened};
+use super::sanitize::{self, clean, cut, defused, one_line, shortened};
 use super::{Format, markdown, text};
-use crate::comparison::{Comparison, Difference, Line};
+use crate::comparison::{Comparison, ComparisonLine, Difference};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given another unit.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -41,7 +41,7 @@ pub struct ComparisonReport {
     /// Whether the runs were compared in pairs.
     pub paired: bool,
     /// TPS first, then latencies.
-    pub metrics: Vec<Line>,
+    pub metrics: Vec<ComparisonLine>,
     pub differences: Vec<Difference>,
     pub baseline: Side,
     pub candidate: Side,
@@ -88,7 +88,7 @@ pub fn render(report: &ComparisonReport, format: Format) -> String {
         Format::Text => in_text(report),
         Format::Markdown => in_markdown(report),
         // Keys are strings and numbers that are not finite become null: there is nothing left to fail.
-        Format::Json => hygiene::json(&serde_json::to_string(report).unwrap_or_default()),
+        Format::Json => sanitize::json(&serde_json::to_string(report).unwrap_or_default()),
         Format::Html => html::render(report),
     }
 }

@@ -30,13 +30,13 @@ impl PlanDifference {
 }
 
 /// The script, the place in it and the text of a statement.
-type Place = (u32, u32, String);
+type StatementPlace = (u32, u32, String);
 
 /// The plans of a side by statement: each form that it was executed in, with the first plan of that form.
 #[derive(Clone, Debug, Default)]
-pub struct Plans(BTreeMap<Place, BTreeMap<String, String>>);
+pub struct SidePlans(BTreeMap<StatementPlace, BTreeMap<String, String>>);
 
-impl Plans {
+impl SidePlans {
     /// Adds those of a run.
     pub fn add(&mut self, document: &Document) {
         for statement in &document.statements {
@@ -55,7 +55,7 @@ fn form(plan: &str) -> String {
 }
 
 /// The statements of both sides with a form on one that the other has not.
-pub fn plan_differences(baseline: &Plans, candidate: &Plans) -> Vec<PlanDifference> {
+pub fn plan_differences(baseline: &SidePlans, candidate: &SidePlans) -> Vec<PlanDifference> {
     let both = baseline.0.iter().filter_map(|(place, forms)| Some((place, forms, candidate.0.get(place)?)));
     let differ = both.filter(|(_, baseline, candidate)| !baseline.keys().eq(candidate.keys()));
     let plans = |forms: &BTreeMap<String, String>| forms.values().cloned().collect();

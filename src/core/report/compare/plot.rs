@@ -3,17 +3,17 @@
 use plotters::prelude::*;
 
 use super::{ComparedRun, ComparisonReport, Side, content};
-use crate::comparison::Line;
+use crate::comparison::ComparisonLine;
 use crate::document::Series;
+use crate::report::downsample::{Envelope, PLOT_COLUMNS, envelope};
 use crate::report::number::{count, finite, fixed, tps};
 use crate::report::plot::Figure;
 use crate::report::plot::axis::Axis;
-use crate::report::plot::frame::{Chart, Drawn, Panel, svg};
+use crate::report::plot::frame::{Chart, DrawResult, Panel, svg};
 use crate::report::plot::hover::{value, with_points, with_spans};
 use crate::report::plot::latency::percentile_curve;
 use crate::report::plot::lines::{draw_band, means, unbroken};
 use crate::report::plot::palette::{BLUE, GREEN, GREY, INDIGO, Ink, RED};
-use crate::report::thin::{Envelope, PLOT_COLUMNS, envelope};
 
 /// The colours of the sides.
 const BASELINE: Ink = BLUE;
@@ -41,8 +41,8 @@ fn ink(verdict: &str) -> Ink {
 /// The ratio of each metric with its interval, and the margin around 1; `None` without any ratio.
 fn forest(report: &ComparisonReport) -> Option<Figure> {
     let positive = |ratio: Option<f64>| finite(ratio).filter(|ratio| *ratio > 0.0).map(f64::log10);
-    let ratio = |line: &Line| positive(line.ratio);
-    let rows: Vec<(f64, &Line)> =
+    let ratio = |line: &ComparisonLine| positive(line.ratio);
+    let rows: Vec<(f64, &ComparisonLine)> =
         report.metrics.iter().rev().enumerate().map(|(row, line)| ((row + 1) as f64, line)).collect();
     let known: Vec<f64> = rows
         .iter()
@@ -157,7 +157,12 @@ fn throughput(report: &ComparisonReport) -> Option<Figure> {
 }
 
 /// A band with a line, broken where there is no value.
-fn draw_side(chart: &mut Chart, ink: Ink, side: &[Option<Envelope>], middle: &dyn Fn(usize) -> f64) -> Drawn {
+fn draw_side(
+    chart: &mut Chart,
+    ink: Ink,
+    side: &[Option<Envelope>],
+    middle: &dyn Fn(usize) -> f64,
+) -> DrawResult {
     for columns in unbroken(side) {
         let points: Vec<_> =
             columns.into_iter().map(|(column, envelope)| (middle(column), envelope)).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::plans::Plans;
+use super::plans::SidePlans;
 use crate::document::{Bucket, Document, Series};
 use crate::report::content::wait_name;
 
@@ -77,7 +77,7 @@ pub struct Collected {
     waits: BTreeMap<String, f64>,
     /// Runs that were observed.
     observed: u32,
-    pub(super) plans: Plans,
+    pub(super) plans: SidePlans,
 }
 
 impl Collected {

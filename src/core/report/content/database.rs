@@ -1,6 +1,6 @@
 //! What the run did to the database: sizes and rows of relations, vacuums and checkpoints.
 
-use super::{Kind, Section, Table};
+use super::{ColumnKind, Section, Table};
 use crate::document::{Document, Event, Relation};
 use crate::report::number::{self, MISSING, signed};
 
@@ -34,13 +34,13 @@ fn note(document: &Document, text: &str) -> String {
 /// Sizes and rows before and after.
 pub fn sizes(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("relation", Kind::Text),
-        ("kind", Kind::Text),
-        ("size before", Kind::Number),
-        ("size after", Kind::Number),
-        ("growth", Kind::Number),
-        ("rows before", Kind::Number),
-        ("rows after", Kind::Number),
+        ("relation", ColumnKind::Text),
+        ("kind", ColumnKind::Text),
+        ("size before", ColumnKind::Number),
+        ("size after", ColumnKind::Number),
+        ("growth", ColumnKind::Number),
+        ("rows before", ColumnKind::Number),
+        ("rows after", ColumnKind::Number),
     ]);
     let size = |bytes: Option<i64>| number::bytes(bytes.map(|bytes| bytes as f64));
     for relation in listed(document) {
@@ -74,14 +74,14 @@ fn growth(relation: &Relation) -> String {
 /// Rows changed and read.
 pub fn changes(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("relation", Kind::Text),
-        ("inserted", Kind::Number),
-        ("updated", Kind::Number),
-        ("HOT", Kind::Number),
-        ("deleted", Kind::Number),
-        ("seq scans", Kind::Number),
-        ("rows by seq", Kind::Number),
-        ("idx scans", Kind::Number),
+        ("relation", ColumnKind::Text),
+        ("inserted", ColumnKind::Number),
+        ("updated", ColumnKind::Number),
+        ("HOT", ColumnKind::Number),
+        ("deleted", ColumnKind::Number),
+        ("seq scans", ColumnKind::Number),
+        ("rows by seq", ColumnKind::Number),
+        ("idx scans", ColumnKind::Number),
     ]);
     for relation in listed(document) {
         let hot = match (relation.hot_updated, relation.updated) {
@@ -106,14 +106,14 @@ pub fn changes(document: &Document) -> Section {
 /// Dead rows and what was done about them.
 pub fn upkeep(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("relation", Kind::Text),
-        ("dead before", Kind::Number),
-        ("dead after", Kind::Number),
-        ("to analyze", Kind::Number),
-        ("vacuums", Kind::Number),
-        ("autovacuums", Kind::Number),
-        ("analyzes", Kind::Number),
-        ("autoanalyzes", Kind::Number),
+        ("relation", ColumnKind::Text),
+        ("dead before", ColumnKind::Number),
+        ("dead after", ColumnKind::Number),
+        ("to analyze", ColumnKind::Number),
+        ("vacuums", ColumnKind::Number),
+        ("autovacuums", ColumnKind::Number),
+        ("analyzes", ColumnKind::Number),
+        ("autoanalyzes", ColumnKind::Number),
     ]);
     for relation in listed(document) {
         table.rows.push(vec![
@@ -143,11 +143,11 @@ fn of_figures(table: Table) -> Table {
 /// Checkpoints and vacuums.
 pub fn events(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("event", Kind::Text),
-        ("of", Kind::Text),
-        ("from s", Kind::Number),
-        ("to s", Kind::Number),
-        ("took", Kind::Number),
+        ("event", ColumnKind::Text),
+        ("of", ColumnKind::Text),
+        ("from s", ColumnKind::Number),
+        ("to s", ColumnKind::Number),
+        ("took", ColumnKind::Number),
     ]);
     for event in document.events.iter().take(EVENTS) {
         table.rows.push(vec![

@@ -1,6 +1,6 @@
 //! What server and machine were busy with, and what they are.
 
-use super::{Kind, Section, Table};
+use super::{ColumnKind, Section, Table};
 use crate::document::{Document, Environment, Samples, Series};
 use crate::report::number::{self, bytes, finite, mean, sum};
 
@@ -190,7 +190,11 @@ pub fn environment(environment: &Environment) -> Section {
 
 /// The server's configuration.
 pub fn settings(environment: &Environment) -> Section {
-    let mut table = Table::new(&[("parameter", Kind::Text), ("setting", Kind::Text), ("source", Kind::Text)]);
+    let mut table = Table::new(&[
+        ("parameter", ColumnKind::Text),
+        ("setting", ColumnKind::Text),
+        ("source", ColumnKind::Text),
+    ]);
     for setting in &environment.server_settings {
         table.rows.push(vec![setting.name.clone(), setting.setting.clone(), setting.source.clone()]);
     }

@@ -44,7 +44,7 @@ pub enum Body {
 
 /// What a column holds, for its alignment and its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     Number,
     Text,
     /// Part of a script.
@@ -58,14 +58,14 @@ pub enum Kind {
 /// Rows under named columns. Cells are as their users wrote them: each format escapes them in its own way.
 #[derive(Clone, Debug)]
 pub struct Table {
-    pub columns: Vec<(String, Kind)>,
+    pub columns: Vec<(String, ColumnKind)>,
     /// Each as long as `columns`.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table without rows.
-    pub fn new(columns: &[(&str, Kind)]) -> Table {
+    pub fn new(columns: &[(&str, ColumnKind)]) -> Table {
         let columns = columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
         Table { columns, rows: Vec::new() }
     }
@@ -92,7 +92,7 @@ impl Table {
     /// Puts the rows' nodes after the first column, where there are several.
     pub fn with_nodes(mut self, document: &Document, nodes: &[i32]) -> Table {
         if nodes.iter().any(|node| *node != 0) {
-            self.columns.insert(1, ("node".to_owned(), Kind::Text));
+            self.columns.insert(1, ("node".to_owned(), ColumnKind::Text));
             for (row, node) in self.rows.iter_mut().zip(nodes) {
                 row.insert(1, document.node_name(*node).unwrap_or_else(|| MISSING.to_owned()));
             }

@@ -1,23 +1,23 @@
 //! What each node of a Citus cluster had of the run.
 
-use super::{Kind, Section, Table};
+use super::{ColumnKind, Section, Table};
 use crate::document::{Document, Node};
 use crate::report::number::{self, MISSING, finite, ms};
 
 /// A row for each node, those that only served statements too; nothing where none is listed.
 pub fn nodes(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("node", Kind::Text),
-        ("coordinator", Kind::Text),
-        ("clients", Kind::Number),
-        ("tps", Kind::Number),
-        ("share", Kind::Number),
-        ("avg ms", Kind::Number),
-        ("p99 ms", Kind::Number),
-        ("idle", Kind::Number),
-        ("start ms", Kind::Number),
-        ("stuck", Kind::Number),
-        ("status", Kind::Text),
+        ("node", ColumnKind::Text),
+        ("coordinator", ColumnKind::Text),
+        ("clients", ColumnKind::Number),
+        ("tps", ColumnKind::Number),
+        ("share", ColumnKind::Number),
+        ("avg ms", ColumnKind::Number),
+        ("p99 ms", ColumnKind::Number),
+        ("idle", ColumnKind::Number),
+        ("start ms", ColumnKind::Number),
+        ("stuck", ColumnKind::Number),
+        ("status", ColumnKind::Text),
     ]);
     let all_tps: f64 = document.nodes.iter().filter_map(|node| finite(node.tps)).sum();
     for node in &document.nodes {

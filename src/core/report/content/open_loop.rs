@@ -1,7 +1,7 @@
 //! What an open loop offered, and how much of it was done.
 
 use super::Section;
-use crate::document::Document;
+use crate::document::{Document, Topic};
 use crate::report::number::{self, MISSING, count, finite, percent};
 
 /// Transactions that were due within the measured time, and what became of them.
@@ -39,7 +39,7 @@ impl OpenLoop {
 
 /// How a completed run did not do what its rate asked for: where the finding on the rate says so.
 pub fn shortfall(document: &Document) -> Option<String> {
-    let is_behind = document.findings.iter().any(|finding| finding.topic == "rate");
+    let is_behind = document.findings.iter().any(|finding| finding.topic == Topic::Rate);
     let open_loop = OpenLoop::of(document).filter(|_| is_behind)?;
     let mut parts =
         vec![format!("{} of {} tps", number::tps(document.summary.tps), number::tps(Some(open_loop.rate)))];

@@ -1,7 +1,7 @@
 //! What users of TPC-C look for in a run of workload orders, which is derived from it.
 
-use super::{Kind, Section, Table};
-use crate::document::{Document, Script};
+use super::{ColumnKind, Section, Table};
+use crate::document::{Document, ScriptSummary};
 use crate::report::number::{self, MISSING, ms};
 
 /// What has to be said wherever the workload's figures are.
@@ -20,7 +20,7 @@ const LIMITS_MS: [(&str, f64); 5] = [
 const FORMS: [&str; 3] = ["orders", "orders_functions", "orders_keyed"];
 
 /// The scripts of the workload in a run.
-fn scripts(document: &Document) -> impl Iterator<Item = (&Script, &'static str, f64)> {
+fn scripts(document: &Document) -> impl Iterator<Item = (&ScriptSummary, &'static str, f64)> {
     document.scripts.iter().filter_map(|script| {
         let name = FORMS.iter().find_map(|form| script.workload.strip_prefix(form)?.strip_prefix('/'))?;
         let (name, limit) = LIMITS_MS.iter().find(|(known, _)| *known == name)?;
@@ -39,12 +39,12 @@ pub fn nopm_line(document: &Document) -> Option<String> {
 /// Shares and response times of the transactions.
 pub fn orders(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("transaction", Kind::Text),
-        ("share", Kind::Number),
-        ("per minute", Kind::Number),
-        ("p95 ms", Kind::Number),
-        ("limit ms", Kind::Number),
-        ("within", Kind::Text),
+        ("transaction", ColumnKind::Text),
+        ("share", ColumnKind::Number),
+        ("per minute", ColumnKind::Number),
+        ("p95 ms", ColumnKind::Number),
+        ("limit ms", ColumnKind::Number),
+        ("within", ColumnKind::Text),
     ]);
     let all: u64 = scripts(document).map(|(script, ..)| script.transactions).fold(0, u64::saturating_add);
     for (script, name, limit) in scripts(document) {
@@ -79,12 +79,12 @@ mod tests {
     use crate::report::content::Body;
 
     fn document(workloads: &[(&str, u64, f64)]) -> Document {
-        let scripts = workloads.iter().map(|(workload, transactions, p95)| Script {
+        let scripts = workloads.iter().map(|(workload, transactions, p95)| ScriptSummary {
             workload: (*workload).to_owned(),
             transactions: *transactions,
             tps: Some(*transactions as f64 / 60.0),
             latency_p95_ms: Some(*p95),
-            ..Script::default()
+            ..ScriptSummary::default()
         });
         Document { scripts: scripts.collect(), ..Document::default() }
     }

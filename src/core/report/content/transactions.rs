@@ -1,6 +1,6 @@
 //! What was measured of transactions: latencies, waits, statements, scripts, errors.
 
-use super::{Kind, Section, Table};
+use super::{ColumnKind, Section, Table};
 use crate::document::Document;
 use crate::report::number::{self, MISSING, ms};
 
@@ -42,7 +42,7 @@ fn of_milliseconds(
     figures: &[(&'static str, Option<f64>)],
 ) -> Section {
     let known = || figures.iter().filter(|(_, value)| number::finite(*value).is_some());
-    let mut table = Table::new(&known().map(|(name, _)| (*name, Kind::Number)).collect::<Vec<_>>());
+    let mut table = Table::new(&known().map(|(name, _)| (*name, ColumnKind::Number)).collect::<Vec<_>>());
     if !table.columns.is_empty() {
         table.rows.push(known().map(|(_, value)| ms(*value)).collect());
     }
@@ -59,7 +59,7 @@ pub fn processor_time(document: &Document) -> Section {
 
 /// Shares of the clients' time.
 pub fn waits(document: &Document) -> Section {
-    let mut table = Table::new(&[("clients' time in", Kind::Text), ("share", Kind::Number)]);
+    let mut table = Table::new(&[("clients' time in", ColumnKind::Text), ("share", ColumnKind::Number)]);
     // One that would be left over is named as well.
     let waits = document.merged_waits();
     let named = if waits.len() == WAITS + 1 { WAITS + 1 } else { waits.len().min(WAITS) };
@@ -87,14 +87,14 @@ pub fn wait_name(class: &str, event: &str) -> String {
 /// What pgbench -r prints, and more.
 pub fn statements(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("script", Kind::Number),
-        ("line", Kind::Number),
-        ("avg ms", Kind::Number),
-        ("p95 ms", Kind::Number),
-        ("count", Kind::Number),
-        ("failed", Kind::Number),
-        ("retried", Kind::Number),
-        ("statement", Kind::Code),
+        ("script", ColumnKind::Number),
+        ("line", ColumnKind::Number),
+        ("avg ms", ColumnKind::Number),
+        ("p95 ms", ColumnKind::Number),
+        ("count", ColumnKind::Number),
+        ("failed", ColumnKind::Number),
+        ("retried", ColumnKind::Number),
+        ("statement", ColumnKind::Code),
     ]);
     for statement in document.merged_statements() {
         table.rows.push(vec![
@@ -120,13 +120,13 @@ fn greatest_p95(document: &Document) -> Option<String> {
 /// How the statements were planned.
 pub fn plans(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("script", Kind::Number),
-        ("line", Kind::Number),
-        ("generic plans", Kind::Number),
-        ("custom plans", Kind::Number),
-        ("plan changes", Kind::Number),
-        ("workers planned", Kind::Number),
-        ("workers launched", Kind::Number),
+        ("script", ColumnKind::Number),
+        ("line", ColumnKind::Number),
+        ("generic plans", ColumnKind::Number),
+        ("custom plans", ColumnKind::Number),
+        ("plan changes", ColumnKind::Number),
+        ("workers planned", ColumnKind::Number),
+        ("workers launched", ColumnKind::Number),
     ]);
     for statement in document.merged_statements() {
         let figures = [
@@ -153,20 +153,20 @@ pub fn plans(document: &Document) -> Section {
 /// The scripts of a mix.
 pub fn scripts(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("script", Kind::Number),
-        ("workload", Kind::Text),
-        ("weight", Kind::Number),
-        ("transactions", Kind::Number),
-        ("tps", Kind::Number),
-        ("avg ms", Kind::Number),
-        ("p50 ms", Kind::Number),
-        ("p95 ms", Kind::Number),
-        ("p99 ms", Kind::Number),
-        ("max ms", Kind::Number),
-        ("failed", Kind::Number),
-        ("retried", Kind::Number),
-        ("skipped", Kind::Number),
-        ("late", Kind::Number),
+        ("script", ColumnKind::Number),
+        ("workload", ColumnKind::Text),
+        ("weight", ColumnKind::Number),
+        ("transactions", ColumnKind::Number),
+        ("tps", ColumnKind::Number),
+        ("avg ms", ColumnKind::Number),
+        ("p50 ms", ColumnKind::Number),
+        ("p95 ms", ColumnKind::Number),
+        ("p99 ms", ColumnKind::Number),
+        ("max ms", ColumnKind::Number),
+        ("failed", ColumnKind::Number),
+        ("retried", ColumnKind::Number),
+        ("skipped", ColumnKind::Number),
+        ("late", ColumnKind::Number),
     ]);
     // What there is to say of the only one is said of the run.
     let scripts = if document.scripts.len() > 1 { &document.scripts[..] } else { &[] };
@@ -194,12 +194,12 @@ pub fn scripts(document: &Document) -> Section {
 /// Errors by SQLSTATE.
 pub fn errors(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("sqlstate", Kind::Text),
-        ("count", Kind::Number),
-        ("retried", Kind::Number),
-        ("failed", Kind::Number),
-        ("message", Kind::Text),
-        ("detail", Kind::Text),
+        ("sqlstate", ColumnKind::Text),
+        ("count", ColumnKind::Number),
+        ("retried", ColumnKind::Number),
+        ("failed", ColumnKind::Number),
+        ("message", ColumnKind::Text),
+        ("detail", ColumnKind::Text),
     ]);
     for error in &document.errors {
         table.rows.push(vec![
@@ -220,11 +220,11 @@ pub fn errors(document: &Document) -> Section {
 /// The harness's counters against the server's.
 pub fn audit(document: &Document) -> Section {
     let mut table = Table::new(&[
-        ("counter", Kind::Text),
-        ("harness", Kind::Number),
-        ("server", Kind::Number),
-        ("equal", Kind::Text),
-        ("reason", Kind::Text),
+        ("counter", ColumnKind::Text),
+        ("harness", ColumnKind::Number),
+        ("server", ColumnKind::Number),
+        ("equal", ColumnKind::Text),
+        ("reason", ColumnKind::Text),
     ]);
     for line in &document.audit {
         let equal = match line.ok {

@@ -3,12 +3,12 @@
 
 pub mod page;
 
-use super::content::{self, Body, Kind, Section, Table};
+use super::content::{self, Body, ColumnKind, Section, Table};
 use super::escape::escaped;
-use super::hygiene::shortened;
 use super::number::{self, MISSING, count};
 use super::plot::{self, Figure};
-use crate::document::{Document, Statement};
+use super::sanitize::shortened;
+use crate::document::{CommandSummary, Document};
 
 /// How much of a cell is shown.
 const CELL: usize = 4_000;
@@ -43,7 +43,7 @@ pub fn render(document: &Document) -> String {
     let statements = document.merged_statements();
     for section in sections {
         let statements = if section.id == "statements" { &statements[..] } else { &[] };
-        write_section(&mut page, &section, &mut Plans { statements, left: PLANS });
+        write_section(&mut page, &section, &mut PlanRows { statements, left: PLANS });
     }
     page += "</div>\n";
     page::close(&mut page, &run.extension_version, document.schema_version);
@@ -150,7 +150,7 @@ pub fn write_plots(page: &mut String, figures: &[Figure]) {
 }
 
 /// A section of facts or of a table.
-pub fn write_section(page: &mut String, section: &Section, plans: &mut Plans) {
+pub fn write_section(page: &mut String, section: &Section, plans: &mut PlanRows) {
     *page += &format!("<section id=\"{}\"><h2>{}</h2>\n", section.id, section.title);
     if let Some(note) = &section.note {
         *page += &format!("<p class=\"note\">{}</p>\n", escaped(&shortened(note, CELL)));
@@ -173,13 +173,13 @@ pub fn write_section(page: &mut String, section: &Section, plans: &mut Plans) {
 
 /// The plans under the rows of statements, until there are too many.
 #[derive(Default)]
-pub struct Plans<'a> {
-    statements: &'a [Statement],
+pub struct PlanRows<'a> {
+    statements: &'a [CommandSummary],
     /// How many characters may still be shown.
     left: usize,
 }
 
-impl Plans<'_> {
+impl PlanRows<'_> {
     /// The plan of a row.
     fn of(&mut self, row: usize) -> Option<String> {
         let plan = self.statements.get(row)?.plan.as_ref()?;
@@ -190,12 +190,14 @@ impl Plans<'_> {
 }
 
 /// A table that scrolls where the page is too narrow for it.
-fn write_table(page: &mut String, table: &Table, plans: &mut Plans) {
+fn write_table(page: &mut String, table: &Table, plans: &mut PlanRows) {
     // What is read comes first: a telephone shows no more of a table.
     let (mut order, numbers): (Vec<usize>, Vec<usize>) =
-        (0..table.columns.len()).partition(|column| table.columns[*column].1 == Kind::Code);
+        (0..table.columns.len()).partition(|column| table.columns[*column].1 == ColumnKind::Code);
     order.extend(numbers);
-    let class = |kind: Kind| if matches!(kind, Kind::Number | Kind::Run) { " class=\"number\"" } else { "" };
+    let class = |kind: ColumnKind| {
+        if matches!(kind, ColumnKind::Number | ColumnKind::Run) { " class=\"number\"" } else { "" }
+    };
     *page += "<div class=\"scroll\"><table><thead><tr>";
     for (name, kind) in order.iter().map(|column| &table.columns[*column]) {
         *page += &format!("<th{}>{}</th>", class(*kind), escaped(&shortened(name, CELL)));
@@ -206,9 +208,11 @@ fn write_table(page: &mut String, table: &Table, plans: &mut Plans) {
         for (cell, kind) in order.iter().map(|column| (&row[*column], table.columns[*column].1)) {
             let text = if cell == MISSING { "–".to_owned() } else { escaped(&shortened(cell, CELL)) };
             *page += &match kind {
-                Kind::Code => format!("<td><code>{text}</code></td>"),
-                Kind::Runs => format!("<td>{}</td>", links(cell)),
-                Kind::Run if is_id(cell) => format!("<td class=\"number\" id=\"run-{cell}\">{cell}</td>"),
+                ColumnKind::Code => format!("<td><code>{text}</code></td>"),
+                ColumnKind::Runs => format!("<td>{}</td>", links(cell)),
+                ColumnKind::Run if is_id(cell) => {
+                    format!("<td class=\"number\" id=\"run-{cell}\">{cell}</td>")
+                }
                 _ => format!("<td{}>{text}</td>", class(kind)),
             };
         }

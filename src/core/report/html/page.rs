@@ -1,8 +1,8 @@
 //! What is around the report: head, style sheet, title and foot.
 
 use crate::report::escape::escaped;
-use crate::report::hygiene::{one_line, shortened};
 use crate::report::plot::{Figure, palette};
+use crate::report::sanitize::{one_line, shortened};
 
 /// The rules for everything but the colours of plots.
 const STYLE: &str = include_str!("style.css");

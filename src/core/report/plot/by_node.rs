@@ -8,8 +8,8 @@ use super::lines::draw_line;
 use super::palette::{CURVES, GREY, Ink};
 use super::times::Times;
 use crate::document::{Document, NodeSamples, Samples, Series};
+use crate::report::downsample::Envelope;
 use crate::report::number::{finite, fixed, tps};
-use crate::report::thin::Envelope;
 
 /// A node's curve.
 struct Curve {
@@ -96,7 +96,7 @@ fn highest(curves: &[Curve]) -> Option<f64> {
 }
 
 /// Those of the fast nodes beneath those that are looked for.
-fn draw(chart: &mut Chart, times: &Times, curves: &[Curve]) -> super::frame::Drawn {
+fn draw(chart: &mut Chart, times: &Times, curves: &[Curve]) -> super::frame::DrawResult {
     curves.iter().rev().try_for_each(|curve| draw_line(chart, times, curve.ink, &curve.thinned))
 }
 

@@ -24,7 +24,7 @@ const TITLE: i32 = 34;
 pub const TEXT_SIZE: f64 = 26.0 * 1.24;
 
 /// What drawing ends with; into a string it does not fail.
-pub type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
+pub type DrawResult = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 /// The area between the axes.
 pub type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
@@ -35,7 +35,7 @@ pub struct Panel<'a> {
     pub title: Option<&'a str>,
     pub y: Axis,
     /// Draws what is between the axes.
-    pub draw: &'a dyn Fn(&mut Chart) -> Drawn,
+    pub draw: &'a dyn Fn(&mut Chart) -> DrawResult,
 }
 
 /// Draws panels under each other. Lines are drawn up from the ticks of the x axis where `upright`.
@@ -65,7 +65,7 @@ pub fn place_of(x: &Axis, y: &Axis, (across, up): (f64, f64)) -> (i32, i32) {
 }
 
 /// Draws the chart into a buffer.
-fn draw(buffer: &mut String, x: &Axis, upright: bool, panels: &[Panel]) -> Drawn {
+fn draw(buffer: &mut String, x: &Axis, upright: bool, panels: &[Panel]) -> DrawResult {
     let root = SVGBackend::with_string(buffer, SIZE).into_drawing_area();
     let areas = root.split_evenly((panels.len(), 1));
     for (index, (area, panel)) in areas.iter().zip(panels).enumerate() {
@@ -82,7 +82,7 @@ fn draw_panel(
     upright: bool,
     panel: &Panel,
     is_last: bool,
-) -> Drawn {
+) -> DrawResult {
     let number = ("sans-serif", TEXT_SIZE).into_font().color(&TEXT.color());
     let mut chart = ChartBuilder::on(area)
         .margin_top(if panel.title.is_some() { TOP + TITLE } else { TOP })

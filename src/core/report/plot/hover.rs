@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::axis::Axis;
 use super::frame::{place, place_of};
 use super::times::Times;
+use crate::report::downsample::{Envelope, columns, per_column, range};
 use crate::report::escape::escaped;
 use crate::report::number::duration;
-use crate::report::thin::{Envelope, columns, per_column, range};
 
 /// How many strips a plot has at most: they are wide enough to be hit.
 const STRIPS: usize = 180;

@@ -11,8 +11,8 @@ use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
 use super::times::Times;
 use crate::document::{Bucket, Document};
+use crate::report::downsample::Envelope;
 use crate::report::number::{count, finite, in_one_unit, short_ms};
-use crate::report::thin::Envelope;
 
 /// Percentiles of each interval on a logarithmic axis; `None` without any.
 pub fn over_time(document: &Document) -> Option<Figure> {

@@ -2,10 +2,10 @@
 
 use plotters::prelude::*;
 
-use super::frame::{Chart, Drawn};
+use super::frame::{Chart, DrawResult};
 use super::palette::Ink;
 use super::times::Times;
-use crate::report::thin::Envelope;
+use crate::report::downsample::Envelope;
 
 /// The columns with values, those side by side together, each with its place.
 pub fn unbroken(columns: &[Option<Envelope>]) -> impl Iterator<Item = Vec<(usize, Envelope)>> {
@@ -24,7 +24,7 @@ pub fn means(points: &[(f64, Envelope)]) -> Vec<(f64, f64)> {
 }
 
 /// Fills what is between the lowest and the highest values.
-pub fn draw_band(chart: &mut Chart, points: &[(f64, Envelope)], style: ShapeStyle) -> Drawn {
+pub fn draw_band(chart: &mut Chart, points: &[(f64, Envelope)], style: ShapeStyle) -> DrawResult {
     let upper = points.iter().map(|(x, envelope)| (*x, envelope.high));
     let lower = points.iter().rev().map(|(x, envelope)| (*x, envelope.low));
     let outline: Vec<_> = upper.chain(lower).collect();
@@ -33,7 +33,7 @@ pub fn draw_band(chart: &mut Chart, points: &[(f64, Envelope)], style: ShapeStyl
 }
 
 /// A line of a run's columns, with a band where they are thinned.
-pub fn draw_line(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> Drawn {
+pub fn draw_line(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> DrawResult {
     let line = ink.color().stroke_width(3);
     for columns in unbroken(thinned) {
         if let [(column, envelope)] = columns[..] {

@@ -7,9 +7,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
 use super::axis::Axis;
-use super::frame::{Chart, Drawn, TEXT_SIZE};
+use super::frame::{Chart, DrawResult, TEXT_SIZE};
 use super::palette::{Ink, OLIVE, SHADE, WINE};
-use crate::document::{Document, Event, Finding};
+use crate::document::{Document, Event, Finding, Topic};
 use crate::report::number::finite;
 
 /// How finely time is divided: a soak has more vacuums than its plot has pixels.
@@ -81,7 +81,7 @@ impl Marks {
     }
 
     /// Draws them.
-    pub fn draw(&self, chart: &mut Chart) -> Drawn {
+    pub fn draw(&self, chart: &mut Chart) -> DrawResult {
         let y = chart.y_range();
         let rectangle =
             |begin, end, low, high, style: ShapeStyle| Rectangle::new([(begin, high), (end, low)], style);
@@ -106,7 +106,7 @@ impl Marks {
     }
 
     /// Writes the numbers of the dips' findings, over all that is drawn.
-    pub fn draw_numbers(&self, chart: &mut Chart) -> Drawn {
+    pub fn draw_numbers(&self, chart: &mut Chart) -> DrawResult {
         let (x, y) = (chart.x_range(), chart.y_range());
         let bottom = y.start + (y.end - y.start) * LANE;
         let mut numbers: Vec<(f64, usize)> = self
@@ -145,7 +145,7 @@ fn dips(findings: &[Finding], time: &Axis) -> Vec<Dips> {
         let spans = times(finding, "at").into_iter().zip(times(finding, "until"));
         let spans = spans.filter(|(begin, end)| begin <= end && *begin <= time.high && *end >= time.low);
         let spans: Vec<(f64, f64)> = merged(spans, time).collect();
-        (["dip", "outage"].contains(&finding.topic.as_str()) && !spans.is_empty())
+        ([Topic::Dip, Topic::Outage].contains(&finding.topic) && !spans.is_empty())
             .then_some(Dips { finding: index + 1, spans })
     };
     findings.iter().enumerate().filter_map(of_finding).collect()
@@ -190,19 +190,19 @@ mod tests {
 
     #[test]
     fn dips_have_the_numbers_of_their_findings() {
-        let finding = |topic: &str, figures: Value| Finding {
+        let finding = |topic: Topic, figures: Value| Finding {
             severity: Severity::Warning,
-            topic: topic.to_owned(),
+            topic,
             finding: String::new(),
             figures: figures.as_object().cloned().unwrap_or_default(),
             advice: String::new(),
         };
         let findings = vec![
-            finding("waits", json!({"at": [1.0], "until": [2.0]})),
-            finding("dip", json!({"at": [10.0, 90.0], "until": [20.0, 400.0]})),
-            finding("dip", json!({"at": [50.0]})),
-            finding("dip", json!({"at": [60.0, "x", 1e300], "until": [61.0, 1e301]})),
-            finding("outage", json!({"at": [30.0], "until": [35.0]})),
+            finding(Topic::Waits, json!({"at": [1.0], "until": [2.0]})),
+            finding(Topic::Dip, json!({"at": [10.0, 90.0], "until": [20.0, 400.0]})),
+            finding(Topic::Dip, json!({"at": [50.0]})),
+            finding(Topic::Dip, json!({"at": [60.0, "x", 1e300], "until": [61.0, 1e301]})),
+            finding(Topic::Outage, json!({"at": [30.0], "until": [35.0]})),
         ];
         let marks = Marks::of(&Document { findings, ..Document::default() }, &Axis::of_time(100.0));
         let told: Vec<_> = marks.dips.iter().map(|dips| (dips.finding, dips.spans.as_slice())).collect();

@@ -7,7 +7,7 @@
 pub mod axis;
 mod by_node;
 pub mod frame;
-mod heat;
+mod heat_map;
 pub mod hover;
 pub mod latency;
 pub mod lines;
@@ -45,7 +45,7 @@ pub fn figures(document: &Document) -> Vec<Figure> {
         open_loop::rates(document),
         open_loop::lag(document),
         latency::over_time(document),
-        heat::figure(document),
+        heat_map::figure(document),
         latency::distribution(document),
         stacked::waits(document),
         wal::figure(document),

@@ -12,8 +12,8 @@ use super::palette::{BLUE, Ink, ORANGE, PINK, RED, TEAL};
 use super::steps::draw_area;
 use super::times::Times;
 use crate::document::{Document, Series};
+use crate::report::downsample::Envelope;
 use crate::report::number::{finite, fixed, tps};
-use crate::report::thin::Envelope;
 
 /// The offered rate with what was achieved, skipped and late; `None` of a closed loop.
 pub fn rates(document: &Document) -> Option<Figure> {

@@ -4,7 +4,7 @@ use plotters::prelude::*;
 
 use super::Figure;
 use super::axis::Axis;
-use super::frame::{Chart, Drawn, Panel, svg};
+use super::frame::{Chart, DrawResult, Panel, svg};
 use super::hover::with_values;
 use super::palette::{BLUE, GREEN, GREY, Ink, ORANGE, PINK, RED, WAITS};
 use super::steps;
@@ -119,7 +119,7 @@ fn says_nothing(share: &str) -> bool {
 }
 
 /// Draws the layers on top of each other.
-fn draw_stack(chart: &mut Chart, times: &Times, layers: &[Layer]) -> Drawn {
+fn draw_stack(chart: &mut Chart, times: &Times, layers: &[Layer]) -> DrawResult {
     let mut floor = vec![0.0; times.spans.len()];
     for layer in layers {
         let value = |column: usize| layer.means.get(column).copied().flatten();

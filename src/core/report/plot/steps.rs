@@ -2,11 +2,11 @@
 
 use plotters::prelude::*;
 
-use super::frame::{Chart, Drawn};
+use super::frame::{Chart, DrawResult};
 use super::palette::Ink;
 use super::times::Times;
 use crate::document::Series;
-use crate::report::thin::Envelope;
+use crate::report::downsample::Envelope;
 
 /// Fills what is between two series of a plot's columns, with gaps where the upper one has no value. One shape for
 /// as many columns as possible: between shapes side by side there would be fine stripes.
@@ -16,7 +16,7 @@ pub fn draw(
     lower: &[f64],
     upper: &[Option<f64>],
     style: ShapeStyle,
-) -> Drawn {
+) -> DrawResult {
     let mut first = 0;
     for run in upper.chunk_by(|one, next| one.is_some() == next.is_some()) {
         let columns = || run.iter().flatten().zip(lower[first..].iter().zip(&times.spans[first..]));
@@ -33,7 +33,7 @@ pub fn draw(
 }
 
 /// The area under the means, and paler the one under the highest.
-pub fn draw_area(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> Drawn {
+pub fn draw_area(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> DrawResult {
     let floor = vec![0.0; times.spans.len()];
     let series = |choose: fn(Envelope) -> f64| -> Series {
         thinned.iter().map(|envelope| envelope.map(choose)).collect()

@@ -2,8 +2,8 @@
 
 use super::axis::Axis;
 use crate::document::Samples;
+use crate::report::downsample::{Envelope, PLOT_COLUMNS, columns, envelopes, per_column};
 use crate::report::number::{duration, finite};
-use crate::report::thin::{Envelope, PLOT_COLUMNS, columns, envelopes, per_column};
 
 /// The columns of a plot over time.
 pub struct Times {

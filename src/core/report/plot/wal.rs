@@ -9,8 +9,8 @@ use super::palette::{BLUE, RED};
 use super::steps::draw_area;
 use super::times::Times;
 use crate::document::{Document, Samples, Series};
+use crate::report::downsample::Envelope;
 use crate::report::number::fixed;
-use crate::report::thin::Envelope;
 
 /// The plot; `None` when nothing is known of the WAL.
 pub fn figure(document: &Document) -> Option<Figure> {

@@ -3,9 +3,9 @@
 use super::results::{is_completed, peak, rungs, variants};
 use super::{Report, content, plot};
 use crate::report::html::page::{self, Conclusion, Head};
-use crate::report::html::{Plans, write_figure, write_plots, write_section};
-use crate::report::hygiene::cut;
+use crate::report::html::{PlanRows, write_figure, write_plots, write_section};
 use crate::report::number::{MISSING, tps};
+use crate::report::sanitize::cut;
 
 /// How many columns the headline has for a variant's name.
 const NAME: usize = 24;
@@ -35,7 +35,7 @@ pub fn render(report: &Report) -> String {
     write_plots(&mut page, &figures);
     page += "<div class=\"sections\">\n";
     for section in &sections {
-        write_section(&mut page, section, &mut Plans::default());
+        write_section(&mut page, section, &mut PlanRows::default());
     }
     page += "</div>\n";
     page::close(&mut page, &sweep.extension_version, document.schema_version);

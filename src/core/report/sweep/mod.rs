@@ -13,7 +13,7 @@ use serde::Serialize;
 pub use content::sentence as answer_sentence;
 pub use results::{RungResult, VariantScalability, results, scalability};
 
-use super::{Format, hygiene, markdown, text};
+use super::{Format, markdown, sanitize, text};
 use crate::document::sweep::SweepDocument;
 
 /// A sweep with what is computed of its runs; written down as JSON, the schema of
@@ -38,7 +38,7 @@ pub fn render(document: &SweepDocument, format: Format) -> String {
         Format::Text => in_text(&report),
         Format::Markdown => in_markdown(&report),
         // Keys are strings and numbers that are not finite become null: there is nothing left to fail.
-        Format::Json => hygiene::json(&serde_json::to_string(&report).unwrap_or_default()),
+        Format::Json => sanitize::json(&serde_json::to_string(&report).unwrap_or_default()),
         Format::Html => html::render(&report),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::document::*;
-use crate::document::{Finding, Severity};
+use crate::document::{Finding, Severity, Topic};
 
 /// A sequence of numbers in [0, 1), the same for the same seed.
 struct Dice(u64);
@@ -181,7 +181,7 @@ pub fn believable(secs: usize) -> Document {
         })
         .collect();
     waits.sort_by(|one, other| other.share.total_cmp(&one.share));
-    let statement = |command: u32, statement: &str, avg: f64, plan: Option<&str>| Statement {
+    let statement = |command: u32, statement: &str, avg: f64, plan: Option<&str>| CommandSummary {
         command,
         line: command,
         statement: statement.to_owned(),
@@ -191,7 +191,7 @@ pub fn believable(secs: usize) -> Document {
         plan: plan.map(str::to_owned),
         generic_plans: if plan.is_some() { total as u64 } else { 0 },
         custom_plans: if plan.is_some() { 80 } else { 0 },
-        ..Statement::default()
+        ..CommandSummary::default()
     };
     let update = |table: &str| {
         format!(
@@ -275,7 +275,7 @@ pub fn believable(secs: usize) -> Document {
             ..Summary::default()
         },
         latencies,
-        scripts: vec![Script { workload: "tpcb-like".to_owned(), weight: 1, transactions: total as u64, ..Script::default() }],
+        scripts: vec![ScriptSummary { workload: "tpcb-like".to_owned(), weight: 1, transactions: total as u64, ..ScriptSummary::default() }],
         statements: vec![
             statement(1, "\\set aid random(1, 100000 * :scale)", 0.002, None),
             statement(2, "\\set bid random(1, 1 * :scale)", 0.001, None),
@@ -337,21 +337,21 @@ pub fn believable(secs: usize) -> Document {
         findings: vec![
             Finding {
                 severity: Severity::Warning,
-                topic: "checkpoint".to_owned(),
+                topic: Topic::Writes,
                 finding: "Throughput is 31 % lower in the minute after each checkpoint's begin: 58 % of the WAL is full-page images.".to_owned(),
                 figures: object(json!({"tps_after": 8123.4, "tps_else": 11790.2, "checkpoints": 2})),
                 advice: "Raise max_wal_size and checkpoint_timeout so that checkpoints are further apart.".to_owned(),
             },
             Finding {
                 severity: Severity::Warning,
-                topic: "dip".to_owned(),
+                topic: Topic::Dip,
                 finding: "Throughput fell up to 58 % below its median, for 4.0 s from 22.0 s on; no observed cause coincides with it.".to_owned(),
                 figures: object(json!({"depth": 0.58, "at": [22.0], "until": [26.0]})),
                 advice: "Run again.".to_owned(),
             },
             Finding {
                 severity: Severity::Notice,
-                topic: "lock".to_owned(),
+                topic: Topic::Waits,
                 finding: "Clients wait for each other's rows: bench_branches has 100 rows for 16 clients.".to_owned(),
                 figures: object(json!({"share": 0.09})),
                 advice: "Use a larger scale.".to_owned(),

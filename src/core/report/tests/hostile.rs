@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::example::{believable, object};
 use crate::document::*;
-use crate::document::{Finding, Severity};
+use crate::document::{Finding, Severity, Topic};
 
 /// What a report must not take for its own, in any format.
 pub const HOSTILE: &str = "<script>alert(\"1\")</script>|'&amp;`*_[x](http://evil.example)\u{1b}[31m\u{0}\r\n\t\u{202e}数据🐘</style></td>-->";
@@ -62,7 +62,7 @@ pub fn hostile() -> Document {
     for number in [f64::MAX, f64::MIN, 5.0] {
         document.findings.push(Finding {
             severity: Severity::Warning,
-            topic: "dip".to_owned(),
+            topic: Topic::Dip,
             finding: text(),
             figures: object(json!({"at": [number, HOSTILE], "until": [f64::MAX, null]})),
             advice: text(),
@@ -70,16 +70,16 @@ pub fn hostile() -> Document {
     }
     document.latencies.push(Bucket { low_ms: f64::NAN, high_ms: f64::INFINITY, count: u64::MAX });
     document.scripts = (0..128)
-        .map(|script| Script {
+        .map(|script| ScriptSummary {
             script,
             workload: text(),
             weight: u32::MAX,
             transactions: u64::MAX,
             tps: Some(f64::MAX),
-            ..Script::default()
+            ..ScriptSummary::default()
         })
         .collect();
-    document.statements.extend((0..128).map(|script| Statement {
+    document.statements.extend((0..128).map(|script| CommandSummary {
         script,
         line: u32::MAX,
         statement: if script == 0 { long.clone() } else { text() },
@@ -90,7 +90,7 @@ pub fn hostile() -> Document {
         latency_p95_ms: Some(1e300),
         plan: Some(long.clone()),
         generic_plans: u64::MAX,
-        ..Statement::default()
+        ..CommandSummary::default()
     }));
     document.events.extend((0..200).map(|_| Event {
         kind: text(),
@@ -128,13 +128,13 @@ pub fn hostile() -> Document {
         reason: text(),
         node: i32::MIN,
     });
-    document.statements.extend((0..2).map(|_| Statement {
+    document.statements.extend((0..2).map(|_| CommandSummary {
         node: 7,
         statement: text(),
         count: u64::MAX,
         latency_avg_ms: Some(f64::MAX),
         generic_plans: u64::MAX,
-        ..Statement::default()
+        ..CommandSummary::default()
     }));
     document.nodes = (7..16)
         .map(|node| Node {
@@ -175,7 +175,7 @@ pub fn hostile() -> Document {
     for severity in [Severity::Critical, Severity::Warning, Severity::Notice] {
         document.findings.push(Finding {
             severity,
-            topic: text(),
+            topic: Topic::Waits,
             finding: long.clone(),
             figures: map(),
             advice: text(),

@@ -94,7 +94,12 @@ fn processor_time_is_shown_only_where_it_is_known() {
 fn what_is_known_is_in_every_report() {
     let mut document = believable(90);
     document.scripts = (0..128)
-        .map(|script| Script { script, workload: format!("part{script}"), weight: 1, ..Script::default() })
+        .map(|script| ScriptSummary {
+            script,
+            workload: format!("part{script}"),
+            weight: 1,
+            ..ScriptSummary::default()
+        })
         .collect();
     let known = [
         "tpcb-like",

@@ -89,7 +89,7 @@ fn the_headline_tells_the_nodes() {
 fn statements_and_waits_are_those_of_all_nodes() {
     let mut document = on_three_nodes();
     let statement = document.statements[3].clone();
-    let of_node = |node: i32, count: u64, avg: f64, p95: f64| Statement {
+    let of_node = |node: i32, count: u64, avg: f64, p95: f64| CommandSummary {
         node,
         count,
         latency_avg_ms: Some(avg),

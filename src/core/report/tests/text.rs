@@ -3,7 +3,7 @@
 use super::documents;
 use super::example::believable;
 use super::hostile::HOSTILE;
-use crate::report::hygiene::width;
+use crate::report::sanitize::width;
 use crate::report::{Format, render};
 
 /// Whether a text is harmless and no line of it is too wide.
@@ -72,7 +72,7 @@ fn a_failure_is_told() {
 fn numbers_too_wide_for_a_table_are_listed() {
     let mut document = believable(90);
     for script in 0..2 {
-        document.scripts.push(crate::document::Script {
+        document.scripts.push(crate::document::ScriptSummary {
             script,
             workload: "wide".to_owned(),
             transactions: u64::MAX,

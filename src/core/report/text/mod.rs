@@ -4,7 +4,7 @@ mod sparkline;
 mod table;
 
 use super::content::{self, Body, Section};
-use super::hygiene::{clean, defused, one_line, width, wrapped};
+use super::sanitize::{clean, defused, one_line, width, wrapped};
 use crate::document::Document;
 
 /// How wide a line is at most.

@@ -1,8 +1,8 @@
 //! Throughput over time in one line of blocks.
 
 use crate::document::Samples;
+use crate::report::downsample::{envelopes, per_column};
 use crate::report::number::{duration, finite, tps};
-use crate::report::thin::{envelopes, per_column};
 
 /// How many blocks there are at most.
 const COLUMNS: usize = 60;

@@ -1,8 +1,8 @@
 //! A table in plain text: numbers to the right, texts to the left, cut where the line is too short for them.
 
 use super::{WIDTH, hanging};
-use crate::report::content::{Kind, Table};
-use crate::report::hygiene::{cut, defused, one_line, width};
+use crate::report::content::{ColumnKind, Table};
+use crate::report::sanitize::{cut, defused, one_line, width};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -49,7 +49,8 @@ fn fitted(table: &Table, natural: &[usize]) -> Option<Vec<usize>> {
     while widths.iter().sum::<usize>() > room {
         // The widest text gives way, down to the next widest one.
         let texts = || {
-            (0..widths.len()).filter(|column| !matches!(table.columns[*column].1, Kind::Number | Kind::Run))
+            (0..widths.len())
+                .filter(|column| !matches!(table.columns[*column].1, ColumnKind::Number | ColumnKind::Run))
         };
         let widest = texts().max_by_key(|column| widths[*column])?;
         let next = texts().filter(|column| *column != widest).map(|column| widths[column]).max().unwrap_or(0);
@@ -74,8 +75,8 @@ fn line(table: &Table, row: &[String], widths: &[usize]) -> String {
         let cell = cut(cell, widths[column]);
         let blanks = " ".repeat(widths[column] - width(&cell));
         match table.columns[column].1 {
-            Kind::Number | Kind::Run => line.extend([blanks, cell]),
-            Kind::Text | Kind::Code | Kind::Runs => line.extend([cell, blanks]),
+            ColumnKind::Number | ColumnKind::Run => line.extend([blanks, cell]),
+            ColumnKind::Text | ColumnKind::Code | ColumnKind::Runs => line.extend([cell, blanks]),
         }
     }
     line.truncate(line.trim_end().len());

@@ -25,7 +25,7 @@ type Query<'a> = (&'a [&'a str], &'a [&'a [Option<&'a str>]]);
 
 /// Variables by name after a command whose queries each had these columns and rows.
 fn kept(every_query: bool, queries: &[Query]) -> Result<Vec<(String, String)>, SqlError> {
-    let mut captured = Captured::new();
+    let mut captured = CapturedRows::new();
     // What another command left.
     captured.next_query();
     captured.take(b'T', &description(&["old"]));
@@ -39,7 +39,7 @@ fn kept(every_query: bool, queries: &[Query]) -> Result<Vec<(String, String)>, S
     let mut symbols = Symbols::new();
     let mut variables = Variables::new(0);
     let decode = |text: &[u8]| Ok(String::from_utf8_lossy(text).into_owned());
-    let capture = Capture { prefix: "p_".into(), every_query };
+    let capture = ResultCapture { prefix: "p_".into(), every_query };
     captured.keep(&capture, decode, &mut symbols, &mut variables)?;
     let ids = ["p_a", "p_b", "p_old"].map(|name| (name.to_owned(), symbols.lookup(name)));
     let value = |id| variables.get(id).map(|value| value.to_text().into_owned());
@@ -79,7 +79,7 @@ fn columns_without_a_variables_name_are_an_error() {
 
 #[test]
 fn cut_messages_have_fewer_columns() {
-    let mut captured = Captured::new();
+    let mut captured = CapturedRows::new();
     captured.next_query();
     captured.take(b'T', &description(&["a", "b"]));
     let whole = row(&[Some("1"), Some("2")]);
@@ -92,13 +92,13 @@ fn cut_messages_have_fewer_columns() {
 #[test]
 fn what_variables_hold_has_a_limit() {
     let captured = |name: &str, length: usize| {
-        let mut captured = Captured::new();
+        let mut captured = CapturedRows::new();
         captured.next_query();
         captured.take(b'T', &description(&[name]));
         captured.take(b'D', &row(&[Some(&"x".repeat(length))]));
         captured
     };
-    let capture = Capture { prefix: String::new(), every_query: false };
+    let capture = ResultCapture { prefix: String::new(), every_query: false };
     let decode = |text: &[u8]| Ok(String::from_utf8_lossy(text).into_owned());
     let (mut symbols, mut variables) = (Symbols::new(), Variables::new(0));
     let mut keep =

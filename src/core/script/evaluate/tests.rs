@@ -1,5 +1,5 @@
 use super::*;
-use crate::script::position::Source;
+use crate::script::position::ScriptText;
 use crate::script::variables::Symbols;
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn evaluate_with_debug(text: &str, debug: &mut dyn FnMut(&str)) -> Result<Value,
     ] {
         variables.set(symbols.intern(name), value);
     }
-    Expression::parse(Source { name: "s", text }, 0..text.len(), &mut symbols)
+    Expression::parse(ScriptText { name: "s", text }, 0..text.len(), &mut symbols)
         .and_then(|expression| expression.evaluate(&variables, &mut Prng::from_seed(42), debug))
         .map_err(|error| error.to_string())
 }
@@ -146,7 +146,8 @@ fn what_is_decided_is_not_evaluated() {
 fn conditions_take_numbers() {
     let is_true = |text: &str| {
         let mut symbols = Symbols::new();
-        let expression = Expression::parse(Source { name: "s", text }, 0..text.len(), &mut symbols).unwrap();
+        let expression =
+            Expression::parse(ScriptText { name: "s", text }, 0..text.len(), &mut symbols).unwrap();
         expression
             .is_true(&Variables::default(), &mut Prng::from_seed(42), &mut |_| {})
             .map_err(|e| e.to_string())

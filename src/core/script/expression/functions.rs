@@ -1,6 +1,6 @@
 //! The functions that have a name (`PGBENCH_FUNCTIONS` in exprparse.y).
 
-use super::{Binary, Extremum, Integral, MAX_ARGUMENTS, Node, Ternary, Unary};
+use super::{Binary, ExpressionNode, Extremum, Integral, MAX_ARGUMENTS, Ternary, Unary};
 use crate::script::variables::{Scalar, Symbols};
 
 /// What a name stands for, and how many arguments it takes with it.
@@ -54,23 +54,28 @@ impl Callable {
     pub(super) fn call(
         self,
         name: &str,
-        mut arguments: Vec<Node>,
+        mut arguments: Vec<ExpressionNode>,
         symbols: &mut Symbols,
-    ) -> Result<Node, String> {
+    ) -> Result<ExpressionNode, String> {
         let takes_default_seed = match self {
             Callable::Hash(_) => arguments.len() == 1,
             Callable::Permute => arguments.len() == 2,
             _ => false,
         };
         if takes_default_seed {
-            arguments.push(Node::Variable { id: symbols.intern(DEFAULT_SEED), name: DEFAULT_SEED.into() });
+            arguments.push(ExpressionNode::Variable {
+                id: symbols.intern(DEFAULT_SEED),
+                name: DEFAULT_SEED.into(),
+            });
         }
         let unexpected = || format!("unexpected number of arguments ({name})");
         match self {
-            Callable::Pi if arguments.is_empty() => Ok(Node::Constant(Scalar::Double(std::f64::consts::PI))),
+            Callable::Pi if arguments.is_empty() => {
+                Ok(ExpressionNode::Constant(Scalar::Double(std::f64::consts::PI)))
+            }
             Callable::Pi => Err(unexpected()),
-            Callable::Unary(function) => match <[Node; 1]>::try_from(arguments) {
-                Ok([argument]) => Ok(Node::unary(function, argument)),
+            Callable::Unary(function) => match <[ExpressionNode; 1]>::try_from(arguments) {
+                Ok([argument]) => Ok(ExpressionNode::unary(function, argument)),
                 Err(_) => Err(unexpected()),
             },
             Callable::Binary(function) => binary(function, arguments).ok_or_else(unexpected),
@@ -83,19 +88,21 @@ impl Callable {
             Callable::AtLeastOne(_) if arguments.len() > MAX_ARGUMENTS => {
                 Err(format!("too many function arguments, maximum is {MAX_ARGUMENTS}"))
             }
-            Callable::AtLeastOne(which) => Ok(Node::Extremum { which, arguments: arguments.into() }),
+            Callable::AtLeastOne(which) => {
+                Ok(ExpressionNode::Extremum { which, arguments: arguments.into() })
+            }
         }
     }
 }
 
 /// `None` unless these are two arguments.
-fn binary(function: Binary, arguments: Vec<Node>) -> Option<Node> {
-    let [left, right] = <[Node; 2]>::try_from(arguments).ok()?;
-    Some(Node::binary(function, left, right))
+fn binary(function: Binary, arguments: Vec<ExpressionNode>) -> Option<ExpressionNode> {
+    let [left, right] = <[ExpressionNode; 2]>::try_from(arguments).ok()?;
+    Some(ExpressionNode::binary(function, left, right))
 }
 
 /// `None` unless these are three arguments.
-fn ternary(function: Ternary, arguments: Vec<Node>) -> Option<Node> {
-    let arguments = <[Node; 3]>::try_from(arguments).ok()?;
-    Some(Node::Ternary { function, arguments: Box::new(arguments) })
+fn ternary(function: Ternary, arguments: Vec<ExpressionNode>) -> Option<ExpressionNode> {
+    let arguments = <[ExpressionNode; 3]>::try_from(arguments).ok()?;
+    Some(ExpressionNode::Ternary { function, arguments: Box::new(arguments) })
 }

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::functions;
-use super::tokens::{Token, tokenize};
-use super::{Binary, Integral, Node, Overloaded, Unary};
+use super::tokens::{ExpressionToken, tokenize};
+use super::{Binary, ExpressionNode, Integral, Overloaded, Unary};
 use crate::error::{UserError, sqlstate};
 use crate::script::blanks::trim_end;
-use crate::script::position::Source;
+use crate::script::position::ScriptText;
 use crate::script::variables::{Scalar, Symbols};
 
 /// How deep an expression may nest in parentheses, arguments, `CASE` and behind prefixes: parsing and
@@ -41,7 +41,11 @@ enum Binding {
 type Parsed<T> = Result<T, Box<UserError>>;
 
 /// The node of the expression in the bytes `range` of a script.
-pub(super) fn parse(source: Source, range: Range<usize>, symbols: &mut Symbols) -> Result<Node, UserError> {
+pub(super) fn parse(
+    source: ScriptText,
+    range: Range<usize>,
+    symbols: &mut Symbols,
+) -> Result<ExpressionNode, UserError> {
     let end = range.end;
     let mut parser = Parser { source, tokens: tokenize(source, range)?, next: 0, end, symbols, nesting: 0 };
     let node = parser.nested(Binding::Nothing).map_err(|error| *error)?;
@@ -52,37 +56,37 @@ pub(super) fn parse(source: Source, range: Range<usize>, symbols: &mut Symbols) 
 }
 
 /// The operator that a token is between two operands, and whether it takes them in the other order.
-fn infix(token: &Token) -> Option<(Binding, Binary, bool)> {
+fn infix(token: &ExpressionToken) -> Option<(Binding, Binary, bool)> {
     let comparison = |function, swapped| Some((Binding::Comparison, Binary::Overloaded(function), swapped));
     let overloaded = |binding, function| Some((binding, Binary::Overloaded(function), false));
     let integral = |binding, function| Some((binding, Binary::Integral(function), false));
     match token {
-        Token::Or => Some((Binding::Or, Binary::Or, false)),
-        Token::And => Some((Binding::And, Binary::And, false)),
-        Token::Equal => comparison(Overloaded::Equal, false),
-        Token::NotEqual => comparison(Overloaded::NotEqual, false),
-        Token::Less => comparison(Overloaded::Less, false),
-        Token::LessOrEqual => comparison(Overloaded::LessOrEqual, false),
-        Token::Greater => comparison(Overloaded::Less, true),
-        Token::GreaterOrEqual => comparison(Overloaded::LessOrEqual, true),
-        Token::Bar => integral(Binding::Bitwise, Integral::BitOr),
-        Token::Hash => integral(Binding::Bitwise, Integral::BitXor),
-        Token::Ampersand => integral(Binding::Bitwise, Integral::BitAnd),
-        Token::ShiftLeft => integral(Binding::Bitwise, Integral::ShiftLeft),
-        Token::ShiftRight => integral(Binding::Bitwise, Integral::ShiftRight),
-        Token::Plus => overloaded(Binding::Sum, Overloaded::Add),
-        Token::Minus => overloaded(Binding::Sum, Overloaded::Subtract),
-        Token::Star => overloaded(Binding::Product, Overloaded::Multiply),
-        Token::Slash => overloaded(Binding::Product, Overloaded::Divide),
-        Token::Percent => integral(Binding::Product, Integral::Modulo),
+        ExpressionToken::Or => Some((Binding::Or, Binary::Or, false)),
+        ExpressionToken::And => Some((Binding::And, Binary::And, false)),
+        ExpressionToken::Equal => comparison(Overloaded::Equal, false),
+        ExpressionToken::NotEqual => comparison(Overloaded::NotEqual, false),
+        ExpressionToken::Less => comparison(Overloaded::Less, false),
+        ExpressionToken::LessOrEqual => comparison(Overloaded::LessOrEqual, false),
+        ExpressionToken::Greater => comparison(Overloaded::Less, true),
+        ExpressionToken::GreaterOrEqual => comparison(Overloaded::LessOrEqual, true),
+        ExpressionToken::Bar => integral(Binding::Bitwise, Integral::BitOr),
+        ExpressionToken::Hash => integral(Binding::Bitwise, Integral::BitXor),
+        ExpressionToken::Ampersand => integral(Binding::Bitwise, Integral::BitAnd),
+        ExpressionToken::ShiftLeft => integral(Binding::Bitwise, Integral::ShiftLeft),
+        ExpressionToken::ShiftRight => integral(Binding::Bitwise, Integral::ShiftRight),
+        ExpressionToken::Plus => overloaded(Binding::Sum, Overloaded::Add),
+        ExpressionToken::Minus => overloaded(Binding::Sum, Overloaded::Subtract),
+        ExpressionToken::Star => overloaded(Binding::Product, Overloaded::Multiply),
+        ExpressionToken::Slash => overloaded(Binding::Product, Overloaded::Divide),
+        ExpressionToken::Percent => integral(Binding::Product, Integral::Modulo),
         _ => None,
     }
 }
 
 struct Parser<'a> {
-    source: Source<'a>,
+    source: ScriptText<'a>,
     /// Each with its byte offset in the script.
-    tokens: Vec<(usize, Token<'a>)>,
+    tokens: Vec<(usize, ExpressionToken<'a>)>,
     next: usize,
     /// The byte offset of the expression's end.
     end: usize,
@@ -91,7 +95,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<&Token<'a>> {
+    fn peek(&self) -> Option<&ExpressionToken<'a>> {
         self.tokens.get(self.next).map(|(_, token)| token)
     }
 
@@ -101,18 +105,18 @@ impl<'a> Parser<'a> {
     }
 
     /// Moves past the next token if it is the given one.
-    fn accept(&mut self, token: &Token) -> bool {
+    fn accept(&mut self, token: &ExpressionToken) -> bool {
         let accepted = self.peek() == Some(token);
         self.next += usize::from(accepted);
         accepted
     }
 
-    fn expect(&mut self, token: &Token) -> Parsed<()> {
+    fn expect(&mut self, token: &ExpressionToken) -> Parsed<()> {
         if self.accept(token) { Ok(()) } else { Err(self.unexpected()) }
     }
 
     /// An expression inside another, up to an operator that binds no stronger than `binding`.
-    fn nested(&mut self, binding: Binding) -> Parsed<Node> {
+    fn nested(&mut self, binding: Binding) -> Parsed<ExpressionNode> {
         if self.nesting == MAX_DEPTH {
             let message = format!("expression nests deeper than {MAX_DEPTH} levels");
             return Err(self.source.error(self.offset(), STATEMENT_TOO_COMPLEX, message).into());
@@ -124,7 +128,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Everything up to an operator that binds no stronger than `binding`.
-    fn expression(&mut self, binding: Binding) -> Parsed<Node> {
+    fn expression(&mut self, binding: Binding) -> Parsed<ExpressionNode> {
         let mut left = self.operand()?;
         let mut follows_comparison = false;
         while let Some(token) = self.peek() {
@@ -139,9 +143,13 @@ impl<'a> Parser<'a> {
                 self.next += 1;
                 let right = self.expression(own_binding)?;
                 let (first, second) = if swapped { (right, left) } else { (left, right) };
-                left = Node::binary(function, first, second);
+                left = ExpressionNode::binary(function, first, second);
                 follows_comparison = is_comparison;
-            } else if matches!(token, Token::Is | Token::IsNull | Token::NotNull) && Binding::Is > binding {
+            } else if matches!(
+                token,
+                ExpressionToken::Is | ExpressionToken::IsNull | ExpressionToken::NotNull
+            ) && Binding::Is > binding
+            {
                 left = self.is(left)?;
                 follows_comparison = false;
             } else {
@@ -152,53 +160,67 @@ impl<'a> Parser<'a> {
     }
 
     /// `IS [NOT] NULL`, `IS [NOT] TRUE`, `IS [NOT] FALSE`, `ISNULL` or `NOTNULL` behind `operand`.
-    fn is(&mut self, operand: Node) -> Parsed<Node> {
-        let function = if self.accept(&Token::IsNull) {
-            return Ok(Node::binary(Binary::Is, operand, Node::Constant(Scalar::Null)));
-        } else if self.accept(&Token::NotNull) {
-            return Ok(Node::binary(Binary::IsNot, operand, Node::Constant(Scalar::Null)));
+    fn is(&mut self, operand: ExpressionNode) -> Parsed<ExpressionNode> {
+        let function = if self.accept(&ExpressionToken::IsNull) {
+            return Ok(ExpressionNode::binary(Binary::Is, operand, ExpressionNode::Constant(Scalar::Null)));
+        } else if self.accept(&ExpressionToken::NotNull) {
+            return Ok(ExpressionNode::binary(
+                Binary::IsNot,
+                operand,
+                ExpressionNode::Constant(Scalar::Null),
+            ));
         } else {
-            self.expect(&Token::Is)?;
-            if self.accept(&Token::Not) { Binary::IsNot } else { Binary::Is }
+            self.expect(&ExpressionToken::Is)?;
+            if self.accept(&ExpressionToken::Not) { Binary::IsNot } else { Binary::Is }
         };
         match self.peek() {
-            Some(&Token::Constant(constant @ (Scalar::Null | Scalar::Boolean(_)))) => {
+            Some(&ExpressionToken::Constant(constant @ (Scalar::Null | Scalar::Boolean(_)))) => {
                 self.next += 1;
-                Ok(Node::binary(function, operand, Node::Constant(constant)))
+                Ok(ExpressionNode::binary(function, operand, ExpressionNode::Constant(constant)))
             }
             _ => Err(self.unexpected()),
         }
     }
 
     /// A constant, a variable, a function call, a `CASE`, or something in parentheses or behind a prefix.
-    fn operand(&mut self) -> Parsed<Node> {
+    fn operand(&mut self) -> Parsed<ExpressionNode> {
         let offset = self.offset();
         let Some(token) = self.peek().cloned() else { return Err(self.unexpected()) };
         self.next += 1;
         match token {
-            Token::Constant(scalar) => Ok(Node::Constant(scalar)),
-            Token::Variable(name) => Ok(Node::Variable { id: self.symbols.intern(name), name: name.into() }),
-            Token::Function(name) => self.function_call(offset, name),
-            Token::Case => self.case(),
-            Token::Open => {
+            ExpressionToken::Constant(scalar) => Ok(ExpressionNode::Constant(scalar)),
+            ExpressionToken::Variable(name) => {
+                Ok(ExpressionNode::Variable { id: self.symbols.intern(name), name: name.into() })
+            }
+            ExpressionToken::Function(name) => self.function_call(offset, name),
+            ExpressionToken::Case => self.case(),
+            ExpressionToken::Open => {
                 let inner = self.nested(Binding::Nothing)?;
-                self.expect(&Token::Close)?;
+                self.expect(&ExpressionToken::Close)?;
                 Ok(inner)
             }
-            Token::Plus => self.nested(Binding::Sign),
+            ExpressionToken::Plus => self.nested(Binding::Sign),
             // 2⁶³ is a bigint only behind a minus.
-            Token::Minus if self.accept(&Token::SmallestIntegersMagnitude) => {
-                Ok(Node::Constant(Scalar::Integer(i64::MIN)))
+            ExpressionToken::Minus if self.accept(&ExpressionToken::SmallestIntegersMagnitude) => {
+                Ok(ExpressionNode::Constant(Scalar::Integer(i64::MIN)))
             }
-            Token::Minus => {
-                let zero = Node::Constant(Scalar::Integer(0));
-                Ok(Node::binary(Binary::Overloaded(Overloaded::Subtract), zero, self.nested(Binding::Sign)?))
+            ExpressionToken::Minus => {
+                let zero = ExpressionNode::Constant(Scalar::Integer(0));
+                Ok(ExpressionNode::binary(
+                    Binary::Overloaded(Overloaded::Subtract),
+                    zero,
+                    self.nested(Binding::Sign)?,
+                ))
             }
-            Token::Tilde => {
-                let all_bits = Node::Constant(Scalar::Integer(!0));
-                Ok(Node::binary(Binary::Integral(Integral::BitXor), all_bits, self.nested(Binding::Bitwise)?))
+            ExpressionToken::Tilde => {
+                let all_bits = ExpressionNode::Constant(Scalar::Integer(!0));
+                Ok(ExpressionNode::binary(
+                    Binary::Integral(Integral::BitXor),
+                    all_bits,
+                    self.nested(Binding::Bitwise)?,
+                ))
             }
-            Token::Not => Ok(Node::unary(Unary::Not, self.nested(Binding::Not)?)),
+            ExpressionToken::Not => Ok(ExpressionNode::unary(Unary::Not, self.nested(Binding::Not)?)),
             _ => {
                 self.next -= 1;
                 Err(self.unexpected())
@@ -207,45 +229,45 @@ impl<'a> Parser<'a> {
     }
 
     /// The arguments of the function whose name was at `offset`.
-    fn function_call(&mut self, offset: usize, name: &str) -> Parsed<Node> {
+    fn function_call(&mut self, offset: usize, name: &str) -> Parsed<ExpressionNode> {
         let source = self.source;
         let syntax_error = |message| Box::new(source.error(offset, sqlstate::SYNTAX_ERROR, message));
         let Some((name, callable)) = functions::find(name) else {
             return Err(syntax_error(format!("unexpected function name \"{name}\"")));
         };
-        self.expect(&Token::Open)?;
+        self.expect(&ExpressionToken::Open)?;
         let mut arguments = Vec::new();
-        if !self.accept(&Token::Close) {
+        if !self.accept(&ExpressionToken::Close) {
             // In pgbench's grammar the first comma may come before all arguments.
-            self.accept(&Token::Comma);
+            self.accept(&ExpressionToken::Comma);
             arguments.push(self.nested(Binding::Nothing)?);
-            while self.accept(&Token::Comma) {
+            while self.accept(&ExpressionToken::Comma) {
                 arguments.push(self.nested(Binding::Nothing)?);
             }
-            self.expect(&Token::Close)?;
+            self.expect(&ExpressionToken::Close)?;
         }
         callable.call(name, arguments, self.symbols).map_err(syntax_error)
     }
 
     /// What follows `CASE`.
-    fn case(&mut self) -> Parsed<Node> {
+    fn case(&mut self) -> Parsed<ExpressionNode> {
         let mut arms = Vec::new();
-        self.expect(&Token::When)?;
+        self.expect(&ExpressionToken::When)?;
         loop {
             let condition = self.nested(Binding::Nothing)?;
-            self.expect(&Token::Then)?;
+            self.expect(&ExpressionToken::Then)?;
             arms.push((condition, self.nested(Binding::Nothing)?));
-            if !self.accept(&Token::When) {
+            if !self.accept(&ExpressionToken::When) {
                 break;
             }
         }
-        let otherwise = if self.accept(&Token::Else) {
+        let otherwise = if self.accept(&ExpressionToken::Else) {
             self.nested(Binding::Nothing)?
         } else {
-            Node::Constant(Scalar::Null)
+            ExpressionNode::Constant(Scalar::Null)
         };
-        self.expect(&Token::End)?;
-        Ok(Node::Case { arms: arms.into(), otherwise: Box::new(otherwise) })
+        self.expect(&ExpressionToken::End)?;
+        Ok(ExpressionNode::Case { arms: arms.into(), otherwise: Box::new(otherwise) })
     }
 
     /// The error that the next token does not belong here.

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 fn parse(text: &str) -> Result<Expression, UserError> {
     let mut symbols = Symbols::new();
-    Expression::parse(Source { name: "s", text }, 0..text.len(), &mut symbols)
+    Expression::parse(ScriptText { name: "s", text }, 0..text.len(), &mut symbols)
 }
 
 fn error(text: &str) -> String {
@@ -12,7 +12,7 @@ fn error(text: &str) -> String {
 
 /// The tree with all of its parentheses.
 fn shape(text: &str) -> String {
-    fn list<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> String {
+    fn list<'a>(nodes: impl IntoIterator<Item = &'a ExpressionNode>) -> String {
         nodes.into_iter().map(show).collect::<Vec<_>>().join(", ")
     }
     fn name(function: Binary) -> String {
@@ -22,18 +22,20 @@ fn shape(text: &str) -> String {
             function => format!("{function:?}"),
         }
     }
-    fn show(node: &Node) -> String {
+    fn show(node: &ExpressionNode) -> String {
         match node {
-            Node::Constant(Scalar::Integer(value)) => value.to_string(),
-            Node::Constant(scalar) => format!("{scalar:?}"),
-            Node::Variable { name, .. } => format!(":{name}"),
-            Node::Unary { function, argument } => format!("{function:?}({})", show(argument)),
-            Node::Fold { first, steps } => steps.iter().fold(show(first), |left, step| {
+            ExpressionNode::Constant(Scalar::Integer(value)) => value.to_string(),
+            ExpressionNode::Constant(scalar) => format!("{scalar:?}"),
+            ExpressionNode::Variable { name, .. } => format!(":{name}"),
+            ExpressionNode::Unary { function, argument } => format!("{function:?}({})", show(argument)),
+            ExpressionNode::Fold { first, steps } => steps.iter().fold(show(first), |left, step| {
                 format!("{}({left}, {})", name(step.function), show(&step.operand))
             }),
-            Node::Ternary { function, arguments } => format!("{function:?}({})", list(&**arguments)),
-            Node::Extremum { which, arguments } => format!("{which:?}({})", list(arguments)),
-            Node::Case { arms, otherwise } => {
+            ExpressionNode::Ternary { function, arguments } => {
+                format!("{function:?}({})", list(&**arguments))
+            }
+            ExpressionNode::Extremum { which, arguments } => format!("{which:?}({})", list(arguments)),
+            ExpressionNode::Case { arms, otherwise } => {
                 let arms = arms.iter().map(|(when, then)| format!("{}: {}, ", show(when), show(then)));
                 format!("Case({}{})", arms.collect::<String>(), show(otherwise))
             }
@@ -145,7 +147,7 @@ fn a_seed_that_is_left_out_is_the_default_one() {
 fn variables_are_found_wherever_they_are() {
     let mut symbols = Symbols::new();
     let text = "CASE WHEN :a AND :b THEN least(:c) ELSE -:d + permute(:e, :f) END > :g";
-    let expression = Expression::parse(Source { name: "s", text }, 0..text.len(), &mut symbols).unwrap();
+    let expression = Expression::parse(ScriptText { name: "s", text }, 0..text.len(), &mut symbols).unwrap();
     let mut names = Vec::new();
     expression.for_each_variable(&mut |id| names.push(symbols.name(id)));
     assert_eq!(names, ["g", "a", "b", "c", "d", "e", "f", "default_seed"]);

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use crate::error::{UserError, sqlstate};
 use crate::script::blanks::separator_length;
-use crate::script::position::Source;
+use crate::script::position::ScriptText;
 use crate::script::variables::{Scalar, is_name_part, is_name_start, parse_double};
 
 /// One token.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token<'a> {
+pub(super) enum ExpressionToken<'a> {
     Constant(Scalar),
     /// 9223372036854775808, which is a bigint only behind a minus.
     SmallestIntegersMagnitude,
@@ -50,46 +50,46 @@ pub(super) enum Token<'a> {
 }
 
 /// Operators and punctuation, longer ones first.
-const SYMBOLS: [(&str, Token); 21] = [
-    ("<>", Token::NotEqual),
-    ("!=", Token::NotEqual),
-    ("<=", Token::LessOrEqual),
-    (">=", Token::GreaterOrEqual),
-    ("<<", Token::ShiftLeft),
-    (">>", Token::ShiftRight),
-    ("<", Token::Less),
-    (">", Token::Greater),
-    ("=", Token::Equal),
-    ("+", Token::Plus),
-    ("-", Token::Minus),
-    ("*", Token::Star),
-    ("/", Token::Slash),
-    ("%", Token::Percent),
-    ("|", Token::Bar),
-    ("#", Token::Hash),
-    ("&", Token::Ampersand),
-    ("~", Token::Tilde),
-    ("(", Token::Open),
-    (")", Token::Close),
-    (",", Token::Comma),
+const SYMBOLS: [(&str, ExpressionToken); 21] = [
+    ("<>", ExpressionToken::NotEqual),
+    ("!=", ExpressionToken::NotEqual),
+    ("<=", ExpressionToken::LessOrEqual),
+    (">=", ExpressionToken::GreaterOrEqual),
+    ("<<", ExpressionToken::ShiftLeft),
+    (">>", ExpressionToken::ShiftRight),
+    ("<", ExpressionToken::Less),
+    (">", ExpressionToken::Greater),
+    ("=", ExpressionToken::Equal),
+    ("+", ExpressionToken::Plus),
+    ("-", ExpressionToken::Minus),
+    ("*", ExpressionToken::Star),
+    ("/", ExpressionToken::Slash),
+    ("%", ExpressionToken::Percent),
+    ("|", ExpressionToken::Bar),
+    ("#", ExpressionToken::Hash),
+    ("&", ExpressionToken::Ampersand),
+    ("~", ExpressionToken::Tilde),
+    ("(", ExpressionToken::Open),
+    (")", ExpressionToken::Close),
+    (",", ExpressionToken::Comma),
 ];
 
 /// Words that are not functions' names.
-const WORDS: [(&str, Token); 14] = [
-    ("and", Token::And),
-    ("or", Token::Or),
-    ("not", Token::Not),
-    ("is", Token::Is),
-    ("isnull", Token::IsNull),
-    ("notnull", Token::NotNull),
-    ("case", Token::Case),
-    ("when", Token::When),
-    ("then", Token::Then),
-    ("else", Token::Else),
-    ("end", Token::End),
-    ("null", Token::Constant(Scalar::Null)),
-    ("true", Token::Constant(Scalar::Boolean(true))),
-    ("false", Token::Constant(Scalar::Boolean(false))),
+const WORDS: [(&str, ExpressionToken); 14] = [
+    ("and", ExpressionToken::And),
+    ("or", ExpressionToken::Or),
+    ("not", ExpressionToken::Not),
+    ("is", ExpressionToken::Is),
+    ("isnull", ExpressionToken::IsNull),
+    ("notnull", ExpressionToken::NotNull),
+    ("case", ExpressionToken::Case),
+    ("when", ExpressionToken::When),
+    ("then", ExpressionToken::Then),
+    ("else", ExpressionToken::Else),
+    ("end", ExpressionToken::End),
+    ("null", ExpressionToken::Constant(Scalar::Null)),
+    ("true", ExpressionToken::Constant(Scalar::Boolean(true))),
+    ("false", ExpressionToken::Constant(Scalar::Boolean(false))),
 ];
 
 /// The tokens in the bytes `range` of a script, each with its byte offset.
@@ -97,9 +97,9 @@ const WORDS: [(&str, Token); 14] = [
 /// # Errors
 /// 42601 for a character that begins no token, 22003 for a constant out of range.
 pub(super) fn tokenize<'a>(
-    source: Source<'a>,
+    source: ScriptText<'a>,
     range: Range<usize>,
-) -> Result<Vec<(usize, Token<'a>)>, UserError> {
+) -> Result<Vec<(usize, ExpressionToken<'a>)>, UserError> {
     let mut tokens = Vec::new();
     let mut at = range.start;
     while at < range.end {
@@ -116,12 +116,16 @@ pub(super) fn tokenize<'a>(
 }
 
 /// The token at the front of `rest`, which is not empty, and its length in bytes.
-fn token<'a>(source: Source, at: usize, rest: &'a str) -> Result<(Token<'a>, usize), UserError> {
+fn token<'a>(
+    source: ScriptText,
+    at: usize,
+    rest: &'a str,
+) -> Result<(ExpressionToken<'a>, usize), UserError> {
     let bytes = rest.as_bytes();
     if bytes[0] == b':' {
         return match length_of(&bytes[1..], is_name_part) {
             0 => Err(unexpected_character(source, at, ':')),
-            length => Ok((Token::Variable(&rest[1..=length]), length + 1)),
+            length => Ok((ExpressionToken::Variable(&rest[1..=length]), length + 1)),
         };
     }
     if bytes[0].is_ascii_digit() || (bytes[0] == b'.' && starts_with_digit(&bytes[1..])) {
@@ -130,7 +134,7 @@ fn token<'a>(source: Source, at: usize, rest: &'a str) -> Result<(Token<'a>, usi
     if is_name_start(bytes[0]) {
         let word = &rest[..length_of(bytes, is_name_part)];
         let keyword = WORDS.iter().find(|(text, _)| text.eq_ignore_ascii_case(word));
-        return Ok((keyword.map_or(Token::Function(word), |(_, token)| token.clone()), word.len()));
+        return Ok((keyword.map_or(ExpressionToken::Function(word), |(_, token)| token.clone()), word.len()));
     }
     match SYMBOLS.iter().find(|(text, _)| rest.starts_with(text)) {
         Some((text, token)) => Ok((token.clone(), text.len())),
@@ -142,17 +146,17 @@ fn token<'a>(source: Source, at: usize, rest: &'a str) -> Result<(Token<'a>, usi
 }
 
 /// An integer or double precision constant, `text` being all of it.
-fn number<'a>(source: Source, at: usize, text: &str) -> Result<(Token<'a>, usize), UserError> {
+fn number<'a>(source: ScriptText, at: usize, text: &str) -> Result<(ExpressionToken<'a>, usize), UserError> {
     let overflow = |type_name: &str| {
         let message = format!("{type_name} constant overflow ({text})");
         source.error(at, sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
     };
     let token = if text == "9223372036854775808" {
-        Token::SmallestIntegersMagnitude
+        ExpressionToken::SmallestIntegersMagnitude
     } else if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        Token::Constant(Scalar::Integer(text.parse().map_err(|_| overflow("bigint"))?))
+        ExpressionToken::Constant(Scalar::Integer(text.parse().map_err(|_| overflow("bigint"))?))
     } else {
-        Token::Constant(Scalar::Double(parse_double(text).ok_or_else(|| overflow("double"))?))
+        ExpressionToken::Constant(Scalar::Double(parse_double(text).ok_or_else(|| overflow("double"))?))
     };
     Ok((token, text.len()))
 }
@@ -182,6 +186,6 @@ fn starts_with_digit(text: &[u8]) -> bool {
     text.first().is_some_and(u8::is_ascii_digit)
 }
 
-fn unexpected_character(source: Source, at: usize, character: char) -> UserError {
+fn unexpected_character(source: ScriptText, at: usize, character: char) -> UserError {
     source.error(at, sqlstate::SYNTAX_ERROR, format!("unexpected character \"{character}\""))
 }

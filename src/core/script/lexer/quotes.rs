@@ -1,23 +1,23 @@
 //! Comments, quoted texts and dollar quotes: tokens whose end has to be looked for.
 
-use super::{MentionKind, Scanner, Token, is_newline};
+use super::{MentionKind, Scanner, ScriptToken, is_newline};
 use crate::error::UserError;
 use crate::script::blanks::is_blank;
 use crate::script::variables::is_name_part;
 
 impl Scanner<'_> {
     /// A comment to the end of the line. Before a statement it is no part of it.
-    pub(super) fn line_comment(&mut self) -> Token {
+    pub(super) fn line_comment(&mut self) -> ScriptToken {
         let start = self.at;
         self.skip_while(|byte| !is_newline(byte));
         if self.start.is_some() {
             self.mentions_in(start..self.at, MentionKind::Inert);
         }
-        Token::Blank
+        ScriptToken::Blank
     }
 
     /// A comment between `/*` and `*/`; such comments nest.
-    pub(super) fn block_comment(&mut self) -> Result<Token, UserError> {
+    pub(super) fn block_comment(&mut self) -> Result<ScriptToken, UserError> {
         let start = self.at;
         let mut depth = 0usize;
         loop {
@@ -31,7 +31,7 @@ impl Scanner<'_> {
                     self.at += 2;
                     if depth == 0 {
                         self.mentions_in(start..self.at, MentionKind::Inert);
-                        return Ok(Token::Comment);
+                        return Ok(ScriptToken::Comment);
                     }
                 }
                 _ if self.at >= self.bytes.len() => {
@@ -43,21 +43,21 @@ impl Scanner<'_> {
     }
 
     /// A string constant whose quote is `prefix` bytes ahead.
-    pub(super) fn string(&mut self, prefix: usize, escapes: bool) -> Result<Token, UserError> {
+    pub(super) fn string(&mut self, prefix: usize, escapes: bool) -> Result<ScriptToken, UserError> {
         self.at += prefix;
         let start = self.at;
         self.quoted(b'\'', escapes, "unterminated quoted string")?;
         self.mentions_in(start..self.at, MentionKind::Quoted);
-        Ok(Token::Other)
+        Ok(ScriptToken::Other)
     }
 
     /// An identifier between double quotes that begin `prefix` bytes ahead.
-    pub(super) fn quoted_identifier(&mut self, prefix: usize) -> Result<Token, UserError> {
+    pub(super) fn quoted_identifier(&mut self, prefix: usize) -> Result<ScriptToken, UserError> {
         self.at += prefix;
         let start = self.at;
         self.quoted(b'"', false, "unterminated quoted identifier")?;
         self.mentions_in(start..self.at, MentionKind::InIdentifier);
-        Ok(Token::Other)
+        Ok(ScriptToken::Other)
     }
 
     /// A text between quotes, which it may contain doubled, or behind a backslash where `escapes` says so.
@@ -103,18 +103,18 @@ impl Scanner<'_> {
     }
 
     /// A dollar-quoted text, a parameter such as `$1`, or a dollar sign.
-    pub(super) fn dollar(&mut self) -> Result<Token, UserError> {
+    pub(super) fn dollar(&mut self) -> Result<ScriptToken, UserError> {
         let start = self.at;
         self.at += 1;
         if self.peek(0).is_ascii_digit() {
             self.skip_while(|byte| byte.is_ascii_digit());
             self.junk();
-            return Ok(Token::Other);
+            return Ok(ScriptToken::Other);
         }
         self.skip_while(is_name_part);
         if self.peek(0) != b'$' {
             self.at = start + 1;
-            return Ok(Token::Other);
+            return Ok(ScriptToken::Other);
         }
         self.at += 1;
         let text = self.source.text;
@@ -124,6 +124,6 @@ impl Scanner<'_> {
         };
         self.at += length + delimiter.len();
         self.mentions_in(start..self.at, MentionKind::Quoted);
-        Ok(Token::Other)
+        Ok(ScriptToken::Other)
     }
 }

@@ -2,22 +2,22 @@ use super::MentionKind::{Glued, InIdentifier, Inert, Parameter, Quoted};
 use super::*;
 use proptest::prelude::*;
 
-fn statements(text: &str) -> Vec<Statement> {
+fn statements(text: &str) -> Vec<StatementText> {
     let statement = |piece| match piece {
-        Piece::Sql(statement) => Some(statement),
-        Piece::Meta(_) => None,
+        CommandText::Sql(statement) => Some(statement),
+        CommandText::Meta(_) => None,
     };
-    split(Source { name: "s", text }).unwrap().into_iter().filter_map(statement).collect()
+    split(ScriptText { name: "s", text }).unwrap().into_iter().filter_map(statement).collect()
 }
 
 /// The statements and meta commands of a script, as written.
 fn pieces(text: &str) -> Vec<&str> {
-    split(Source { name: "s", text })
+    split(ScriptText { name: "s", text })
         .unwrap()
         .into_iter()
         .map(|piece| match piece {
-            Piece::Sql(statement) => &text[statement.range],
-            Piece::Meta(range) => &text[range],
+            CommandText::Sql(statement) => &text[statement.range],
+            CommandText::Meta(range) => &text[range],
         })
         .collect()
 }
@@ -34,7 +34,7 @@ fn parameters(text: &str) -> Vec<&str> {
 }
 
 fn error(text: &str) -> String {
-    split(Source { name: "s", text }).unwrap_err().to_string()
+    split(ScriptText { name: "s", text }).unwrap_err().to_string()
 }
 
 #[test]
@@ -229,17 +229,17 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_between_pieces(text in "([ \n;:'\"$()/*a1é-]|\\\\[;:\n]?){0,60}") {
-        let Ok(pieces) = split(Source { name: "s", text: &text }) else { return Ok(()) };
+        let Ok(pieces) = split(ScriptText { name: "s", text: &text }) else { return Ok(()) };
         let mut end_before = 0;
         for piece in pieces {
             let range = match &piece {
-                Piece::Sql(statement) => statement.range.clone(),
-                Piece::Meta(range) => range.clone(),
+                CommandText::Sql(statement) => statement.range.clone(),
+                CommandText::Meta(range) => range.clone(),
             };
             prop_assert!(range.start < range.end);
             prop_assert!(is_nothing(&text[end_before..range.start]));
             end_before = range.end;
-            let Piece::Sql(statement) = piece else { continue };
+            let CommandText::Sql(statement) = piece else { continue };
             prop_assert!(statement.escapes.is_sorted() && statement.escapes.iter().all(|at| range.contains(at)));
             let mut end_of_mention = range.start;
             for mention in statement.mentions {

@@ -78,13 +78,13 @@ fn assert_at_most(bound: f64, rate: f64, simulations: u32) {
 }
 
 /// Compares runs at level 1 with runs at level `by`.
-fn compare_groups(simulator: &mut Simulator, runs: usize, by: f64, terms: Terms) -> Comparison {
+fn compare_groups(simulator: &mut Simulator, runs: usize, by: f64, terms: Terms) -> GroupComparison {
     let mut side = |by: f64| -> Vec<f64> { (0..runs).map(|_| 1000.0 * by * simulator.run().exp()).collect() };
     groups(&side(1.0), &side(by), terms)
 }
 
 /// Compares simulated pairs, while the machine's own level strays by a tenth from each pair to the next.
-fn compare_pairs(simulator: &mut Simulator, runs: usize, by: f64, terms: Terms) -> Comparison {
+fn compare_pairs(simulator: &mut Simulator, runs: usize, by: f64, terms: Terms) -> GroupComparison {
     let mut drift = 0.0;
     let mut pair = || {
         drift += 0.1 * simulator.normal();
@@ -93,7 +93,7 @@ fn compare_pairs(simulator: &mut Simulator, runs: usize, by: f64, terms: Terms) 
     pairs(&(0..runs).map(|_| pair()).collect::<Vec<_>>(), terms)
 }
 
-type Compare = fn(&mut Simulator, usize, f64, Terms) -> Comparison;
+type Compare = fn(&mut Simulator, usize, f64, Terms) -> GroupComparison;
 
 /// Differences found where there is none, at a margin of 0: any other finds fewer.
 #[track_caller]

@@ -58,7 +58,7 @@ fn the_interval_of_few_pairs_is_student_s() {
 }
 
 /// Half the width of an interval of logarithms, in standard errors.
-fn width(compared: &Comparison, error: f64) -> f64 {
+fn width(compared: &GroupComparison, error: f64) -> f64 {
     let ratio = compared.ratio.unwrap();
     (ratio.high / ratio.low).ln() / 2.0 / error
 }

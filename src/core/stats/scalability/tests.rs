@@ -45,7 +45,7 @@ const SDM91: [(f64, f64); 7] = [
 fn the_published_data_peaks_where_it_is_published() {
     // The figures of R's package usl.
     let sdm91 = fit(&SDM91);
-    assert_eq!(sdm91.verdict, Verdict::Fits);
+    assert_eq!(sdm91.verdict, FitVerdict::Fits);
     let (sigma, kappa, peak) = (sdm91.sigma.unwrap(), sdm91.kappa.unwrap(), sdm91.peak_clients.unwrap());
     assert!((sigma.value - 0.02773).abs() < 5e-6 && (kappa.value - 1.044e-4).abs() < 5e-8, "{sdm91:?}");
     assert!((peak.value - 96.52).abs() < 5e-3, "{sdm91:?}");
@@ -59,7 +59,7 @@ fn the_published_data_peaks_where_it_is_published() {
     let fit = fit(&HAAS);
     let sigma = fit.sigma.unwrap();
     assert!(sigma.low == 0.0 && sigma.high > 0.0 && fit.r2.unwrap() > 0.98, "{fit:?}");
-    assert_eq!(fit.verdict, Verdict::NoPeak, "{fit:?}");
+    assert_eq!(fit.verdict, FitVerdict::NoPeak, "{fit:?}");
 }
 
 /// Runs of a law, in rounds, which chance shakes: each by `noise`, and all of a rung by `effect`, fractions.
@@ -154,10 +154,10 @@ fn rounds_count_as_their_mean() {
 #[test]
 fn less_than_four_rungs_are_not_enough() {
     let runs = points(&[1.0, 2.0, 4.0, 1.0, 2.0, 4.0], |clients| clients);
-    assert_eq!(fit(&runs), Scalability::nothing(Verdict::NotEnoughRungs));
-    assert_eq!(fit(&[]).verdict, Verdict::NotEnoughRungs);
+    assert_eq!(fit(&runs), Scalability::nothing(FitVerdict::NotEnoughRungs));
+    assert_eq!(fit(&[]).verdict, FitVerdict::NotEnoughRungs);
     // So far from one client λ, σ and κ cannot be told from each other.
-    assert_eq!(fit(&points(&[1e6, 1e9, 1e12, 1e15], |_| 1.0)).verdict, Verdict::NotEnoughRungs);
+    assert_eq!(fit(&points(&[1e6, 1e9, 1e12, 1e15], |_| 1.0)).verdict, FitVerdict::NotEnoughRungs);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn throughput_that_grows_falls_or_stays_has_no_peak() {
     ];
     for (number, curve) in curves.into_iter().enumerate() {
         let fit = fit(&points(&LADDER, curve));
-        assert_eq!(fit.verdict, Verdict::NoPeak, "{number}: {fit:?}");
+        assert_eq!(fit.verdict, FitVerdict::NoPeak, "{number}: {fit:?}");
         assert_eq!((fit.peak_clients, fit.peak_tps), (None, None));
         assert!(close(fit.tps(8.0).unwrap(), curve(8.0), 0.01), "{number}: {fit:?}");
     }
@@ -188,23 +188,23 @@ fn what_the_curve_misses_does_not_fit() {
     let saw = points(&LADDER, |clients| if [4.0, 8.0, 24.0].contains(&clients) { 5000.0 } else { 1000.0 });
     for (points, what) in [(outlier, "outlier"), (knee, "knee"), (saw, "saw")] {
         let fit = fit(&points);
-        assert_eq!(fit.verdict, Verdict::DoesNotFit, "{what}: {fit:?}");
+        assert_eq!(fit.verdict, FitVerdict::DoesNotFit, "{what}: {fit:?}");
         assert!(fit.lambda.is_some() && fit.peak_clients.is_none());
     }
-    assert_eq!(fit(&points(&LADDER, |_| 0.0)), Scalability::nothing(Verdict::DoesNotFit));
+    assert_eq!(fit(&points(&LADDER, |_| 0.0)), Scalability::nothing(FitVerdict::DoesNotFit));
 }
 
 #[test]
 fn rounds_that_scatter_explain_what_the_curve_misses() {
     let saw = |clients| if [4.0, 8.0, 24.0].contains(&clients) { 5000.0 } else { 3000.0 };
     let alike = [points(&LADDER, saw), points(&LADDER, saw)].concat();
-    assert_eq!(fit(&alike).verdict, Verdict::DoesNotFit);
+    assert_eq!(fit(&alike).verdict, FitVerdict::DoesNotFit);
     let close =
         [points(&LADDER, |clients| saw(clients) * 1.02), points(&LADDER, |clients| saw(clients) * 0.98)];
-    assert_eq!(fit(&close.concat()).verdict, Verdict::DoesNotFit);
+    assert_eq!(fit(&close.concat()).verdict, FitVerdict::DoesNotFit);
     let apart =
         [points(&LADDER, |clients| saw(clients) * 1.6), points(&LADDER, |clients| saw(clients) * 0.4)];
-    assert_eq!(fit(&apart.concat()).verdict, Verdict::NoPeak);
+    assert_eq!(fit(&apart.concat()).verdict, FitVerdict::NoPeak);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn the_curve_begins_at_one_client() {
     let peak = fit.peak_clients.unwrap().value;
     assert!(close(fit.tps(peak).unwrap(), fit.peak_tps.unwrap().value, 1e-12));
     assert!(fit.tps(peak - 0.5) < fit.tps(peak) && fit.tps(peak + 0.5) < fit.tps(peak));
-    assert_eq!(Scalability::nothing(Verdict::NotEnoughRungs).tps(1.0), None);
+    assert_eq!(Scalability::nothing(FitVerdict::NotEnoughRungs).tps(1.0), None);
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use bench_core::script::{
     self, Action, Flow, Parameterized, Pipeline, PipelineMode, Prng, Script, Sql, Symbols, VariableId,
     Variables,
 };
-use bench_core::wire::{self, Event, Startup, Status};
+use bench_core::wire::{self, SessionEvent, Startup, TransactionStatus};
 
 use crate::one_client;
 use crate::pgbench::{Job, Mode, Pgbench};
@@ -59,7 +59,7 @@ struct Client<'a> {
     script: &'a Script,
     mode: Mode,
     max_tries: u32,
-    session: wire::Session,
+    session: wire::WireSession,
     server: server::Session,
     pipeline: PipelineMode,
     /// By the command's index.
@@ -84,7 +84,7 @@ impl From<UserError> for Failure {
 
 impl Client<'_> {
     /// Sends what there is, and takes what comes back.
-    fn exchange(&mut self) -> Event {
+    fn exchange(&mut self) -> SessionEvent {
         let mut output = self.session.output();
         let mut last = true;
         while let Some((tag, rest)) = output.split_first() {
@@ -100,7 +100,7 @@ impl Client<'_> {
 
     /// As [`exchange`](Self::exchange), to the end of a command.
     fn finish(&mut self) -> Result<(), Failure> {
-        assert_eq!(self.exchange(), Event::Ready);
+        assert_eq!(self.exchange(), SessionEvent::Ready);
         match self.session.outcome().error {
             None => Ok(()),
             Some(error) if ["40001", "40P01"].contains(&&*unpack(error.sqlstate)) => Err(Failure::Retryable),
@@ -115,7 +115,7 @@ impl Client<'_> {
         self.session.start(&startup).expect("fine");
         self.server.greet(&self.session.output()[4..]);
         self.session.sent(usize::MAX);
-        assert_eq!(self.session.receive(&self.server.answer()), Ok(Event::Ready));
+        assert_eq!(self.session.receive(&self.server.answer()), Ok(SessionEvent::Ready));
     }
 
     fn statement(&self, sql: &Sql) -> Parameterized {
@@ -191,7 +191,7 @@ impl Client<'_> {
                     let result = self.pipe(index, *pipeline);
                     if matches!(result, Err(Failure::Retryable)) {
                         self.session.discard_until_sync();
-                        assert_eq!(self.exchange(), Event::Ready);
+                        assert_eq!(self.exchange(), SessionEvent::Ready);
                     }
                     result?;
                 }
@@ -207,7 +207,7 @@ impl Client<'_> {
         }
         self.pipeline.check_end()?;
         match self.session.status() {
-            Status::Idle => Ok(()),
+            TransactionStatus::Idle => Ok(()),
             _ => Err(Failure::Final(
                 "end of script reached without completing the last transaction".to_owned(),
             )),
@@ -221,7 +221,7 @@ impl Client<'_> {
                 match self.run() {
                     Ok(()) => break,
                     Err(Failure::Final(message)) => return Some(message),
-                    Err(Failure::Retryable) if self.session.status() != Status::Idle => {
+                    Err(Failure::Retryable) if self.session.status() != TransactionStatus::Idle => {
                         self.session.query("ROLLBACK").expect("fine");
                         assert!(self.finish().is_ok());
                     }
@@ -242,7 +242,7 @@ fn ours(job: &Job) -> (Vec<u8>, Option<String>) {
         script: &script,
         mode: job.mode,
         max_tries: job.max_tries,
-        session: wire::Session::new(),
+        session: wire::WireSession::new(),
         server: server::Session::default(),
         pipeline: PipelineMode::default(),
         prepared: vec![false; script.commands.len()],

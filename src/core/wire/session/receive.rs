@@ -11,10 +11,10 @@ use postgres_protocol::message::frontend;
 
 use super::super::report::{MAX_ERROR, Report};
 use super::super::{shown, violation};
-use super::{Event, KEPT, Phase, Session, Status};
+use super::{KEPT, Phase, SessionEvent, TransactionStatus, WireSession};
 use crate::error::{UserError, sqlstate};
-use crate::foreign;
-use crate::script::Captured;
+use crate::script::CapturedRows;
+use crate::untrusted;
 
 /// The settings that are kept of what the server reports.
 pub(super) const PARAMETERS: [&str; 4] =
@@ -46,7 +46,7 @@ enum Frame {
     Unwanted(usize),
 }
 
-impl Session {
+impl WireSession {
     /// Takes bytes that came in, from none to any number of messages, the first and the last of them maybe in part.
     /// `Ready`: everything asked for has been answered, and bytes to send, if there are any, are of commands that were
     /// queued meanwhile; it is said again whenever something comes in while nothing is asked for. Answers to requests
@@ -55,14 +55,14 @@ impl Session {
     /// # Errors
     /// The session is over: the server ended it (with the server's SQLSTATE, message, DETAIL and HINT), did not let the
     /// client in (28000, 28P01 or the server's), began a COPY (0A000) or did not keep to the protocol (08P01).
-    pub fn receive(&mut self, bytes: &[u8]) -> Result<Event, UserError> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<SessionEvent, UserError> {
         if let Err(error) = self.read(bytes) {
             self.phase = Phase::Over;
             self.partial = Vec::new();
             self.unread = 0;
             return Err(error);
         }
-        Ok(if self.is_busy() { Event::Pending } else { Event::Ready })
+        Ok(if self.is_busy() { SessionEvent::Pending } else { SessionEvent::Ready })
     }
 
     fn read(&mut self, mut bytes: &[u8]) -> Result<(), UserError> {
@@ -179,7 +179,7 @@ impl Session {
             | PARAMETER_DESCRIPTION_TAG
             | PORTAL_SUSPENDED_TAG => Ok(false),
             ROW_DESCRIPTION_TAG | DATA_ROW_TAG => {
-                let has_room = |captured: &Captured| captured.has_room(length.unsigned_abs() as usize);
+                let has_room = |captured: &CapturedRows| captured.has_room(length.unsigned_abs() as usize);
                 Ok(self.captures && self.captured.as_deref().is_some_and(has_room))
             }
             COMMAND_COMPLETE_TAG
@@ -253,9 +253,9 @@ impl Session {
 
     fn take_ready(&mut self, body: &[u8]) -> Result<(), UserError> {
         self.status = match body {
-            b"I" => Status::Idle,
-            b"T" => Status::InBlock,
-            b"E" => Status::InFailedBlock,
+            b"I" => TransactionStatus::Idle,
+            b"T" => TransactionStatus::InBlock,
+            b"E" => TransactionStatus::InFailedBlock,
             _ => return Err(violation("received ReadyForQuery with an unknown status of the transaction")),
         };
         let Some(outstanding) = self.outstanding.checked_sub(1) else {
@@ -378,7 +378,7 @@ fn old_error(bytes: &[u8]) -> Result<Frame, UserError> {
     let text = &bytes[1..bytes.len().min(1 + MAX_OLD_ERROR)];
     match text.iter().position(|&byte| byte == 0) {
         Some(end) => {
-            let message = foreign::text(&text[..end], 0);
+            let message = untrusted::text(&text[..end], 0);
             Err(UserError::new(sqlstate::CONNECTION_REJECTED, message.trim()))
         }
         None if text.len() < MAX_OLD_ERROR => Ok(Frame::Partial(1 + MAX_OLD_ERROR)),

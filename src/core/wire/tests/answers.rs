@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::error::unpack;
-use crate::script::{Capture, Captured, MAX_CAPTURED, Symbols, Variables};
+use crate::script::{CapturedRows, MAX_CAPTURED, ResultCapture, Symbols, Variables};
 
 /// The variables that `\gset` or `\aset` makes of what was captured, for columns a to e; the error otherwise.
-fn kept(captured: &Captured, every_query: bool) -> Result<String, String> {
+fn kept(captured: &CapturedRows, every_query: bool) -> Result<String, String> {
     let (mut symbols, mut variables) = (Symbols::new(), Variables::new(0));
-    let capture = Capture { prefix: String::new(), every_query };
+    let capture = ResultCapture { prefix: String::new(), every_query };
     let decode = |bytes: &[u8]| Ok(String::from_utf8(bytes.to_vec()).unwrap());
     captured.keep(&capture, decode, &mut symbols, &mut variables).map_err(|error| error.message)?;
     let value = |name| Some(format!("{name}={} ", variables.get(symbols.lookup(name)?)?.to_text()));
@@ -19,16 +19,16 @@ fn the_beginning_of_a_session() {
     let mut session = greeting();
     let parameters = b"S\0\0\0\x18server_version\x0018.1\0S\0\0\0\x14TimeZone\0Mars/X\0";
     let key = b"K\0\0\0\x0c\0\0\x01\0\xff\xff\xff\xff";
-    assert_eq!(session.receive(b"R\0\0\0\x08\0\0\0\0"), Ok(Event::Pending));
-    assert_eq!(session.receive(parameters), Ok(Event::Pending));
+    assert_eq!(session.receive(b"R\0\0\0\x08\0\0\0\0"), Ok(SessionEvent::Pending));
+    assert_eq!(session.receive(parameters), Ok(SessionEvent::Pending));
     assert_eq!(session.backend(), None);
-    assert_eq!(session.receive(key), Ok(Event::Pending));
-    assert_eq!(session.receive(b"Z\0\0\0\x05I"), Ok(Event::Ready));
+    assert_eq!(session.receive(key), Ok(SessionEvent::Pending));
+    assert_eq!(session.receive(b"Z\0\0\0\x05I"), Ok(SessionEvent::Ready));
     assert_eq!(session.backend(), Some((256, -1)));
     assert_eq!(session.parameter("server_version"), Some("18.1"));
     assert_eq!(session.parameter("client_encoding"), None);
     assert_eq!(session.parameter("TimeZone"), None);
-    assert_eq!(session.status(), Status::Idle);
+    assert_eq!(session.status(), TransactionStatus::Idle);
     assert!(!session.used_password());
 }
 
@@ -46,9 +46,9 @@ fn rows_are_counted_by_tags() {
         complete("UPDATE 30"),
         complete("SELECT 99999999999999999999999"),
     ];
-    assert_eq!(session.receive(&result.concat()), Ok(Event::Pending));
-    assert_eq!(session.receive(&ready(b'T')), Ok(Event::Ready));
-    assert_eq!(session.status(), Status::InBlock);
+    assert_eq!(session.receive(&result.concat()), Ok(SessionEvent::Pending));
+    assert_eq!(session.receive(&ready(b'T')), Ok(SessionEvent::Ready));
+    assert_eq!(session.status(), TransactionStatus::InBlock);
     let outcome = session.outcome();
     assert_eq!((outcome.rows, outcome.completed), (37, 6));
     assert!(outcome.error.is_none());
@@ -74,8 +74,8 @@ fn the_first_error_with_all_of_its_fields() {
     ]);
     let second = error(&["VERROR", "C25P02", "Maborted"]);
     session.receive(&[complete("BEGIN"), first, second, complete("COMMIT")].concat()).unwrap();
-    assert_eq!(session.receive(&ready(b'E')), Ok(Event::Ready));
-    assert_eq!(session.status(), Status::InFailedBlock);
+    assert_eq!(session.receive(&ready(b'E')), Ok(SessionEvent::Ready));
+    assert_eq!(session.status(), TransactionStatus::InFailedBlock);
     let outcome = session.outcome();
     assert_eq!(outcome.completed, 1);
     let error = outcome.error.unwrap();
@@ -98,7 +98,7 @@ fn what_comes_at_any_time() {
         message(b'S', b"in_hot_standby\0off\0"),
     ];
     for bytes in &asynchronous {
-        assert_eq!(session.receive(bytes), Ok(Event::Ready));
+        assert_eq!(session.receive(bytes), Ok(SessionEvent::Ready));
     }
     assert_eq!(session.parameter("in_hot_standby"), Some("off"));
     session.query("SELECT 1").unwrap();
@@ -106,9 +106,9 @@ fn what_comes_at_any_time() {
     let between = asynchronous.concat();
     let answer = [&between, &description("x"), &between, &row("1"), &between, &complete("SELECT 1"), &change];
     for bytes in answer {
-        assert_eq!(session.receive(bytes), Ok(Event::Pending));
+        assert_eq!(session.receive(bytes), Ok(SessionEvent::Pending));
     }
-    assert_eq!(session.receive(&ready(b'I')), Ok(Event::Ready));
+    assert_eq!(session.receive(&ready(b'I')), Ok(SessionEvent::Ready));
     assert_eq!(session.parameter("in_hot_standby"), Some("on"));
     assert_eq!(session.outcome().rows, 1);
 }
@@ -118,30 +118,30 @@ fn the_extended_protocol() {
     let mut session = running();
     session.execute_params("SELECT $1", [Some("1")]).unwrap();
     let head = [message(b'1', b""), message(b'2', b""), description("x")].concat();
-    assert_eq!(session.receive(&head), Ok(Event::Pending));
-    assert_eq!(session.receive(&[row("1"), complete("SELECT 1")].concat()), Ok(Event::Pending));
-    assert_eq!(session.receive(&ready(b'I')), Ok(Event::Ready));
+    assert_eq!(session.receive(&head), Ok(SessionEvent::Pending));
+    assert_eq!(session.receive(&[row("1"), complete("SELECT 1")].concat()), Ok(SessionEvent::Pending));
+    assert_eq!(session.receive(&ready(b'I')), Ok(SessionEvent::Ready));
     assert_eq!(session.outcome().rows, 1);
     session.execute_prepared::<&str>("P_0", []).unwrap();
     let utility = [message(b'2', b""), message(b'n', b""), complete("BEGIN"), ready(b'T')].concat();
-    assert_eq!(session.receive(&utility), Ok(Event::Ready));
-    assert_eq!((session.status(), session.outcome().completed), (Status::InBlock, 1));
+    assert_eq!(session.receive(&utility), Ok(SessionEvent::Ready));
+    assert_eq!((session.status(), session.outcome().completed), (TransactionStatus::InBlock, 1));
 }
 
 #[test]
 fn a_pipeline_is_answered_when_all_of_it_is() {
     let mut session = running();
     session.start_pipeline();
-    assert_eq!(session.receive(&message(b'N', b"\0")), Ok(Event::Pending));
+    assert_eq!(session.receive(&message(b'N', b"\0")), Ok(SessionEvent::Pending));
     session.execute_prepared::<&str>("a", []).unwrap();
     session.sync_pipeline();
     session.execute_prepared::<&str>("b", []).unwrap();
     let one = [message(b'2', b""), message(b'n', b""), complete("UPDATE 1")].concat();
     // The server may answer before the pipeline ends.
-    assert_eq!(session.receive(&[&one[..], &ready(b'I')].concat()), Ok(Event::Pending));
+    assert_eq!(session.receive(&[&one[..], &ready(b'I')].concat()), Ok(SessionEvent::Pending));
     session.end_pipeline();
-    assert_eq!(session.receive(&one), Ok(Event::Pending));
-    assert_eq!(session.receive(&ready(b'I')), Ok(Event::Ready));
+    assert_eq!(session.receive(&one), Ok(SessionEvent::Pending));
+    assert_eq!(session.receive(&ready(b'I')), Ok(SessionEvent::Ready));
     let outcome = session.outcome();
     assert_eq!((outcome.rows, outcome.completed), (2, 2));
 }
@@ -160,14 +160,14 @@ fn an_error_in_a_pipeline_is_the_outcome_of_all_of_it() {
     let one = [message(b'2', b""), message(b'n', b""), complete("UPDATE 1")].concat();
     let failure = error(&["VERROR", "C40001", "Mno"]);
     // Of the first part only the first statement is completed; the second part is executed all the same.
-    assert_eq!(session.receive(&[&one[..], &failure, &ready(b'E')].concat()), Ok(Event::Pending));
-    assert_eq!(session.receive(&[&one[..], &ready(b'I')].concat()), Ok(Event::Ready));
+    assert_eq!(session.receive(&[&one[..], &failure, &ready(b'E')].concat()), Ok(SessionEvent::Pending));
+    assert_eq!(session.receive(&[&one[..], &ready(b'I')].concat()), Ok(SessionEvent::Ready));
     let outcome = session.outcome();
     assert_eq!((outcome.rows, outcome.completed), (2, 1));
     assert_eq!(outcome.error.map(|error| unpack(error.sqlstate)).as_deref(), Some("40001"));
     session.discard_until_sync();
     assert_eq!(output(&mut session), b"S\0\0\0\x04");
-    assert_eq!(session.receive(&ready(b'I')), Ok(Event::Ready));
+    assert_eq!(session.receive(&ready(b'I')), Ok(SessionEvent::Ready));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn what_is_kept_of_results() {
         complete("SELECT 1"),
         ready(b'I'),
     ];
-    assert_eq!(session.receive(&result.concat()), Ok(Event::Ready));
+    assert_eq!(session.receive(&result.concat()), Ok(SessionEvent::Ready));
     let outcome = session.outcome();
     assert_eq!(kept(outcome.captured, true).as_deref(), Ok("a=one c=3 "));
     assert_eq!(kept(outcome.captured, false).as_deref(), Ok("c=3 "));
@@ -214,7 +214,7 @@ fn what_is_kept_of_results() {
 }
 
 /// What is too large for `\gset`: the error.
-fn too_much(session: &mut Session) -> String {
+fn too_much(session: &mut WireSession) -> String {
     session.receive(&[complete("SELECT 1"), ready(b'I')].concat()).unwrap();
     kept(session.outcome().captured, false).unwrap_err()
 }
@@ -278,7 +278,7 @@ fn no_more_results_come_than_there_were_statements() {
             session.capture(captures);
             session.query(statements).unwrap();
             for _ in 0..results {
-                assert_eq!(session.receive(&complete("SELECT 1")), Ok(Event::Pending));
+                assert_eq!(session.receive(&complete("SELECT 1")), Ok(SessionEvent::Pending));
             }
             let expected = "received more results than statements were sent (08P01)";
             assert_eq!(said(session.receive(&complete("SELECT 1"))), expected);
@@ -308,14 +308,14 @@ fn of_a_long_error_only_the_beginning_is_taken_up() {
         let part = "ä".repeat(1 << 16).into_bytes();
         while left > 0 {
             let bytes = left.min(part.len());
-            assert_eq!(session.receive(&part[..bytes]), Ok(Event::Pending));
+            assert_eq!(session.receive(&part[..bytes]), Ok(SessionEvent::Pending));
             assert!(session.room() < 80_000, "{}", session.room());
             left -= bytes;
         }
         if !whole {
             continue;
         }
-        assert_eq!(session.receive(&ready(b'I')), Ok(Event::Ready));
+        assert_eq!(session.receive(&ready(b'I')), Ok(SessionEvent::Ready));
         let error = session.outcome().error.unwrap();
         assert_eq!(error.detail.as_deref(), Some("for"));
         assert!(error.message.starts_with("äää") && error.message.len() < 4200, "{}", error.message.len());
@@ -366,7 +366,7 @@ fn refused_before_the_session_begins() {
     assert_eq!(said(session.receive(&missing)), "database \"db\" does not exist (3D000)");
     // As a server says that cannot fork.
     let mut session = greeting();
-    assert_eq!(session.receive(b"Ecould not fork new process"), Ok(Event::Pending));
+    assert_eq!(session.receive(b"Ecould not fork new process"), Ok(SessionEvent::Pending));
     let expected = "could not fork new process for connection: Cannot allocate memory (08004)";
     assert_eq!(said(session.receive(b" for connection: Cannot allocate memory\n\0rest")), expected);
     let mut session = greeting();
@@ -437,7 +437,7 @@ fn no_memory_is_reserved_for_what_is_announced() {
 
 #[test]
 fn a_connection_that_ends() {
-    let detail = |session: &Session| session.end_of_input().detail.unwrap();
+    let detail = |session: &WireSession| session.end_of_input().detail.unwrap();
     assert_eq!(detail(&greeting()), "The session was not authenticated yet.");
     let mut starting = greeting();
     starting.receive(&message(b'R', &[0; 4])).unwrap();

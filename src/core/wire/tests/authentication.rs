@@ -23,10 +23,10 @@ fn with_password() -> Startup {
 fn a_password_in_clear() {
     let mut session = started(&with_password());
     assert!(!session.used_password());
-    assert_eq!(session.receive(&request(3, b"")), Ok(Event::Pending));
+    assert_eq!(session.receive(&request(3, b"")), Ok(SessionEvent::Pending));
     assert_eq!(output(&mut session), b"p\0\0\0\x0bsecret\0");
     assert!(session.used_password());
-    assert_eq!(session.receive(&[request(0, b""), ready(b'I')].concat()), Ok(Event::Ready));
+    assert_eq!(session.receive(&[request(0, b""), ready(b'I')].concat()), Ok(SessionEvent::Ready));
 }
 
 #[test]
@@ -110,14 +110,14 @@ impl Server {
 }
 
 /// Runs the exchange; what the client said of the channel, and what came of it.
-fn exchange(startup: &Startup, offered: &[u8], mechanism: &str, header: &str) -> (String, Session) {
+fn exchange(startup: &Startup, offered: &[u8], mechanism: &str, header: &str) -> (String, WireSession) {
     let mut session = started(startup);
-    assert_eq!(session.receive(&request(10, offered)), Ok(Event::Pending));
+    assert_eq!(session.receive(&request(10, offered)), Ok(SessionEvent::Pending));
     let server = Server::new("secret", &output(&mut session), mechanism, header);
-    assert_eq!(session.receive(&request(11, server.first.as_bytes())), Ok(Event::Pending));
+    assert_eq!(session.receive(&request(11, server.first.as_bytes())), Ok(SessionEvent::Pending));
     let (last, binding) = server.last(&output(&mut session));
-    assert_eq!(session.receive(&request(12, last.as_bytes())), Ok(Event::Pending));
-    assert_eq!(session.receive(&[request(0, b""), ready(b'I')].concat()), Ok(Event::Ready));
+    assert_eq!(session.receive(&request(12, last.as_bytes())), Ok(SessionEvent::Pending));
+    assert_eq!(session.receive(&[request(0, b""), ready(b'I')].concat()), Ok(SessionEvent::Ready));
     (String::from_utf8(STANDARD.decode(binding).unwrap()).unwrap(), session)
 }
 

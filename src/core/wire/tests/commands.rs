@@ -6,7 +6,7 @@ const NONE: [Option<&str>; 0] = [];
 
 #[test]
 fn the_startup_message() {
-    let mut session = Session::new();
+    let mut session = WireSession::new();
     assert!(session.output().is_empty());
     let parameters = vec![("application_name".to_owned(), "x".to_owned())];
     let startup = Startup { user: "bob".into(), database: "db".into(), parameters, ..Startup::default() };
@@ -109,7 +109,7 @@ fn a_session_may_end_in_a_pipeline() {
     assert!(session.must_send());
     assert!(output(&mut session).ends_with(b"X\0\0\0\x04"));
     // The server answers what it has got before it closes the connection.
-    assert_eq!(session.receive(&message(b'2', b"")), Ok(Event::Pending));
+    assert_eq!(session.receive(&message(b'2', b"")), Ok(SessionEvent::Pending));
 }
 
 #[test]
@@ -142,14 +142,14 @@ fn what_no_message_can_hold_is_not_sent() {
     session.start_pipeline();
     let error = session.query("SELECT 1").unwrap_err();
     assert_eq!(error.to_string(), "the simple query protocol cannot be used in a pipeline (55000)");
-    let mut session = Session::new();
+    let mut session = WireSession::new();
     let startup = Startup { user: "a\0b".into(), ..Startup::default() };
     assert_eq!(session.start(&startup).unwrap_err().sqlstate, "22023");
 }
 
 #[test]
 fn ten_thousand_sessions_are_small() {
-    assert!(size_of::<Session>() <= 320, "{}", size_of::<Session>());
+    assert!(size_of::<WireSession>() <= 320, "{}", size_of::<WireSession>());
     let mut session = running();
     session.query(&"x".repeat(1 << 20)).unwrap();
     output(&mut session);

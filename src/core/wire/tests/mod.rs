@@ -41,45 +41,45 @@ fn description(name: &str) -> Vec<u8> {
 }
 
 /// A session whose startup message has been sent.
-fn greeting() -> Session {
+fn greeting() -> WireSession {
     started(&Startup { user: "bob".into(), database: "db".into(), ..Startup::default() })
 }
 
-fn started(startup: &Startup) -> Session {
-    let mut session = Session::new();
+fn started(startup: &Startup) -> WireSession {
+    let mut session = WireSession::new();
     session.start(startup).unwrap();
     output(&mut session);
     session
 }
 
 /// A session that takes commands.
-fn running() -> Session {
+fn running() -> WireSession {
     let mut session = greeting();
     let answer = [message(b'R', &[0, 0, 0, 0]), ready(b'I')].concat();
-    assert_eq!(session.receive(&answer), Ok(Event::Ready));
+    assert_eq!(session.receive(&answer), Ok(SessionEvent::Ready));
     session
 }
 
 /// What there is to send; it is sent.
-fn output(session: &mut Session) -> Vec<u8> {
+fn output(session: &mut WireSession) -> Vec<u8> {
     let bytes = session.output().to_vec();
     session.sent(bytes.len());
     bytes
 }
 
 /// One with a statement sent by the simple protocol.
-fn asked() -> Session {
+fn asked() -> WireSession {
     asked_for("SELECT 1")
 }
 
 /// One with these statements sent.
-fn asked_for(statements: &str) -> Session {
+fn asked_for(statements: &str) -> WireSession {
     let mut session = running();
     session.query(statements).unwrap();
     output(&mut session);
     session
 }
 
-fn said(result: Result<Event, UserError>) -> String {
+fn said(result: Result<SessionEvent, UserError>) -> String {
     result.unwrap_err().to_string()
 }

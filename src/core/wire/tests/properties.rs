@@ -9,8 +9,8 @@ use crate::error::SqlError;
 /// All that can be seen of a session.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    event: Result<Event, UserError>,
-    status: Status,
+    event: Result<SessionEvent, UserError>,
+    status: TransactionStatus,
     backend: Option<(i32, i32)>,
     version: Option<String>,
     output: Vec<u8>,
@@ -20,7 +20,7 @@ struct Seen {
     captured: String,
 }
 
-fn seen(session: &mut Session, event: Result<Event, UserError>) -> Seen {
+fn seen(session: &mut WireSession, event: Result<SessionEvent, UserError>) -> Seen {
     let output = session.output().to_vec();
     let (status, backend) = (session.status(), session.backend());
     let version = session.parameter("server_version").map(str::to_owned);
@@ -39,7 +39,7 @@ fn seen(session: &mut Session, event: Result<Event, UserError>) -> Seen {
 }
 
 /// What comes of the input in these pieces; nothing follows on an error.
-fn in_pieces<'a>(mut session: Session, pieces: impl Iterator<Item = &'a [u8]>) -> Seen {
+fn in_pieces<'a>(mut session: WireSession, pieces: impl Iterator<Item = &'a [u8]>) -> Seen {
     let mut event = session.receive(b"");
     for piece in pieces {
         if event.is_err() {
@@ -59,7 +59,7 @@ enum Stage {
     Pipeline,
 }
 
-fn at(stage: Stage) -> Session {
+fn at(stage: Stage) -> WireSession {
     let mut session = match stage {
         Stage::Greeting => return greeting(),
         _ => running(),

@@ -10,7 +10,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 use super::certificate::Certificate;
 use super::failed;
 use crate::error::UserError;
-use crate::foreign;
+use crate::untrusted;
 
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
@@ -110,7 +110,7 @@ fn mismatch(names: &[String], host: &str) -> UserError {
         [] => failed("could not get server's host name from server certificate").hint(hint),
         [first, rest @ ..] => failed(format!(
             "server certificate for \"{}\"{} does not match host name \"{host}\"",
-            foreign::text(first.as_bytes(), 0),
+            untrusted::text(first.as_bytes(), 0),
             others(rest.len())
         ))
         .hint(hint),

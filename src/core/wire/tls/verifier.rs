@@ -11,7 +11,7 @@ use super::certificate::Certificate;
 use super::chain::{Failure, Search};
 use super::failed;
 use crate::error::UserError;
-use crate::foreign;
+use crate::untrusted;
 
 /// Verifies chains as OpenSSL does for libpq. Names are checked when the handshake is done, as libpq does.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Verifier {
         let presented: Vec<_> = presented.iter().filter_map(|der| Certificate::parse(der).ok()).collect();
         Search::new(roots, &presented, self.algorithms, now).verify(&server).map_err(
             |Failure { subject, reason }| {
-                let subject = foreign::text(subject.to_string().as_bytes(), 0);
+                let subject = untrusted::text(subject.to_string().as_bytes(), 0);
                 unverified(format!("Certificate \"{subject}\": {reason}."))
             },
         )

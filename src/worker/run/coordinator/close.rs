@@ -8,18 +8,18 @@ use bench_core::document::Environment;
 use bench_core::error::UserError;
 use bench_core::spec::{Driver, Extent};
 
-use super::{LINKS_NS, Run, STOP_DONE_NS};
-use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status, Totals};
+use super::{LINKS_NS, RunUnderWay, STOP_DONE_NS};
+use crate::catalog::recorder::{self, Closing, ErrorRow, Part, RunStatus, Totals};
 use crate::catalog::{self, nodes};
-use crate::observe::audit::{self, AuditLine};
-use crate::observe::switches::Switches;
+use crate::observe::audit::{self, AuditRow};
+use crate::observe::context_switches::Switches;
 use crate::observe::{counters, relations};
 use crate::server::process::{NS_PER_SEC, now_ns, own_cpu_ns};
 use crate::server::transaction::transaction;
 use crate::shm::{ClientSlot, ClientState};
 use crate::worker::run::client::schedule;
+use crate::worker::run::run_status;
 use crate::worker::run::statement_lines;
-use crate::worker::run::verdict;
 
 /// After a stop the log has so long.
 const LOG_DONE_NS: i64 = 1_000_000_000;
@@ -27,7 +27,7 @@ const LOG_DONE_NS: i64 = 1_000_000_000;
 /// What pg_stat_statements counted of each script.
 type CallsOfScripts = Vec<(i32, Counts)>;
 
-impl Run<'_> {
+impl RunUnderWay<'_> {
     /// Writes everything that is known at the end.
     pub(super) fn close(&mut self, failure: Option<UserError>) -> Result<(), UserError> {
         let measured = self.measured;
@@ -41,9 +41,9 @@ impl Run<'_> {
         }
         // Those that a stop has ended are no errors.
         let lost = if self.stop_reason().is_some() { 0 } else { self.lost };
-        let errors = verdict::errors(self.segment, lost);
+        let errors = run_status::errors(self.segment, lost);
         let failure = failure.or_else(|| self.unwritten.clone()).or_else(|| self.cut_short.clone());
-        let (status, error) = self.verdict(failure, &errors);
+        let (status, error) = self.run_status(failure, &errors);
         if let Some(links) = &self.links {
             // Which of them could not be read is in its error.
             let left_ns =
@@ -206,8 +206,8 @@ impl Run<'_> {
         all.map(|ns| ns as f64 / NS_PER_SEC)
     }
 
-    /// Context switches of the clients' processes for each transaction, as [`Run::server_cpu_us`]. Of connections they are
-    /// those of some of the backends.
+    /// Context switches of the clients' processes for each transaction, as [`RunUnderWay::server_cpu_us`]. Of connections
+    /// they are those of some of the backends.
     fn server_switches(&self) -> Option<f64> {
         if self.spec.options.driver == Driver::Wire {
             return self.sampler.waits.switches.per_transaction();
@@ -246,10 +246,14 @@ impl Run<'_> {
         self.segment.slots().filter_map(busy).max_by(f64::total_cmp)
     }
 
-    fn verdict(&mut self, failure: Option<UserError>, errors: &[ErrorLine]) -> (Status, Option<UserError>) {
+    fn run_status(
+        &mut self,
+        failure: Option<UserError>,
+        errors: &[ErrorRow],
+    ) -> (RunStatus, Option<UserError>) {
         let sessions = self.segment.sessions();
         let aborted = sessions.filter(|session| session.state == ClientState::Aborted).count() as u32;
-        verdict::verdict(&verdict::Ending {
+        run_status::run_status(&run_status::RunEnding {
             failure,
             stop: self.stop_reason(),
             part_of: self.spec.part_of.as_ref(),
@@ -263,7 +267,7 @@ impl Run<'_> {
     }
 
     /// The audit, and what pg_stat_statements counted of each script.
-    fn audit(&self) -> Result<(Vec<AuditLine>, CallsOfScripts), UserError> {
+    fn audit(&self) -> Result<(Vec<AuditRow>, CallsOfScripts), UserError> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_ended = self.segment.slots().all(|slot| slot.unended.load(Relaxed) == 0);
         let all_flushed = self.lost == 0 && !self.terminated && all_ended;

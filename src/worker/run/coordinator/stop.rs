@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::spec::Driver;
 
-use super::Run;
+use super::RunUnderWay;
 use crate::server::process::{cancel, nap, now_ns, wake};
 use crate::shm::{ClientSlot, StopReason};
 use crate::worker::workers;
@@ -34,7 +34,7 @@ const GIVE_UP_NS: i64 = 1_000_000_000;
 /// How long the processes of clients that have ended are waited for.
 const EXIT_NS: i64 = 5_000_000_000;
 
-impl Run<'_> {
+impl RunUnderWay<'_> {
     /// Waits for the transactions under way; ends what does not end by itself.
     pub(super) fn dismiss(&mut self) {
         let header = self.segment.header();

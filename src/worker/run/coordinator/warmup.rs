@@ -6,7 +6,7 @@ use std::sync::atomic::fence;
 use bench_core::spec::RunOptions;
 use bench_core::stats::until_steady::UntilSteady;
 
-use super::Run;
+use super::RunUnderWay;
 use crate::server::process::{now_ns, wake};
 use crate::shm::WarmupEnd;
 
@@ -21,7 +21,7 @@ pub(super) fn until_steady(options: &RunOptions) -> Option<UntilSteady> {
     options.warmup_secs.is_none().then(|| UntilSteady::new(watches_lag))
 }
 
-impl Run<'_> {
+impl RunUnderWay<'_> {
     /// Judges the interval that was read last.
     pub(super) fn judge_warmup(&mut self) {
         let Some(series) = &mut self.until_steady else { return };

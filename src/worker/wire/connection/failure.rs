@@ -3,14 +3,14 @@
 use bench_core::client::Step;
 use bench_core::error::SqlError;
 use bench_core::script::{Action, Pipeline, PipelineMode};
-use bench_core::wire::Status;
+use bench_core::wire::TransactionStatus;
 
-use super::super::shared::Shared;
+use super::super::shared::JobState;
 use super::{Connection, Next, Waits};
 
 impl Connection<'_> {
     #[cold]
-    pub(super) fn point_at(&self, error: SqlError, place: (usize, usize), shared: &Shared) -> SqlError {
+    pub(super) fn point_at(&self, error: SqlError, place: (usize, usize), shared: &JobState) -> SqlError {
         match &self.client {
             Some(client) => shared.point_at(error, &client.variables, place),
             None => error,
@@ -22,7 +22,7 @@ impl Connection<'_> {
         &mut self,
         (program, command): (usize, usize),
         error: SqlError,
-        shared: &mut Shared,
+        shared: &mut JobState,
     ) -> Next {
         let of = &shared.workload.programs[program];
         shared.counters[of.first_command + command].errors.add(1);
@@ -46,8 +46,8 @@ impl Connection<'_> {
     }
 
     /// Rolls back what is open after this error; the next step, unless the server has to answer first.
-    pub(super) fn roll_back(&mut self, error: SqlError, shared: &mut Shared) -> Option<Step> {
-        if self.session.status() != Status::Idle && self.session.query("ROLLBACK").is_ok() {
+    pub(super) fn roll_back(&mut self, error: SqlError, shared: &mut JobState) -> Option<Step> {
+        if self.session.status() != TransactionStatus::Idle && self.session.query("ROLLBACK").is_ok() {
             self.waits = Waits::RolledBack(Box::new(error));
             self.flush();
             return None;
@@ -55,7 +55,7 @@ impl Connection<'_> {
         Some(self.fail(error, shared))
     }
 
-    pub(super) fn fail(&mut self, error: SqlError, shared: &mut Shared) -> Step {
+    pub(super) fn fail(&mut self, error: SqlError, shared: &mut JobState) -> Step {
         match &mut self.client {
             Some(client) => client.failed(&shared.workload, &mut shared.recorder, error),
             None => Step::End(None),

@@ -62,7 +62,7 @@ impl Job<'_> {
     /// Opens a connection for a client's next transaction. While as many as the job has clients are still to be ended by
     /// the server, there is no room for another one.
     pub(super) fn open_anew(&mut self, index: usize) -> Next {
-        let has_room = self.shared.departing.reap() <= self.connections.len();
+        let has_room = self.shared.closing.reap() <= self.connections.len();
         let opened = if has_room { self.open(index) } else { Ok(false) };
         let connection = &mut self.connections[index];
         match opened {

@@ -47,7 +47,7 @@ fn pairs_are_compared_as_pairs() {
 
 #[test]
 fn the_same_within_the_margin_is_told() {
-    let line = |low: f64, high: f64| Line {
+    let line = |low: f64, high: f64| ComparisonLine {
         metric: "tps",
         baseline: Some(100.0),
         candidate: Some(100.3),
@@ -62,8 +62,13 @@ fn the_same_within_the_margin_is_told() {
         "The candidate is as fast as the baseline, within the margin of 2.0 %: its TPS differs by +0.3 % (95 % interval: \
          −0.5 % to +1.1 %; 5 runs against 4)."
     );
-    let still =
-        Line { ratio: Some(0.0), ratio_low: None, ratio_high: None, verdict: "slower", ..line(1.0, 1.0) };
+    let still = ComparisonLine {
+        ratio: Some(0.0),
+        ratio_low: None,
+        ratio_high: None,
+        verdict: "slower",
+        ..line(1.0, 1.0)
+    };
     assert_eq!(
         content::conclusion(Some(&still), 0.02, false, (2, 2)),
         "The candidate is slower: its TPS is 0 (2 runs against 2)."
@@ -101,11 +106,11 @@ fn histograms_are_added_up() {
 fn plans_differ_by_their_nodes_and_not_by_values() {
     let with_plan = |run_id: i64, plan: &str| {
         let mut document = run(run_id, 1_000.0 + run_id as f64);
-        document.statements = vec![Statement {
+        document.statements = vec![CommandSummary {
             command: 1,
             statement: "SELECT v FROM t WHERE id = :id;".to_owned(),
             plan: Some(plan.to_owned()),
-            ..Statement::default()
+            ..CommandSummary::default()
         }];
         document
     };

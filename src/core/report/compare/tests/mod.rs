@@ -4,7 +4,7 @@ mod figures;
 
 use super::*;
 use crate::comparison::{compare, compare_pairs};
-use crate::document::{Document, Statement};
+use crate::document::{CommandSummary, Document};
 use crate::report::tests::example::believable;
 use crate::report::tests::hostile::hostile;
 use crate::report::tests::{ALL, html, markdown, shows_no_number, text};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Report, counted};
-use crate::document::capacity::{Answer, Limit, Purpose};
+use crate::document::capacity::{CapacityAnswer, Limit, Purpose};
 use crate::document::sweep::{SweepDocument, SweepRun};
-use crate::report::content::{Kind, Section, Table};
+use crate::report::content::{ColumnKind, Section, Table};
 use crate::report::number::{MISSING, fixed, ms, percent, tps};
 
 /// A percentile by its usual name, as `p99` or `p99.9`.
@@ -14,7 +14,7 @@ pub fn percentile_name(percentile: f64) -> String {
 }
 
 /// What was asked for, as `p99 within 10 ms`.
-fn objective(answer: &Answer) -> String {
+fn objective(answer: &CapacityAnswer) -> String {
     match answer.latency_limit_ms {
         Some(limit) => format!("{} within {limit} ms", percentile_name(answer.percentile)),
         None => "throughput".to_owned(),
@@ -22,7 +22,7 @@ fn objective(answer: &Answer) -> String {
 }
 
 /// An answer in one sentence, without a period.
-pub fn sentence(answer: &Answer) -> String {
+pub fn sentence(answer: &CapacityAnswer) -> String {
     let what = objective(answer);
     let Some(rate) = answer.rate else {
         let why = answer.limited_by.map_or(String::new(), |limit| format!(": {}", reason(limit)));
@@ -63,7 +63,7 @@ pub fn sentence(answer: &Answer) -> String {
 const ENOUGH_ABOVE: u64 = 10;
 
 /// That a percentile rests on few transactions, and how long trials would have enough of them; without a period.
-fn few_above(answer: &Answer) -> Option<String> {
+fn few_above(answer: &CapacityAnswer) -> Option<String> {
     let above = answer.above.filter(|&above| above < ENOUGH_ABOVE)?;
     let rate = answer.rate.or(answer.rate_high).filter(|&rate| rate > 0.0)?;
     let secs = (ENOUGH_ABOVE as f64 / (1.0 - answer.percentile) / rate).ceil();
@@ -91,13 +91,13 @@ fn reason(limit: Limit) -> &'static str {
 /// The answer to each objective.
 pub fn answers(report: &Report) -> Section {
     let mut table = Table::new(&[
-        ("objective", Kind::Text),
-        ("tps sustained", Kind::Number),
-        ("low", Kind::Number),
-        ("high", Kind::Number),
-        ("operating", Kind::Number),
-        ("limited by", Kind::Text),
-        ("hysteresis", Kind::Text),
+        ("objective", ColumnKind::Text),
+        ("tps sustained", ColumnKind::Number),
+        ("low", ColumnKind::Number),
+        ("high", ColumnKind::Number),
+        ("operating", ColumnKind::Number),
+        ("limited by", ColumnKind::Text),
+        ("hysteresis", ColumnKind::Text),
     ]);
     for answer in &report.document.capacities {
         table.rows.push(vec![
@@ -121,9 +121,10 @@ pub fn answers(report: &Report) -> Section {
         "{range} operating is 70 % of the rate, where a longer run sustained it. Limited by clients: all were busy while \
          the server was not, so that more of them could do more."
     );
-    let without = |answer: &Answer| answer.operating_rate.is_some() && answer.checkpoints == Some(0);
-    let over =
-        |answer: &Answer| answer.operating_rate.is_some() && answer.checkpoints.is_some_and(|all| all > 0);
+    let without = |answer: &CapacityAnswer| answer.operating_rate.is_some() && answer.checkpoints == Some(0);
+    let over = |answer: &CapacityAnswer| {
+        answer.operating_rate.is_some() && answer.checkpoints.is_some_and(|all| all > 0)
+    };
     if answers.iter().any(without) {
         note += " No checkpoint fell into that run.";
     } else if answers.iter().any(over) {
@@ -142,14 +143,14 @@ pub fn trials(report: &Report) -> Section {
     let percentile = report.document.sweep.search.as_ref().map_or(0.99, |search| search.percentile);
     let latency = format!("{} ms", percentile_name(percentile));
     let mut table = Table::new(&[
-        ("rate", Kind::Number),
-        ("trials", Kind::Number),
-        ("tps", Kind::Number),
-        (&latency, Kind::Number),
-        ("service ms", Kind::Number),
-        ("clients busy", Kind::Number),
-        ("CPU idle", Kind::Number),
-        ("failed", Kind::Number),
+        ("rate", ColumnKind::Number),
+        ("trials", ColumnKind::Number),
+        ("tps", ColumnKind::Number),
+        (&latency, ColumnKind::Number),
+        ("service ms", ColumnKind::Number),
+        ("clients busy", ColumnKind::Number),
+        ("CPU idle", ColumnKind::Number),
+        ("failed", ColumnKind::Number),
     ]);
     let mut by_rate: BTreeMap<u64, Vec<&SweepRun>> = BTreeMap::new();
     for run in trials_of(report.document) {
@@ -158,7 +159,7 @@ pub fn trials(report: &Report) -> Section {
     }
     for runs in by_rate.values() {
         let outcomes = || runs.iter().filter_map(|run| run.outcome.as_ref());
-        let median = |figure: &dyn Fn(&crate::document::capacity::Outcome) -> Option<f64>| {
+        let median = |figure: &dyn Fn(&crate::document::capacity::TrialOutcome) -> Option<f64>| {
             crate::stats::robust::median(&outcomes().filter_map(figure).collect::<Vec<_>>())
         };
         table.rows.push(vec![

@@ -4,8 +4,8 @@ use super::super::results::{is_completed, rungs, variants};
 use super::{Report, counted, sentence};
 use crate::document::sweep::{Sweep, SweepDocument};
 use crate::report::content::{self, given};
-use crate::report::hygiene::shortened;
 use crate::report::number::{duration, to_the_second};
+use crate::report::sanitize::shortened;
 
 /// How much is shown of what kept a sweep from completing, so that there is room for how to go on.
 const OUTCOME: usize = 500;

@@ -16,7 +16,7 @@ use super::Report;
 use super::results::variants;
 use crate::document::sweep::SweepDocument;
 use crate::report::content::{Section, Table, environment, settings};
-use crate::report::hygiene::{cut, one_line};
+use crate::report::sanitize::{cut, one_line};
 
 /// How many columns a variant's name may take where it stands for the variant.
 const NAME: usize = 60;

@@ -3,7 +3,7 @@
 use super::super::results::is_completed;
 use super::{label, telling, without_variants};
 use crate::document::sweep::{RunFinding, SweepDocument, SweepRun};
-use crate::report::content::{Kind, Section, Table};
+use crate::report::content::{ColumnKind, Section, Table};
 use crate::report::number::{count, ms, tps};
 
 /// The section of findings.
@@ -21,16 +21,16 @@ const NAMED: usize = 12;
 /// The completed runs, each by its id.
 pub fn runs(document: &SweepDocument) -> Section {
     let mut table = Table::new(&[
-        ("run", Kind::Run),
-        ("round", Kind::Number),
-        ("variant", Kind::Text),
-        ("clients", Kind::Number),
-        (RATE, Kind::Number),
-        ("tps", Kind::Number),
-        ("avg ms", Kind::Number),
-        ("p99 ms", Kind::Number),
-        ("failed", Kind::Number),
-        ("findings", Kind::Number),
+        ("run", ColumnKind::Run),
+        ("round", ColumnKind::Number),
+        ("variant", ColumnKind::Text),
+        ("clients", ColumnKind::Number),
+        (RATE, ColumnKind::Number),
+        ("tps", ColumnKind::Number),
+        ("avg ms", ColumnKind::Number),
+        ("p99 ms", ColumnKind::Number),
+        ("failed", ColumnKind::Number),
+        ("findings", ColumnKind::Number),
     ]);
     for (id, run) in identified(document).take(RUNS) {
         table.rows.push(vec![
@@ -60,7 +60,7 @@ fn kinds(document: &SweepDocument) -> Vec<(&RunFinding, Vec<i64>)> {
     for (id, run) in looked_at(document) {
         for finding in &run.findings {
             let is_same = |(first, _): &&mut (&RunFinding, Vec<i64>)| {
-                (first.severity, &first.topic) == (finding.severity, &finding.topic)
+                (first.severity, first.topic) == (finding.severity, finding.topic)
             };
             match kinds.iter_mut().find(is_same) {
                 // One run may have several of a kind.
@@ -89,7 +89,12 @@ pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
     let all = looked_at(document).count();
     let line = |(finding, runs): (&RunFinding, Vec<i64>)| {
         let (severity, count) = (finding.severity.as_str(), runs.len());
-        format!("{severity} {}, {count} of {all} runs ({}): {}", finding.topic, named(&runs), finding.finding)
+        format!(
+            "{severity} {}, {count} of {all} runs ({}): {}",
+            finding.topic.as_str(),
+            named(&runs),
+            finding.finding
+        )
     };
     kinds(document).into_iter().map(line).collect()
 }
@@ -98,16 +103,16 @@ pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
 pub fn findings(document: &SweepDocument) -> Section {
     let all = looked_at(document).count();
     let mut table = Table::new(&[
-        ("severity", Kind::Text),
-        ("topic", Kind::Text),
-        ("of the runs", Kind::Text),
-        ("run", Kind::Runs),
-        ("the first of them", Kind::Text),
+        ("severity", ColumnKind::Text),
+        ("topic", ColumnKind::Text),
+        ("of the runs", ColumnKind::Text),
+        ("run", ColumnKind::Runs),
+        ("the first of them", ColumnKind::Text),
     ]);
     for (finding, runs) in kinds(document) {
         table.rows.push(vec![
             finding.severity.as_str().to_owned(),
-            finding.topic.clone(),
+            finding.topic.as_str().to_owned(),
             format!("{} of {all}", runs.len()),
             named(&runs),
             finding.finding.clone(),

@@ -2,20 +2,20 @@
 
 use super::super::results::VariantScalability;
 use super::{Report, label, without_variants};
-use crate::report::content::{Kind, Section, Table};
+use crate::report::content::{ColumnKind, Section, Table};
 use crate::report::number::{self, MISSING, fixed, significant, tps};
 use crate::stats::estimate::Estimate;
-use crate::stats::scalability::Verdict;
+use crate::stats::scalability::FitVerdict;
 
 /// The law fitted to each variant.
 pub fn scalability(report: &Report) -> Section {
     let mut table = Table::new(&[
-        ("variant", Kind::Text),
-        ("verdict", Kind::Text),
-        ("figure", Kind::Text),
-        ("estimate", Kind::Number),
-        ("low", Kind::Number),
-        ("high", Kind::Number),
+        ("variant", ColumnKind::Text),
+        ("verdict", ColumnKind::Text),
+        ("figure", ColumnKind::Text),
+        ("estimate", ColumnKind::Number),
+        ("low", ColumnKind::Number),
+        ("high", ColumnKind::Number),
     ]);
     for fitted in &report.scalability {
         let mut figures = figures(fitted);
@@ -61,12 +61,12 @@ fn significant_or_missing(value: f64) -> String {
 fn remarks(all: &[VariantScalability]) -> String {
     let meanings = [
         (
-            Verdict::NoPeak,
+            FitVerdict::NoPeak,
             "the runs follow the law, but the interval of its peak extends beyond twice the last rung, or tps only \
              falls",
         ),
-        (Verdict::NotEnoughRungs, "the law needs completed runs with at least four numbers of clients"),
-        (Verdict::DoesNotFit, "the runs do not follow the law"),
+        (FitVerdict::NotEnoughRungs, "the law needs completed runs with at least four numbers of clients"),
+        (FitVerdict::DoesNotFit, "the runs do not follow the law"),
     ];
     let said = meanings.iter().filter(|(verdict, _)| all.iter().any(|one| one.law.verdict == *verdict));
     said.map(|(verdict, meaning)| format!(" {}: {meaning}.", verdict.as_str())).collect()

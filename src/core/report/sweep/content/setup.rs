@@ -4,8 +4,8 @@ use super::headline::length;
 use super::label;
 use crate::document::sweep::{Sweep, SweepDocument, VariantDescription};
 use crate::report::content::{Section, given, pairs};
-use crate::report::hygiene::{one_line, shortened};
 use crate::report::number::{duration, finite, percent, to_the_second, tps};
+use crate::report::sanitize::{one_line, shortened};
 use crate::stats::two_stage::WITHIN;
 
 /// How much of a variant's name is shown.

@@ -3,14 +3,15 @@
 use super::super::results::{RangeOf, RungResult, is_completed, peak, rungs, variants};
 use super::{Report, counted, label, round_trip, without_variants};
 use crate::document::sweep::SweepDocument;
-use crate::report::content::{Body, Kind, Section, Table};
+use crate::report::content::{Body, ColumnKind, Section, Table};
 use crate::report::number::{self, MISSING, count, fixed, ms, tps, us};
 
 /// How many runs that did not complete are listed.
 const RUNS: usize = 60;
 
 /// A row's figures of throughput.
-const RANGE: [(&str, Kind); 3] = [("avg", Kind::Number), ("min", Kind::Number), ("max", Kind::Number)];
+const RANGE: [(&str, ColumnKind); 3] =
+    [("avg", ColumnKind::Number), ("min", ColumnKind::Number), ("max", ColumnKind::Number)];
 
 /// Average, least and greatest tps.
 fn range(result: &RungResult) -> [String; 3] {
@@ -56,18 +57,18 @@ pub fn throughput(report: &Report) -> Section {
 
 /// A row for each number of clients.
 fn by_clients(variants: &[&str], of_variants: &[&[RungResult]]) -> Table {
-    let mut table = Table::new(&[("clients", Kind::Number)]);
+    let mut table = Table::new(&[("clients", ColumnKind::Number)]);
     for variant in variants {
         let average = if variants.len() == 1 && variant.is_empty() {
             "avg".to_owned()
         } else {
             format!("{} avg", label(variant))
         };
-        table.columns.push((average, Kind::Number));
+        table.columns.push((average, ColumnKind::Number));
         table.columns.extend(RANGE[1..].iter().map(|(name, kind)| ((*name).to_owned(), *kind)));
     }
     if let [first, second] = variants {
-        table.columns.push((format!("{} / {}", label(second), label(first)), Kind::Number));
+        table.columns.push((format!("{} / {}", label(second), label(first)), ColumnKind::Number));
     }
     for (rung, first) in of_variants[0].iter().enumerate() {
         let mut row = vec![first.clients.to_string()];
@@ -83,9 +84,9 @@ fn by_clients(variants: &[&str], of_variants: &[&[RungResult]]) -> Table {
 /// The part of one of several variants. Of two, the second has the ratio to the first.
 fn part(results: &[RungResult], first: &[RungResult], variants: usize) -> Table {
     let has_ratio = variants == 2 && results[0].variant != first[0].variant;
-    let mut table = Table::new(&[&[("clients", Kind::Number)], &RANGE[..]].concat());
+    let mut table = Table::new(&[&[("clients", ColumnKind::Number)], &RANGE[..]].concat());
     if has_ratio {
-        table.columns.push(("ratio".to_owned(), Kind::Number));
+        table.columns.push(("ratio".to_owned(), ColumnKind::Number));
     }
     for (result, first) in results.iter().zip(first) {
         let mut row = vec![result.clients.to_string()];
@@ -98,8 +99,11 @@ fn part(results: &[RungResult], first: &[RungResult], variants: usize) -> Table 
 
 /// A row for each variant, all with the same number of clients.
 fn by_variant(results: &[RungResult]) -> Table {
-    let columns =
-        [&[("variant", Kind::Text), ("clients", Kind::Number)], &RANGE[..], &[("ratio", Kind::Number)]];
+    let columns = [
+        &[("variant", ColumnKind::Text), ("clients", ColumnKind::Number)],
+        &RANGE[..],
+        &[("ratio", ColumnKind::Number)],
+    ];
     let mut table = Table::new(&columns.concat());
     for result in results {
         let mut row = vec![label(&result.variant), result.clients.to_string()];
@@ -146,19 +150,19 @@ const NOPM: &str = "NOPM";
 /// Latencies, processor time, failures and idle processors by variant and number of clients, of those that have a completed run.
 pub fn latency(report: &Report) -> Section {
     let mut table = Table::new(&[
-        ("variant", Kind::Text),
-        ("clients", Kind::Number),
-        ("runs", Kind::Number),
-        ("avg ms", Kind::Number),
-        ("p50 ms", Kind::Number),
-        ("p95 ms", Kind::Number),
-        ("p99 ms", Kind::Number),
-        (CONNECT, Kind::Number),
-        (CPU, Kind::Number),
-        (DRIVER_CPU, Kind::Number),
-        (NOPM, Kind::Number),
-        ("failed", Kind::Number),
-        ("CPU idle", Kind::Number),
+        ("variant", ColumnKind::Text),
+        ("clients", ColumnKind::Number),
+        ("runs", ColumnKind::Number),
+        ("avg ms", ColumnKind::Number),
+        ("p50 ms", ColumnKind::Number),
+        ("p95 ms", ColumnKind::Number),
+        ("p99 ms", ColumnKind::Number),
+        (CONNECT, ColumnKind::Number),
+        (CPU, ColumnKind::Number),
+        (DRIVER_CPU, ColumnKind::Number),
+        (NOPM, ColumnKind::Number),
+        ("failed", ColumnKind::Number),
+        ("CPU idle", ColumnKind::Number),
     ]);
     for result in report.results.iter().filter(|result| result.rounds > 0) {
         table.rows.push(vec![
@@ -203,12 +207,12 @@ pub fn latency(report: &Report) -> Section {
 /// Runs without figures in the tables above.
 pub fn not_completed(document: &SweepDocument) -> Section {
     let mut table = Table::new(&[
-        ("round", Kind::Number),
-        ("variant", Kind::Text),
-        ("clients", Kind::Number),
-        ("status", Kind::Text),
-        ("run", Kind::Number),
-        ("error", Kind::Text),
+        ("round", ColumnKind::Number),
+        ("variant", ColumnKind::Text),
+        ("clients", ColumnKind::Number),
+        ("status", ColumnKind::Text),
+        ("run", ColumnKind::Number),
+        ("error", ColumnKind::Text),
     ]);
     let others = || document.runs.iter().filter(|run| !is_completed(run));
     for run in others().take(RUNS) {

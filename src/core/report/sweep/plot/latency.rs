@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 
 use super::super::results::RungResult;
-use super::{Along, Curve, Layout, draw_dots, draw_line};
+use super::{Along, Layout, VariantCurve, draw_dots, draw_line};
 use crate::report::number::short_ms;
 use crate::report::plot::Figure;
 use crate::report::plot::axis::Axis;
@@ -62,6 +62,6 @@ pub fn figure(layout: &Layout) -> Option<Figure> {
 }
 
 /// The points of a latency on a logarithmic axis.
-fn logarithms(curve: &Curve, figure: fn(&RungResult) -> Option<f64>) -> Vec<(f64, f64)> {
+fn logarithms(curve: &VariantCurve, figure: fn(&RungResult) -> Option<f64>) -> Vec<(f64, f64)> {
     curve.points(|result| figure(result).filter(|ms| *ms > 0.0).map(f64::log10))
 }

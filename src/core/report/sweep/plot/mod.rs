@@ -13,7 +13,7 @@ use super::results::{RungResult, rungs, variants};
 use crate::report::number::finite;
 use crate::report::plot::Figure;
 use crate::report::plot::axis::Axis;
-use crate::report::plot::frame::{Chart, Drawn};
+use crate::report::plot::frame::{Chart, DrawResult};
 use crate::report::plot::palette::{CURVES, Ink};
 
 /// The plots that there is something to draw in.
@@ -36,13 +36,13 @@ enum Along {
 struct Layout<'a> {
     along: Along,
     x: Axis,
-    curves: Vec<Curve<'a>>,
+    curves: Vec<VariantCurve<'a>>,
     /// A sentence on the variants that are not drawn.
     omitted: String,
 }
 
 /// The results of a variant.
-struct Curve<'a> {
+struct VariantCurve<'a> {
     ink: Ink,
     variant: &'a str,
     /// Ascending by the place on the x axis.
@@ -69,7 +69,7 @@ impl<'a> Layout<'a> {
             let of_variant = report.results.iter().filter(|result| result.variant == *variant);
             let mut results: Vec<_> = of_variant.map(|result| (place(result), result)).collect();
             results.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-            Curve { ink, variant, results }
+            VariantCurve { ink, variant, results }
         });
         let omitted = match variants.len() - drawn {
             0 => String::new(),
@@ -84,7 +84,7 @@ impl<'a> Layout<'a> {
 
     /// What the colours are; nothing where there are no variants.
     fn legend(&self) -> Vec<(Ink, String)> {
-        let name = |(index, curve): (usize, &Curve)| match self.along {
+        let name = |(index, curve): (usize, &VariantCurve)| match self.along {
             Along::Clients => (curve.ink, label(curve.variant)),
             Along::Variants => (curve.ink, format!("{} {}", index + 1, label(curve.variant))),
         };
@@ -120,7 +120,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-impl Curve<'_> {
+impl VariantCurve<'_> {
     /// The places of a figure where it is known.
     fn points(&self, figure: impl Fn(&RungResult) -> Option<f64>) -> Vec<(f64, f64)> {
         let known = self.results.iter().filter_map(|(x, result)| Some((*x, finite(figure(result))?)));
@@ -129,7 +129,7 @@ impl Curve<'_> {
 }
 
 /// A line from point to point, which a single one has not.
-fn draw_line(chart: &mut Chart, points: &[(f64, f64)], style: ShapeStyle) -> Drawn {
+fn draw_line(chart: &mut Chart, points: &[(f64, f64)], style: ShapeStyle) -> DrawResult {
     if points.len() > 1 {
         chart.draw_series([PathElement::new(points.to_vec(), style)])?;
     }
@@ -137,7 +137,7 @@ fn draw_line(chart: &mut Chart, points: &[(f64, f64)], style: ShapeStyle) -> Dra
 }
 
 /// A dot at each point.
-fn draw_dots(chart: &mut Chart, points: &[(f64, f64)], radius: i32, style: ShapeStyle) -> Drawn {
+fn draw_dots(chart: &mut Chart, points: &[(f64, f64)], radius: i32, style: ShapeStyle) -> DrawResult {
     chart.draw_series(points.iter().map(|point| Circle::new(*point, radius, style)))?;
     Ok(())
 }

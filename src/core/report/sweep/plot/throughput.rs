@@ -3,13 +3,13 @@
 use plotters::prelude::*;
 
 use super::super::results::{RangeOf, VariantScalability};
-use super::{Along, Curve, Layout, Report, draw_dots, draw_line};
+use super::{Along, Layout, Report, VariantCurve, draw_dots, draw_line};
 use crate::report::number::{finite, tps};
 use crate::report::plot::Figure;
 use crate::report::plot::axis::Axis;
-use crate::report::plot::frame::{Chart, Drawn, Panel, svg};
+use crate::report::plot::frame::{Chart, DrawResult, Panel, svg};
 use crate::report::plot::hover::with_points;
-use crate::stats::scalability::Verdict;
+use crate::stats::scalability::FitVerdict;
 
 /// In how many steps the law is drawn.
 const STEPS: u32 = 120;
@@ -97,9 +97,10 @@ fn differ_tenfold(layout: &Layout) -> bool {
 }
 
 /// The law's curve within the rungs, where it describes them.
-fn law(report: &Report, curve: &Curve) -> Vec<(f64, f64)> {
+fn law(report: &Report, curve: &VariantCurve) -> Vec<(f64, f64)> {
     let describes = |fitted: &&VariantScalability| {
-        fitted.variant == curve.variant && [Verdict::Fits, Verdict::NoPeak].contains(&fitted.law.verdict)
+        fitted.variant == curve.variant
+            && [FitVerdict::Fits, FitVerdict::NoPeak].contains(&fitted.law.verdict)
     };
     let Some(fitted) = report.scalability.iter().find(describes) else { return Vec::new() };
     let (Some((first, _)), Some((last, _))) = (curve.results.first(), curve.results.last()) else {
@@ -111,7 +112,7 @@ fn law(report: &Report, curve: &Curve) -> Vec<(f64, f64)> {
 }
 
 /// Strokes for the ranges, a line through the means with a dot at each, and the law.
-fn draw_curve(chart: &mut Chart, scale: Scale, curve: &Curve, law: &[(f64, f64)]) -> Drawn {
+fn draw_curve(chart: &mut Chart, scale: Scale, curve: &VariantCurve, law: &[(f64, f64)]) -> DrawResult {
     draw_ranges(chart, scale, curve, curve.ink.color().mix(0.45).stroke_width(4))?;
     let dashes = DashedLineSeries::new(scale.placed(law), 10, 8, curve.ink.color().stroke_width(2));
     chart.draw_series(dashes)?;
@@ -121,7 +122,7 @@ fn draw_curve(chart: &mut Chart, scale: Scale, curve: &Curve, law: &[(f64, f64)]
 }
 
 /// A bar from the axis to the mean, with a stroke for the range.
-fn draw_bar(chart: &mut Chart, scale: Scale, curve: &Curve) -> Drawn {
+fn draw_bar(chart: &mut Chart, scale: Scale, curve: &VariantCurve) -> DrawResult {
     let floor = chart.y_range().start;
     let bars = scale.placed(&curve.points(|result| result.tps_avg)).into_iter().map(|(x, tps)| {
         Rectangle::new([(x - HALF_BAR, tps), (x + HALF_BAR, floor)], curve.ink.color().mix(0.6).filled())
@@ -131,7 +132,7 @@ fn draw_bar(chart: &mut Chart, scale: Scale, curve: &Curve) -> Drawn {
 }
 
 /// From the least to the greatest at each place.
-fn draw_ranges(chart: &mut Chart, scale: Scale, curve: &Curve, style: ShapeStyle) -> Drawn {
+fn draw_ranges(chart: &mut Chart, scale: Scale, curve: &VariantCurve, style: ShapeStyle) -> DrawResult {
     let strokes = curve
         .results
         .iter()

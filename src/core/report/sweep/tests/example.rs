@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::document::sweep::*;
-use crate::document::{Environment, ServerSetting, Severity};
+use crate::document::{Environment, ServerSetting, Severity, Topic};
 use crate::report::tests::example::object;
 
 /// A variant that sets a parameter.
@@ -43,8 +43,8 @@ pub fn run(round: u32, variant: &str, clients: u32, tps: f64) -> SweepRun {
 }
 
 /// A finding on a run.
-fn finding(severity: Severity, topic: &str, finding: &str) -> RunFinding {
-    RunFinding { severity, topic: topic.to_owned(), finding: finding.to_owned() }
+fn finding(severity: Severity, topic: Topic, finding: &str) -> RunFinding {
+    RunFinding { severity, topic, finding: finding.to_owned() }
 }
 
 /// A sweep of some runs that took half an hour.
@@ -120,9 +120,9 @@ pub fn small() -> SweepDocument {
     runs[2].failed = 12;
     for index in [1, 2, 6] {
         runs[index].findings =
-            vec![finding(Severity::Notice, "processors", "The processors were the limit.")];
+            vec![finding(Severity::Notice, Topic::Processors, "The processors were the limit.")];
     }
-    runs[6].findings.insert(0, finding(Severity::Warning, "dip", "Throughput fell at 12.0 s."));
+    runs[6].findings.insert(0, finding(Severity::Warning, Topic::Dip, "Throughput fell at 12.0 s."));
     runs.push(SweepRun {
         round: 2,
         variant: "on".to_owned(),

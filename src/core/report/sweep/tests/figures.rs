@@ -5,7 +5,7 @@ use crate::document::sweep::{SweepRun, VariantDescription};
 use crate::report::Format;
 use crate::report::sweep::results::{RangeOf, peak};
 use crate::report::sweep::{SweepDocument, render, results, scalability};
-use crate::stats::scalability::Verdict;
+use crate::stats::scalability::FitVerdict;
 
 #[test]
 fn runs_of_a_rung_are_put_together() {
@@ -108,10 +108,11 @@ fn the_law_is_fitted_to_rungs() {
         [("off", 6), ("on", 5)]
     );
     assert!(
-        few.iter().all(|fitted| fitted.law.verdict == Verdict::NotEnoughRungs && fitted.law.lambda.is_none())
+        few.iter()
+            .all(|fitted| fitted.law.verdict == FitVerdict::NotEnoughRungs && fitted.law.lambda.is_none())
     );
     let fitted = &scalability(&ladder())[0];
-    assert_eq!((fitted.law.verdict, fitted.runs), (Verdict::Fits, 9));
+    assert_eq!((fitted.law.verdict, fitted.runs), (FitVerdict::Fits, 9));
     let peak = fitted.law.peak_clients.unwrap().value;
     assert!((21.0..23.0).contains(&peak), "{peak}");
     // The curve is that of the estimates: it goes through λ and is level at the peak.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::document::sweep::{SweepRun, VariantDescription};
-use crate::report::hygiene::width;
+use crate::report::sanitize::width;
 use crate::report::sweep::results;
 use crate::report::tests::{ALL, html, markdown, shows_no_number, text};
 

@@ -1,16 +1,16 @@
 //! The report of a search for a capacity.
 
 use super::example::small;
-use crate::capacity::{Outcome, Search, Step, Trial, answers, next};
-use crate::document::Severity;
-use crate::document::capacity::{Answer, Limit};
+use crate::capacity::{CapacitySearch, NextTrial, Trial, TrialOutcome, answers, next};
+use crate::document::capacity::{CapacityAnswer, Limit};
 use crate::document::sweep::{RunFinding, SearchDescription, SweepDocument, SweepRun};
+use crate::document::{Severity, Topic};
 use crate::report::Format;
 use crate::report::sweep::{answer_sentence, render};
 
 /// A search over a server that takes 2 ms, and 2 / (1 - load) under load, up to 2,000 a second.
 pub fn searched() -> SweepDocument {
-    let search = Search {
+    let search = CapacitySearch {
         latency_limits_ms: vec![10.0, 20.0],
         percentile: 0.99,
         trials: 1,
@@ -18,10 +18,10 @@ pub fn searched() -> SweepDocument {
         max_failed: 0.0,
         rounds: 1,
     };
-    let outcome = |step: &Step| {
+    let outcome = |step: &NextTrial| {
         let rate = step.rate.unwrap_or(2000.0);
         let tps = rate.min(1990.0);
-        Outcome {
+        TrialOutcome {
             tps,
             latency_ms: Some(2.0 / (1.0 - tps / 2000.0)),
             due: (rate * 10.0) as u64,
@@ -29,7 +29,7 @@ pub fn searched() -> SweepDocument {
             service_ms: Some(2.0),
             busy: Some(tps / 2000.0),
             cpu_idle: Some(0.05),
-            ..Outcome::default()
+            ..TrialOutcome::default()
         }
     };
     let mut trials = Vec::new();
@@ -50,7 +50,7 @@ pub fn searched() -> SweepDocument {
     let findings = |place| {
         vec![RunFinding {
             severity: Severity::Warning,
-            topic: "processors".to_owned(),
+            topic: Topic::Processors,
             finding: format!("Run {place} had no processor left."),
         }]
     };
@@ -121,7 +121,7 @@ fn a_search_without_an_answer_has_a_report() {
 
 #[test]
 fn a_sentence_says_what_the_answer_is_worth() {
-    let answer = Answer {
+    let answer = CapacityAnswer {
         latency_limit_ms: Some(10.0),
         percentile: 0.99,
         rate: Some(500.0),
@@ -132,9 +132,9 @@ fn a_sentence_says_what_the_answer_is_worth() {
         limited_by: Some(Limit::Latency),
         rounds: 1,
         above: Some(10),
-        ..Answer::default()
+        ..CapacityAnswer::default()
     };
-    let said = |change: &dyn Fn(&mut Answer)| {
+    let said = |change: &dyn Fn(&mut CapacityAnswer)| {
         let mut answer = answer.clone();
         change(&mut answer);
         answer_sentence(&answer)

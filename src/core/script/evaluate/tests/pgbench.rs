@@ -250,7 +250,7 @@ impl Client {
     }
 
     fn parse(&mut self, text: &str) -> Result<Expression, UserError> {
-        Expression::parse(Source { name: "s", text }, 0..text.len(), &mut self.symbols)
+        Expression::parse(ScriptText { name: "s", text }, 0..text.len(), &mut self.symbols)
     }
 }
 

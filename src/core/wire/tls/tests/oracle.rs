@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use super::*;
-use crate::wire::{Event, Session, Startup, encryption_accepted, encryption_request};
+use crate::wire::{SessionEvent, Startup, WireSession, encryption_accepted, encryption_request};
 
 const PASSWORD: &str = "secret";
 
@@ -42,7 +42,7 @@ fn own(mode: &str, root: Option<&str>, host: &str, binding: &str) -> Result<Vec<
     let mut answer = [0];
     socket.read_exact(&mut answer).expect("an answer");
     assert!(encryption_accepted(answer[0]).expect("TLS"));
-    let (mut session, mut is_started, mut buffer) = (Session::new(), false, [0; 1000]);
+    let (mut session, mut is_started, mut buffer) = (WireSession::new(), false, [0; 1000]);
     loop {
         if tls.is_established() && !is_started {
             is_started = true;
@@ -63,12 +63,12 @@ fn own(mode: &str, root: Option<&str>, host: &str, binding: &str) -> Result<Vec<
         if bytes == 0 {
             return Err(tls.end_of_input().unwrap_or_else(|| session.end_of_input()));
         }
-        let mut event = Event::Pending;
+        let mut event = SessionEvent::Pending;
         tls.receive(&buffer[..bytes], |plaintext| {
             event = session.receive(plaintext)?;
             Ok(())
         })?;
-        if is_started && event == Event::Ready {
+        if is_started && event == SessionEvent::Ready {
             assert!(session.used_password());
             return Ok(tls.peer().to_vec());
         }

@@ -1,0 +1,60 @@
+//! Captured statements, looked at and tried in sessions of the role that executed them.
+
+use bench_core::captured::{CaptureOptions, Counts};
+use bench_core::error::UserError;
+use bench_core::spec::Role;
+use pgrx::pg_sys;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::feeders::{self, StatementReplay};
+use crate::launch::role_session::{answer, ask, kind};
+use crate::server::background_worker::WorkerKind;
+use crate::server::trust::statement::Judged;
+
+/// The kind of worker that looks at statements.
+const KIND: WorkerKind = kind(c"pgbench_ext_replays_main", c"pgbench_ext capture");
+
+/// A statement as the role has executed it.
+#[derive(Serialize, Deserialize)]
+pub struct CapturedCall {
+    pub text: String,
+    pub counts: Counts,
+    /// Of the captured time.
+    pub share: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ReplayRequest {
+    statements: Vec<CapturedCall>,
+    /// Of the capture, as given.
+    options: Value,
+}
+
+/// How statements of a role can be replayed, or the reasons why not, in their order.
+///
+/// # Errors
+/// Those of a question to another session.
+pub fn replays(
+    role: &Role,
+    statements: Vec<CapturedCall>,
+    options: &Value,
+) -> Result<Vec<Result<StatementReplay, String>>, UserError> {
+    let request = ReplayRequest { statements, options: options.clone() };
+    ask(KIND, role, &request).map(|(replays, _)| replays)
+}
+
+/// The server's entry.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_replays_main(segment: pg_sys::Datum) {
+    answer(segment, |request: ReplayRequest| {
+        let options = CaptureOptions::new(&request.options)?;
+        let _judged = Judged::new()?;
+        let replay = |asked: &CapturedCall| {
+            pgrx::check_for_interrupts!();
+            feeders::replay(&asked.text, &asked.counts, asked.share, &options)
+        };
+        Ok((request.statements.iter().map(replay).collect::<Vec<_>>(), Vec::new()))
+    });
+}

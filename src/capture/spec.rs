@@ -1,0 +1,68 @@
+//! The arguments of bench.capture, checked.
+
+use bench_core::captured::CaptureOptions;
+use bench_core::error::{UserError, sqlstate};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::launch::capture_name;
+use crate::launch::checks::{check_role, check_server};
+use crate::observe::statement_calls;
+use crate::server::roles;
+
+/// The longest capture in seconds: a week.
+const MAX_SECS: f64 = 604_800.0;
+
+/// As many workloads as a mix may have.
+const MAX_STATEMENTS: i32 = 128;
+
+/// A capture in which nothing was found wrong.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CaptureSpec {
+    pub name: String,
+    pub secs: f64,
+    /// How many statements are kept at most.
+    pub statements: usize,
+    /// As given.
+    pub options: Value,
+    /// The role that captures.
+    pub role: String,
+}
+
+impl CaptureSpec {
+    /// Everything that can be found wrong with the arguments, by this role and in this database.
+    ///
+    /// # Errors
+    /// 22023 for values that do not fit, 42710 for a name that is a workload's, 42501 for another role's capture, 55000 without
+    /// pg_stat_statements.
+    pub fn new(name: String, secs: f64, statements: i32, options: Value) -> Result<Self, UserError> {
+        let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+        if !(0.0..=MAX_SECS).contains(&secs) {
+            return Err(invalid(format!("secs must be between 0 and {MAX_SECS}, not {secs}"))
+                .hint("0 takes what pg_stat_statements has counted already."));
+        }
+        if !(1..=MAX_STATEMENTS).contains(&statements) {
+            return Err(invalid(format!(
+                "statements must be between 1 and {MAX_STATEMENTS}, not {statements}"
+            )));
+        }
+        CaptureOptions::new(&options)?;
+        check_server()?;
+        check_role()?;
+        capture_name::check(&name)?;
+        // Says what is missing.
+        statement_calls::snapshot(false)?;
+        Ok(Self {
+            name,
+            secs,
+            statements: statements.unsigned_abs() as usize,
+            options,
+            role: roles::current_role(),
+        })
+    }
+
+    /// The options, which were checked.
+    pub fn checked_options(&self) -> Result<CaptureOptions, UserError> {
+        CaptureOptions::new(&self.options)
+    }
+}

@@ -1,0 +1,213 @@
+//! Storing what a log holds: workloads with their feeders and values, and the lines of the capture.
+
+use std::collections::HashMap;
+
+use bench_core::captured::{masked, weights};
+use bench_core::error::UserError;
+use bench_core::feeder::Feeder;
+use bench_core::log_capture::{CapturedLog, LogFigures, LogOptions, Replayable};
+use bench_core::spec::Role;
+use serde_json::{Map, Value};
+
+use super::Arguments;
+use super::other_roles::{self, Checked};
+use super::source::Read;
+use crate::catalog::{self, CaptureEnd, CapturedStatement};
+use crate::error::{internal, notice};
+use crate::launch::role_session::{kept, replayer};
+use crate::server::process::current_timestamp;
+use crate::server::roles;
+
+/// A line of bench.capture_log's result.
+pub struct CaptureLine {
+    pub statement: CapturedStatement,
+    /// Mean time of a transaction in the server, in milliseconds.
+    pub exec_ms_avg: Option<f64>,
+    /// Rows of values that are kept.
+    pub rows: i64,
+}
+
+/// Stores the capture.
+pub fn keep(
+    arguments: &Arguments,
+    options: &LogOptions,
+    captured: CapturedLog,
+    read: &Read,
+) -> Result<Vec<CaptureLine>, UserError> {
+    let name = &arguments.name;
+    let figures = captured.figures.clone();
+    let limit = usize::try_from(arguments.shapes).unwrap_or(0);
+    let role = roles::current_role_oid();
+    catalog::begin_capture(name, role, "log", &arguments.options, figures.secs, current_timestamp())?;
+    let mut users: HashMap<&str, Result<Role, String>> = HashMap::new();
+    for shape in &captured.shapes {
+        users.entry(&shape.role).or_insert_with(|| replayer(roles::named(&shape.role)));
+    }
+    let replayers: Vec<Result<Role, String>> =
+        captured.shapes.iter().map(|shape| users[shape.role.as_str()].clone()).collect();
+    let checked = kept(&replayers, limit, |role, some| {
+        other_roles::checked(role, some.iter().map(|&at| &captured.shapes[at]), options.writes)
+    })?;
+    let mut lines = Vec::new();
+    let (mut count, mut others) = (0, (0, 0.0));
+    for ((shape, replayer), checked) in captured.shapes.iter().zip(&replayers).zip(checked) {
+        pgrx::check_for_interrupts!();
+        let busy_ms = shape.busy_ms.map(|mean| mean * shape.transactions as f64);
+        let Some(checked) = checked.filter(|_| count < limit) else {
+            others.0 += shape.transactions;
+            others.1 += busy_ms.unwrap_or(0.0);
+            continue;
+        };
+        let mut line = line(&lines, &figures, shape.transactions, busy_ms, Some(shape.shown.clone()));
+        line.statement.role = Some(shape.role.clone());
+        match checked.and_then(|checked| replayer.clone().map(|role| (checked, role))) {
+            Ok((checked, role)) => {
+                count += 1;
+                let workload = format!("{name}/{count}");
+                store(&workload, &role, arguments, options, shape, &checked)?;
+                line.statement.workload = Some(workload);
+                line.rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
+            }
+            Err(reason) => line.statement.reason = Some(reason),
+        }
+        lines.push(line);
+    }
+    if others.0 > 0 {
+        let mut line = line(&lines, &figures, others.0, Some(others.1), None);
+        line.statement.reason = Some(format!("rarer than the {limit} shapes kept"));
+        lines.push(line);
+    }
+    for (reason, skipped) in captured.skipped {
+        let example = (!skipped.example.is_empty()).then_some(skipped.example);
+        let mut line = line(&lines, &figures, skipped.transactions, Some(skipped.busy_ms), example);
+        line.statement.reason = Some(reason);
+        lines.push(line);
+    }
+    let is_kept = |line: &&mut CaptureLine| line.statement.workload.is_some();
+    let calls: Vec<i64> = lines.iter_mut().filter(is_kept).map(|line| line.statement.calls).collect();
+    for (line, weight) in lines.iter_mut().filter(is_kept).zip(weights(&calls)) {
+        line.statement.weight = Some(weight);
+    }
+    for line in &lines {
+        catalog::put_captured_statement(name, &line.statement)?;
+    }
+    let notes = notes(name, &figures, options, read, calls.iter().sum());
+    catalog::end_capture(
+        name,
+        &CaptureEnd {
+            status: "completed".to_owned(),
+            calls: i64::try_from(figures.transactions).ok(),
+            exec_ms: figures.is_timed.then_some(figures.busy_ms),
+            notes: notes.clone(),
+            ..CaptureEnd::default()
+        },
+    )?;
+    notice(
+        format!("capture {name}: {}", notes[0]),
+        "This is not an exact replay (see pgreplay): transactions are drawn at random, regardless of their session.",
+    );
+    Ok(lines)
+}
+
+/// A line that is not kept yet.
+fn line(
+    before: &[CaptureLine],
+    figures: &LogFigures,
+    transactions: u64,
+    busy_ms: Option<f64>,
+    query: Option<String>,
+) -> CaptureLine {
+    let share = match busy_ms {
+        Some(busy_ms) if figures.is_timed && figures.busy_ms > 0.0 => busy_ms / figures.busy_ms,
+        _ => transactions as f64 / figures.transactions as f64,
+    };
+    let statement = CapturedStatement {
+        number: i32::try_from(before.len() + 1).unwrap_or(i32::MAX),
+        query,
+        calls: i64::try_from(transactions).unwrap_or(i64::MAX),
+        exec_ms: busy_ms.filter(|_| figures.is_timed),
+        share,
+        ..CapturedStatement::default()
+    };
+    CaptureLine {
+        statement,
+        exec_ms_avg: busy_ms.filter(|_| figures.is_timed).map(|sum| sum / transactions as f64),
+        rows: 0,
+    }
+}
+
+/// What to know of the capture: how to run it first.
+fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, kept: i64) -> Vec<String> {
+    let LogFigures { transactions, secs, sessions, clients, .. } = figures;
+    let part = kept as f64 / *transactions as f64;
+    let rate = figures.rate.map(|rate| rate * part);
+    let run = rate.map_or(String::new(), |rate| {
+        format!("; to run at the same rate: bench.run('{name}', clients => {clients}, rate => {rate:.3})")
+    });
+    let mut notes = vec![format!(
+        "{transactions} transactions of {sessions} sessions in {secs:.1} s, {:.1} % of them kept{run}",
+        part * 100.0
+    )];
+    if let Some(idle_ms) = figures.idle_ms {
+        notes.push(format!(
+            "sessions paused for {idle_ms:.1} ms on average between two transactions, which a rate replaces"
+        ));
+    }
+    if !figures.is_timed {
+        notes.push(
+            "durations are not in the log (log_min_duration_statement, log_duration): shares are of transactions, and there are no pauses"
+                .to_owned(),
+        );
+    }
+    if read.unreadable > 0 {
+        notes.push(format!("{} lines of the log could not be read", read.unreadable));
+    }
+    if options.writes {
+        notes.push("transactions that change data are kept: a run changes the data".to_owned());
+    }
+    notes
+}
+
+/// Makes the workload of a shape.
+fn store(
+    workload: &str,
+    role: &Role,
+    arguments: &Arguments,
+    options: &LogOptions,
+    shape: &Replayable,
+    checked: &Checked,
+) -> Result<(), UserError> {
+    if let Some(old) = catalog::workload(workload)? {
+        let message = format!("workload \"{}\" already exists", old.name);
+        return Err(UserError::new(bench_core::error::sqlstate::DUPLICATE_OBJECT, message)
+            .hint("A capture makes workloads of its own name with a number: choose another name."));
+    }
+    let description = format!("A transaction of capture {}: {} statements", arguments.name, shape.statements);
+    catalog::put_workload(workload, role.oid.into(), None, &checked.script, Some(&description))?;
+    // What is the same in all of the shape's transactions has stayed in the script.
+    catalog::hide_workload(workload)?;
+    if shape.columns.is_empty() {
+        return Ok(());
+    }
+    let rows = shape.rows.iter().map(|row| {
+        let cells = shape.columns.iter().zip(&checked.is_text).map(|(column, &is_text)| {
+            let value = column.value(row).map_or(Value::Null, |value| {
+                Value::String(if options.mask && is_text { masked(&value) } else { value })
+            });
+            (column.name.clone(), value)
+        });
+        (None, Value::Object(cells.collect::<Map<_, _>>()))
+    });
+    catalog::put_captured_rows(workload, "", rows.collect())?;
+    let columns: Vec<(String, String)> = (shape.columns.iter())
+        .map(|column| {
+            let kind = if column.is_pause() { "pg_catalog.int8" } else { "pg_catalog.text" };
+            (column.name.clone(), kind.to_owned())
+        })
+        .collect();
+    let query = catalog::select_captured_rows(workload, "", &columns, false);
+    let max_rows = i32::try_from(options.max_rows).unwrap_or(i32::MAX);
+    let feeder = Feeder::new(String::new(), query, "random", false, max_rows)?;
+    let stored = catalog::workload(workload)?.ok_or_else(|| internal("the workload no longer exists"))?;
+    catalog::put_feeder(&stored, &feeder)
+}
