@@ -11,6 +11,7 @@ use crate::catalog::{self, is_open};
 use crate::error::OrRaise;
 use crate::server::database::is_standby;
 use crate::server::roles;
+use crate::server::transaction::rolled_back;
 use crate::shm::{Segment, StopReason, Work, is_under_way};
 
 /// Waits for its end, or until then, and looks at its segment now and then; its status.
@@ -19,7 +20,8 @@ use crate::shm::{Segment, StopReason, Work, is_under_way};
 /// 42704 for what does not exist, 42501 for what the caller may not see, 25006 on a standby, 55000 for what another build of
 /// the library leads, 40P01 where it waits for this session, 57014.
 pub fn wait(work: Work, until: Option<Instant>, mut look: impl FnMut(&Segment)) -> Result<String, UserError> {
-    let handle = catalog::visible(work)?;
+    // What waits for a lock on the rows' table, as a DROP EXTENSION may, must not wait for this wait.
+    let handle = rolled_back(|| catalog::visible(work))?;
     let is_open = is_open(&handle.status);
     if is_open && is_standby() {
         let message = format!("cannot wait for a {} on a standby", work.noun());
@@ -55,7 +57,7 @@ pub fn wait(work: Work, until: Option<Instant>, mut look: impl FnMut(&Segment)) 
 /// # Errors
 /// 42704 for what does not exist, 42501 for what the caller may not stop, 55000 for what another build of the library leads.
 pub fn stop(work: Work) -> Result<bool, UserError> {
-    let handle = catalog::handle_of(work)?;
+    let handle = rolled_back(|| catalog::handle_of(work))?;
     handle.check_may_stop()?;
     if !is_open(&handle.status) {
         return Ok(false);

@@ -1,10 +1,10 @@
 //! DROP EXTENSION during a run or sweep.
 //!
 //! The session that drops the extension may not have loaded this library, so the library cannot refuse. Instead,
-//! leaders of runs and sweeps hold a lock on the extension. Every DROP that cascades to the extension waits for it
-//! before it has touched a table. When a DROP waits, the leaders end their work with an error, so that nobody receives
-//! results that are about to be dropped. The server takes that lock before it checks the ownership of the extension, so
-//! a DROP by a role that may not drop it does not count.
+//! leaders hold a lock on the extension. Every DROP that cascades to the extension waits for it before it has touched a
+//! table. When a DROP waits, the leaders of runs and sweeps end their work with an error, so that nobody receives results
+//! that are about to be dropped; a load, whose tables stay, goes on. The server takes that lock before it checks the
+//! ownership of the extension, so a DROP by a role that may not drop it does not count.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::at_exit;
+use super::guc::set_local;
 use super::spi::fetch;
 use super::transaction::transaction;
 
@@ -33,6 +34,20 @@ thread_local! {
 pub fn hold() -> Result<(), UserError> {
     let is_held = LOCK.get().unwrap_or_else(first).take();
     if is_held { Ok(()) } else { dropper()?.map_or(Ok(()), |role| Err(error_by(Some(&role)))) }
+}
+
+/// Waits until a DROP EXTENSION that has the lock is over, for ten seconds at most; in a transaction, in a process that has
+/// held it and has no other lock.
+///
+/// # Errors
+/// Raises 55P03.
+pub fn let_pass() -> Result<(), UserError> {
+    set_local(c"lock_timeout", c"10s");
+    if let Some(lock) = LOCK.get() {
+        // SAFETY: a valid tag; the transaction gives the lock back.
+        unsafe { pg_sys::LockAcquire(&raw const lock.0, MODE, false, false) };
+    }
+    Ok(())
 }
 
 fn first() -> Lock {

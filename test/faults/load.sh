@@ -362,7 +362,23 @@ eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name
 signal pg_cancel_backend "application_name = 'caller'"
 ended caller
 ended dropper
+unlike "$OUT" ERROR 'DROP EXTENSION during a load: works when that has been canceled'
 nothing_left 'DROP EXTENSION during a load'
+sql 'CREATE EXTENSION pgbench_ext' "SELECT bench.create_fixture('pause', 'CREATE TABLE pause (id bigint)',
+    'SELECT nap(''loading rows'', id) FROM generate_series(\$1, \$2) AS id')" >/dev/null
+LOAD_ID=$(sql "SELECT bench.start_load('pause', 100000, 2)")
+in_phase 'loading rows'
+session waiter "SELECT bench.wait_load($LOAD_ID)"
+session dropper 'DROP EXTENSION pgbench_ext CASCADE'
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'dropper'
+    AND wait_event_type = 'Lock')"
+clock
+is "$(sql "SELECT bench.stop_load($LOAD_ID)")" t 'DROP EXTENSION during a load that nobody called: it can be stopped'
+ended dropper
+unlike "$OUT" ERROR 'DROP EXTENSION during a load that nobody called: waits for it'
+within 5000 'DROP EXTENSION during a load that nobody called: no longer'
+ended waiter
+nothing_left 'DROP EXTENSION during a load that nobody called'
 is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'")" '' \
     'DROP EXTENSION during a load: nothing but the fixtures is left'
 

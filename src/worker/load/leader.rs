@@ -24,7 +24,7 @@ use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, now_ns, 
 use crate::server::signals::OnTerminate;
 use crate::server::spi::quote_identifier;
 use crate::server::transaction::{locked, transaction};
-use crate::server::{at_exit, guc, relations};
+use crate::server::{at_exit, drop_extension, guc, relations};
 use crate::shm::{CommandCounters, DetachCallback, LoadPhase, RunState, StopReason, Work};
 use crate::worker::{WorkerContext, attach, workers};
 
@@ -96,14 +96,16 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
     if guc::current("citus.enable_schema_based_sharding").is_some() {
         session.set(c"citus.enable_schema_based_sharding", c"off").map_err(UserError::from)?;
     }
-    at_exit::register(&TELL_UNFINISHED);
-    at_exit::register(&UNDO_UNFINISHED);
     let segment = std::panic::AssertUnwindSafe(&context.segment);
     catalog::remove_dead_loads()?;
     let load = transaction(|| {
+        // A DROP EXTENSION waits for the load's end.
+        drop_extension::hold()?;
         replaceable_tables(&spec, spec.relations.iter().map(String::as_str))?;
         catalog::begin_load(&spec.name, &spec.schema, spec.role_oid.into(), &segment)
     })?;
+    at_exit::register(&TELL_UNFINISHED);
+    at_exit::register(&UNDO_UNFINISHED);
     UNFINISHED.set(Some(load));
     context.segment.announce(Work::Load(load.load_id));
     wake(context.segment.header().caller_pid.load(Relaxed));
@@ -111,6 +113,11 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
     if let Err(error) = &result {
         workers::terminate();
         forget_cancel();
+        let header = context.segment.header();
+        if header.caller_pid.load(Relaxed) == 0 || header.stop() == StopReason::CallerGone {
+            // The rollback has let in a DROP EXTENSION, which would meet the removal half-way. It waits for no caller of ours.
+            let _ = transaction(drop_extension::let_pass);
+        }
         catalog::abandon(load, Duration::from_secs(10), LoadEnd::Failed(error));
     }
     UNFINISHED.set(None);
