@@ -61,7 +61,7 @@ const CONNINFO: &str = "citus.node_conninfo";
 /// for a role that is a superuser or none.
 pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserError> {
     forget_statistics();
-    let Shards { placements, tuples: [inserted, updated, deleted] } = shards(tables)?;
+    let LocalShards { placements, tuples: [inserted, updated, deleted] } = shards(tables)?;
     let (connections_opened, connections_reused) = connections()?.unzip();
     Ok(NodeState {
         processors: processors(),
@@ -93,7 +93,7 @@ fn count(sql: &str) -> Result<u64, UserError> {
 
 /// What this node knows of the shards of tables.
 #[derive(Default)]
-struct Shards {
+struct LocalShards {
     placements: String,
     /// Rows inserted, updated and deleted.
     tuples: [u64; 3],
@@ -102,9 +102,9 @@ struct Shards {
 /// Of shards that several nodes have, as those of reference tables, the copy in the lowest group of nodes is counted. A shard
 /// is called as its table with its number (AppendShardIdToName), and hidden from some applications' look at pg_class, not
 /// from to_regclass.
-fn shards(tables: &[String]) -> Result<Shards, UserError> {
+fn shards(tables: &[String]) -> Result<LocalShards, UserError> {
     if tables.is_empty() {
-        return Ok(Shards::default());
+        return Ok(LocalShards::default());
     }
     let read = fetch_all(
         "WITH placed AS ( \
@@ -129,7 +129,7 @@ fn shards(tables: &[String]) -> Result<Shards, UserError> {
         |row| {
             let sum = |column| row.get::<i64>(column).map(|sum| sum.unwrap_or_default().unsigned_abs());
             let placements = row.get::<String>(4)?.unwrap_or_default();
-            Ok(Shards { placements, tuples: [sum(1)?, sum(2)?, sum(3)?] })
+            Ok(LocalShards { placements, tuples: [sum(1)?, sum(2)?, sum(3)?] })
         },
     )?;
     Ok(read.into_iter().next().unwrap_or_default())

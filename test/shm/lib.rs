@@ -115,8 +115,7 @@ mod tests {
         for slots in [0, 1, 2, 3] {
             for (scripts, commands) in [(0, 0), (1, 1), (2, 3)] {
                 for (connections, log, nodes, feeders) in [(0, 0, 0, 0), (1, 1, 1, 1), (5, 3, 2, 3)] {
-                    let shape =
-                        SegmentShape { slots, connections, scripts, commands, log, nodes, feeders, ..SHAPE };
+                    let shape = SegmentShape { slots, connections, scripts, commands, log, nodes, feeders, ..SHAPE };
                     let segment = Segment::create(shape, "{\"é\": 1}", &[7; 13]);
                     touch(&segment);
                     assert_eq!((segment.spec(), segment.fed()), ("{\"é\": 1}", &[7; 13][..]));
@@ -185,21 +184,12 @@ mod tests {
                             outcome: Outcome::Committed,
                         };
                         recorder.record(&transaction);
-                        recorder.log(&LogRecord {
-                            client: slot,
-                            transaction: number + 1,
-                            ..LogRecord::default()
-                        });
+                        recorder.log(&LogRecord { client: slot, transaction: number + 1, ..LogRecord::default() });
                         recorder.performed((number % 5) as usize, true);
                         segment.taken(1).fetch_add(1, Relaxed);
                         if number % 10 == 0 {
-                            let error =
-                                SqlError { message: format!("error {number}"), ..SqlError::default() };
-                            segment.slot(slot).count_error(
-                                &error,
-                                1,
-                                bench_core::client::Consequence::Retried,
-                            );
+                            let error = SqlError { message: format!("error {number}"), ..SqlError::default() };
+                            segment.slot(slot).count_error(&error, 1, bench_core::client::Consequence::Retried);
                         }
                     }
                     segment.slot(slot).set_state(ClientState::Done);
@@ -227,12 +217,9 @@ mod tests {
             if over || now && (0..SHAPE.slots).all(|slot| ring.collect(segment.intervals(slot), next)) {
                 if over {
                     // Whatever is left, in whichever interval.
-                    (0..SHAPE.slots)
-                        .for_each(|slot| assert!(ring.collect_rest(segment.intervals(slot), u32::MAX - 1)));
+                    (0..SHAPE.slots).for_each(|slot| assert!(ring.collect_rest(segment.intervals(slot), u32::MAX - 1)));
                 }
-                for tally in
-                    if over { ring.tallies } else { std::slice::from_ref(&ring.tallies[next as usize % 4]) }
-                {
+                for tally in if over { ring.tallies } else { std::slice::from_ref(&ring.tallies[next as usize % 4]) } {
                     counted += tally.transactions();
                     tally.add_to(&mut histogram);
                     tally.clear();

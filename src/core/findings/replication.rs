@@ -19,7 +19,7 @@ const LEAST_MS: f64 = 1000.0;
 const MB: f64 = 1_048_576.0;
 
 /// A figure in the quarters of a run.
-struct Growth {
+struct StandbyGrowth {
     /// Medians of the first and of the last quarter.
     from: f64,
     to: f64,
@@ -59,7 +59,7 @@ pub fn findings(document: &Document, intervals: &Intervals) -> Option<Finding> {
 
 /// A figure that grew from quarter to quarter: no value of a quarter is below the median of the quarter before, and none of
 /// the last below any of the first half. What goes up and down does not pass.
-fn grown(values: &[f64]) -> Option<Growth> {
+fn grown(values: &[f64]) -> Option<StandbyGrowth> {
     if values.len() < LEAST_INTERVALS {
         return None;
     }
@@ -70,5 +70,5 @@ fn grown(values: &[f64]) -> Option<Growth> {
     let rises = medians.windows(2).all(|pair| pair[0] < pair[1])
         && quarters.windows(2).zip(&medians).all(|(pair, median)| least(pair[1]) >= *median)
         && least(quarters[3]) > most(&values[..values.len() / 2]);
-    rises.then(|| Growth { from: medians[0], to: medians[3] })
+    rises.then(|| StandbyGrowth { from: medians[0], to: medians[3] })
 }

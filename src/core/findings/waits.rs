@@ -17,7 +17,7 @@ const LEAST_NAMED: f64 = 0.02;
 const MOST_NAMED: usize = 3;
 
 /// What limits a run, by the wait events that show it.
-struct Limit {
+struct WaitLimit {
     /// In lower case, since PostgreSQL 17 spells some in another way (`WALSync`, `WalSync`); with a star at the end, all
     /// that begin so. An event belongs to the first limit that has it. `test/faults/wait_events.sh` holds them against
     /// each server's own names.
@@ -29,8 +29,8 @@ struct Limit {
     advice: &'static str,
 }
 
-const LIMITS: &[Limit] = &[
-    Limit {
+const LIMITS: &[WaitLimit] = &[
+    WaitLimit {
         events: &["io:walsync", "io:walwrite", "lwlock:walwrite"],
         name: "WAL flushes",
         is_the_limit: "flushes of WAL to disk are the limit",
@@ -38,82 +38,82 @@ const LIMITS: &[Limit] = &[
                  flush, and commit_delay lets more of them do so. If losing the last transactions in a crash is \
                  acceptable, run with settings => '{\"synchronous_commit\": \"off\"}' to see the difference.",
     },
-    Limit {
+    WaitLimit {
         events: &["io:datafileread", "io:datafileprefetch", "io:aioiocompletion"],
         name: READS,
         is_the_limit: "reads of table and index files are the limit",
         advice: "Use larger shared_buffers or more memory, or warm up longer if the caches were still filling (pg_prewarm \
                  fills them at once). Otherwise use faster disks, or read fewer pages per transaction.",
     },
-    Limit {
+    WaitLimit {
         events: &["io:datafileextend", "lock:extend"],
         name: "extension",
         is_the_limit: "the extension of tables and indexes is the limit",
         advice: "Spread the inserts over partitions or tables, or insert fewer and larger batches. PostgreSQL 16 and later \
                  extend relations with less contention.",
     },
-    Limit {
+    WaitLimit {
         events: &["io:datafilewrite", "io:datafileflush", "io:datafilesync"],
         name: "writes",
         is_the_limit: "writes to table and index files are the limit",
         advice: "Use larger shared_buffers, and let the background writer do more (bgwriter_lru_maxpages, bgwriter_delay), \
                  so that clients write fewer pages themselves.",
     },
-    Limit {
+    WaitLimit {
         events: &["io:buffile*"],
         name: "temporary files",
         is_the_limit: "temporary files are the limit",
         advice: "Raise work_mem, so that sorts and hashes stay in memory, or find the query that spills.",
     },
-    Limit {
+    WaitLimit {
         events: &["lock:transactionid", "lock:tuple"],
         name: "row locks",
         is_the_limit: "rows that other clients had locked are the limit",
         advice: "Spread the clients over more rows (a larger scale), update contended rows last in the transaction, or \
                  shorten it.",
     },
-    Limit {
+    WaitLimit {
         events: &["lock:*"],
         name: "locks",
         is_the_limit: "locks are the limit",
         advice: "Find who holds them: log_lock_waits logs waits longer than deadlock_timeout. Keep DDL, LOCK and advisory \
                  locks short, or out of the run.",
     },
-    Limit {
+    WaitLimit {
         events: &["lwlock:buffercontent", "lwlock:buffermapping", "bufferpin:*"],
         name: "contended pages",
         is_the_limit: "pages that many clients need at once are the limit",
         advice: "Spread the clients over more rows, or use a smaller fillfactor or partitions; of ascending keys, the last \
                  index page is contended.",
     },
-    Limit {
+    WaitLimit {
         events: &["lwlock:walinsert", "lwlock:walbufmapping", "io:walinit*"],
         name: "WAL inserts",
         is_the_limit: "inserts into the WAL buffers are the limit",
         advice: "Write less WAL: fewer indexes, wal_compression, fewer full-page images by rarer checkpoints; and try larger \
                  wal_buffers.",
     },
-    Limit {
+    WaitLimit {
         events: &["ipc:syncrep"],
         name: "synchronous replication",
         is_the_limit: "the synchronous standby is the limit",
         advice: "Look at the standby's disk and at the network's round trip, or lower synchronous_commit to remote_write or \
                  local where that is acceptable.",
     },
-    Limit {
+    WaitLimit {
         events: &["lwlock:lockmanager"],
         name: "lock manager",
         is_the_limit: "the lock manager is the limit",
         advice: "Use fewer relations per statement: fewer partitions and indexes, so that locks take the fast path.",
     },
-    Limit {
+    WaitLimit {
         events: &["lwlock:*", "timeout:spindelay"],
         name: "internal locks",
         is_the_limit: "locks inside the server are the limit",
         advice: "Use fewer clients: beyond the processors, they contend. The wait event's description in PostgreSQL's manual \
                  (pg_stat_activity) says what the lock protects.",
     },
-    Limit {
+    WaitLimit {
         events: &["io:*", "ipc:*"],
         name: "other waits",
         is_the_limit: "this wait is the limit",
@@ -124,10 +124,10 @@ const LIMITS: &[Limit] = &[
 /// The name of the limit by reads.
 pub const READS: &str = "reads";
 
-impl Limit {
+impl WaitLimit {
     /// The limit that an event (`IO:WALSync`) shows; `None` of those that no limit does: time on a processor, and waits
     /// that the script asks for.
-    fn of(event: &str) -> Option<&'static Limit> {
+    fn of(event: &str) -> Option<&'static WaitLimit> {
         let event = event.to_ascii_lowercase();
         let matches = |pattern: &&str| match pattern.strip_suffix('*') {
             Some(start) => event.starts_with(start),
@@ -139,12 +139,12 @@ impl Limit {
 
 /// Whether a wait event is a read of a table's or an index's file.
 pub fn is_read(event: &str) -> bool {
-    Limit::of(event).is_some_and(|limit| limit.name == READS)
+    WaitLimit::of(event).is_some_and(|limit| limit.name == READS)
 }
 
 /// What clients spent their time in that shows one limit.
 struct Spent {
-    limit: &'static Limit,
+    limit: &'static WaitLimit,
     /// The share of their time, of all events together.
     share: f64,
     /// The events with their shares.
@@ -156,7 +156,7 @@ fn most_spent(waits: &[Wait]) -> Option<Spent> {
     let mut all: Vec<Spent> = Vec::new();
     for wait in waits {
         let name = format!("{}:{}", wait.wait_event_type, wait.wait_event);
-        let (Some(limit), true) = (Limit::of(&name), wait.share.is_finite()) else { continue };
+        let (Some(limit), true) = (WaitLimit::of(&name), wait.share.is_finite()) else { continue };
         match all.iter_mut().find(|spent| spent.limit.name == limit.name) {
             Some(spent) => {
                 spent.share += wait.share;
@@ -225,10 +225,10 @@ fn gain(document: &Document, waits: &[Wait], share: f64) -> Option<f64> {
 }
 
 /// The share of clients' time in a limit's events outside of dips; `None` where that is not known.
-fn outside_dips(intervals: &Intervals, detected: &Detected, limit: &Limit) -> Option<f64> {
+fn outside_dips(intervals: &Intervals, detected: &Detected, limit: &WaitLimit) -> Option<f64> {
     let mut sums = vec![0.0; intervals.len()];
     for (_, shares) in
-        intervals.waits().filter(|(event, _)| Limit::of(event).is_some_and(|of| of.name == limit.name))
+        intervals.waits().filter(|(event, _)| WaitLimit::of(event).is_some_and(|of| of.name == limit.name))
     {
         sums.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
     }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn events_are_known_however_they_are_spelled() {
-        let name = |event| Limit::of(event).map(|limit| limit.name);
+        let name = |event| WaitLimit::of(event).map(|limit| limit.name);
         assert_eq!(name("IO:WALSync"), Some("WAL flushes"));
         assert_eq!(name("IO:WalSync"), Some("WAL flushes"));
         assert_eq!(name("LWLock:WALWrite"), Some("WAL flushes"));

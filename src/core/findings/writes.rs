@@ -15,10 +15,11 @@ const ENOUGH: u64 = 20;
 
 /// The finding on writes without effect.
 pub fn findings(document: &Document) -> Vec<Finding> {
-    let mut told: Vec<Told> = document.merged_statements().iter().filter_map(Told::of).collect();
+    let mut told: Vec<WrittenStatement> =
+        document.merged_statements().iter().filter_map(WrittenStatement::of).collect();
     told.sort_by_key(|told| told.severity);
     let Some(severity) = told.first().map(|told| told.severity) else { return Vec::new() };
-    let lines: Vec<String> = told.iter().map(Told::describe).collect();
+    let lines: Vec<String> = told.iter().map(WrittenStatement::describe).collect();
     let variables = &document.run.variables;
     let given = ["scale", "rows"].into_iter().find(|name| variables.contains_key(*name));
     let advice = match given {
@@ -54,7 +55,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
 }
 
 /// A statement that is worth a word.
-struct Told {
+struct WrittenStatement {
     statement: CommandSummary,
     writes: u64,
     empty: u64,
@@ -63,7 +64,7 @@ struct Told {
     is_conflict: bool,
 }
 
-impl Told {
+impl WrittenStatement {
     fn of(statement: &CommandSummary) -> Option<Self> {
         let writes = statement.writes.filter(|&writes| writes > 0)?;
         let empty = statement.empty_writes?.min(writes);

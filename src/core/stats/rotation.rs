@@ -40,14 +40,14 @@ pub struct Coincidence {
 }
 
 /// The candidates' sums up to each index, twice around, so that a stretch may reach past the end.
-struct Ring {
+struct DoubledSums {
     sums: Vec<f64>,
     total: f64,
     deviation: f64,
 }
 
-impl Ring {
-    fn new(values: &[f64]) -> Ring {
+impl DoubledSums {
+    fn new(values: &[f64]) -> DoubledSums {
         let count = values.len() as f64;
         let mut sums = Vec::with_capacity(values.len() * 2 + 1);
         let mut sum = 0.0;
@@ -58,7 +58,7 @@ impl Ring {
         }
         let total: f64 = values.iter().sum();
         let squares: f64 = values.iter().map(|value| (value - total / count).powi(2)).sum();
-        Ring { sums, total, deviation: (squares / count).sqrt() }
+        DoubledSums { sums, total, deviation: (squares / count).sqrt() }
     }
 
     /// Inside, outside and correlation with the stretches turned by `shift`; the correlation is 0 where the
@@ -97,7 +97,8 @@ pub fn coincidences(
     if !fit || within == 0 || within >= length {
         return vec![None; candidates.len()];
     }
-    let rings: Vec<Ring> = candidates.iter().map(|candidate| Ring::new(&candidate.values)).collect();
+    let rings: Vec<DoubledSums> =
+        candidates.iter().map(|candidate| DoubledSums::new(&candidate.values)).collect();
     let shifts = length.min(MOST_SHIFTS);
     let best: Vec<f64> = (0..shifts)
         .map(|number| {

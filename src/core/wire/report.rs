@@ -9,13 +9,13 @@ use crate::untrusted;
 pub(super) const MAX_ERROR: usize = 32_768;
 
 /// An error of the server's.
-pub(super) struct Report {
+pub(super) struct ErrorReport {
     pub error: SqlError,
     /// FATAL or PANIC: the server ends the session.
     pub is_fatal: bool,
 }
 
-impl Report {
+impl ErrorReport {
     /// Reads the body of an ErrorResponse message, or its beginning, where `left_out` bytes were not taken up: the fields of
     /// "Error and Notice Message Fields" in the manual.
     ///

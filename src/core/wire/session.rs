@@ -60,7 +60,7 @@ pub struct CommandOutcome<'a> {
 }
 
 /// Where a session is in its life.
-enum Phase {
+enum SessionPhase {
     /// Nothing has been sent.
     New,
     /// The server has not let the client in yet.
@@ -75,7 +75,7 @@ enum Phase {
 
 /// One session with a server.
 pub struct WireSession {
-    phase: Phase,
+    phase: SessionPhase,
     status: TransactionStatus,
     /// What is to be sent, from `sent` on.
     output: BytesMut,
@@ -116,7 +116,7 @@ impl WireSession {
     /// A session that has not begun.
     pub fn new() -> Self {
         Self {
-            phase: Phase::New,
+            phase: SessionPhase::New,
             status: TransactionStatus::Idle,
             output: BytesMut::new(),
             sent: 0,
@@ -149,7 +149,7 @@ impl WireSession {
             let further = startup.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             frontend::startup_message(own.into_iter().chain(further), output)
         })?;
-        self.phase = Phase::Authenticating(Box::new(Authentication::new(startup)));
+        self.phase = SessionPhase::Authenticating(Box::new(Authentication::new(startup)));
         self.outstanding = 1;
         Ok(())
     }
@@ -164,7 +164,7 @@ impl WireSession {
         self.sent = self.output.len().min(self.sent.saturating_add(bytes));
         if self.sent == self.output.len() {
             // A password may be in it.
-            if let Phase::Authenticating(_) | Phase::Starting = self.phase {
+            if let SessionPhase::Authenticating(_) | SessionPhase::Starting = self.phase {
                 self.output.zeroize();
             }
             self.sent = 0;
@@ -339,9 +339,9 @@ impl WireSession {
     pub fn end_of_input(&self) -> UserError {
         let message = "server closed the connection unexpectedly";
         let detail = match self.phase {
-            Phase::Running if self.is_busy() => "A command was being executed.",
-            Phase::Running => "No command was being executed.",
-            Phase::Starting => "The session was being started.",
+            SessionPhase::Running if self.is_busy() => "A command was being executed.",
+            SessionPhase::Running => "No command was being executed.",
+            SessionPhase::Starting => "The session was being started.",
             _ => "The session was not authenticated yet.",
         };
         UserError::new(sqlstate::CONNECTION_FAILURE, message)

@@ -96,7 +96,7 @@ impl Session {
                 return Err(SqlError::new(sqlstate::INTERNAL_ERROR, message));
             }
         };
-        let mut tuples = Tuples::new(&sink, &writer, columns)?;
+        let mut tuples = BatchTuples::new(&sink, &writer, columns)?;
         let mut keys = keys.rows(rows.first_id, rows.last_id);
         loop {
             let mut count = 0;
@@ -138,7 +138,7 @@ impl Session {
 }
 
 /// The rows of a batch as heap tuples that are written in place, one in each of a sink's slots.
-struct Tuples {
+struct BatchTuples {
     tuples: Vec<pg_sys::HeapTuple>,
     /// Where a tuple has its values.
     header: usize,
@@ -155,7 +155,7 @@ fn header_of(columns: &[RowColumn]) -> usize {
     (BITS + bits).next_multiple_of(8)
 }
 
-impl Tuples {
+impl BatchTuples {
     fn new(sink: &Sink, writer: &RowWriter, columns: &[RowColumn]) -> Result<Self, SqlError> {
         let max_length = writer.max_length();
         let header = header_of(columns);

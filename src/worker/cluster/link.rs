@@ -73,7 +73,8 @@ fn look_after(context: &WorkerContext, cell: &NodeCell) -> Result<(), UserError>
         let ways = catalog::as_owner(|| directions(others, &spec.role, &spec.database))?;
         Sessions::new(others, &ways)
     })?;
-    let mut link = Link { context, cell, spec: &spec, node, sessions: RefCell::new(sessions), part: None };
+    let mut link =
+        NodeLink { context, cell, spec: &spec, node, sessions: RefCell::new(sessions), part: None };
     let is_served = spec.is_of_several_nodes() && node.clients > 0;
     let result = if is_served { link.attend() } else { link.observe() };
     // A node that does not answer is not asked again; and what a part has measured and could not be fetched stays there.
@@ -83,7 +84,7 @@ fn look_after(context: &WorkerContext, cell: &NodeCell) -> Result<(), UserError>
     result
 }
 
-struct Link<'a> {
+struct NodeLink<'a> {
     context: &'a WorkerContext,
     cell: &'a NodeCell,
     spec: &'a RunSpec,
@@ -94,7 +95,7 @@ struct Link<'a> {
     part: Option<i64>,
 }
 
-impl Link<'_> {
+impl NodeLink<'_> {
     /// Of a node that only serves others' statements: its state before and after.
     fn observe(&mut self) -> Result<(), UserError> {
         self.compare_clocks()?;

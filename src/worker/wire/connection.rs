@@ -14,7 +14,7 @@ use crate::shm::{ClientState, ConnectionCell};
 use crate::wire::{Link, Route};
 
 /// What a connection waits for.
-enum Waits {
+enum WaitsFor {
     /// To be let in.
     Start,
     /// The gate.
@@ -66,7 +66,7 @@ pub struct Connection<'a> {
     /// Nothing more will come in, once what is there has been read.
     is_closed: bool,
     session: WireSession,
-    waits: Waits,
+    waits: WaitsFor,
     /// Before the gate has opened.
     beginning: Option<ClientStart>,
     client: Option<Client>,
@@ -97,7 +97,7 @@ impl<'a> Connection<'a> {
             is_established: false,
             is_closed: false,
             session: WireSession::new(),
-            waits: Waits::Start,
+            waits: WaitsFor::Start,
             beginning: Some(beginning),
             client: None,
             prepared: vec![false; commands],
@@ -133,12 +133,12 @@ impl<'a> Connection<'a> {
         self.until_ns = i64::MIN;
         let Some(client) = &mut self.client else { return Next::Server };
         let step = match self.waits {
-            Waits::Turn => client.due(&shared.workload, &mut shared.recorder, came),
-            Waits::Sleep => client.slept(&shared.workload, &mut shared.recorder, came),
-            Waits::Connection if came && shared.recorder.now_ns() < shared.recorder.end_ns() => {
+            WaitsFor::Turn => client.due(&shared.workload, &mut shared.recorder, came),
+            WaitsFor::Sleep => client.slept(&shared.workload, &mut shared.recorder, came),
+            WaitsFor::Connection if came && shared.recorder.now_ns() < shared.recorder.end_ns() => {
                 return if self.link.is_some() { self.too_late(shared) } else { Next::Connect };
             }
-            Waits::Connection => client.unconnected(None),
+            WaitsFor::Connection => client.unconnected(None),
             _ => return Next::Server,
         };
         self.go_on(step, shared)
@@ -157,7 +157,7 @@ impl<'a> Connection<'a> {
         loop {
             let next = match self.receive(shared) {
                 Ok(Some(SessionEvent::Ready)) => {
-                    if let Waits::Start = self.waits {
+                    if let WaitsFor::Start = self.waits {
                         shared.routes[self.way].check(&self.session)?;
                     }
                     self.ready(shared)
@@ -183,24 +183,24 @@ impl<'a> Connection<'a> {
 
     /// The server has answered all that it was asked.
     fn ready(&mut self, shared: &mut JobState) -> Next {
-        let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
-            Waits::Start => {
-                self.waits = Waits::Gate;
+        let step = match std::mem::replace(&mut self.waits, WaitsFor::Nothing) {
+            WaitsFor::Start => {
+                self.waits = WaitsFor::Gate;
                 self.show_backend(shared);
                 self.cell.set_state(ClientState::Ready);
                 return Next::Gate;
             }
-            Waits::Connection => match self.opened(shared) {
+            WaitsFor::Connection => match self.opened(shared) {
                 Ok(Some(step)) => step,
                 Ok(None) => return Next::Server,
                 Err(error) => {
-                    self.waits = Waits::Connection;
+                    self.waits = WaitsFor::Connection;
                     self.session.terminate();
                     self.flush();
                     return self.refused(error, shared);
                 }
             },
-            Waits::Prepared { program, command, statement } => {
+            WaitsFor::Prepared { program, command, statement } => {
                 let first = shared.workload.programs[program].first_command;
                 if let Some(error) = self.session.outcome().error {
                     let error = self.point_at(error, (program, statement), shared);
@@ -210,7 +210,7 @@ impl<'a> Connection<'a> {
                 let Some(step) = self.try_to_execute(program, command, shared) else { return Next::Server };
                 step
             }
-            Waits::Executed { program, command } => {
+            WaitsFor::Executed { program, command } => {
                 let place = shared.workload.programs[program].first_command + command;
                 let counters = &shared.counters[place];
                 let Some(client) = &mut self.client else { return Next::Server };
@@ -232,11 +232,11 @@ impl<'a> Connection<'a> {
                 let in_block = self.session.status() != TransactionStatus::Idle;
                 client.executed(&shared.workload, &mut shared.recorder, Ok(in_block))
             }
-            Waits::Discarded(error) => {
+            WaitsFor::Discarded(error) => {
                 let Some(step) = self.roll_back(*error, shared) else { return Next::Server };
                 step
             }
-            Waits::RolledBack(error) => {
+            WaitsFor::RolledBack(error) => {
                 // An error of the rollback ends the client.
                 let error = self.session.outcome().error.unwrap_or(*error);
                 self.fail(error, shared)
@@ -264,15 +264,15 @@ impl<'a> Connection<'a> {
                     client.next(&shared.workload, &mut shared.recorder)
                 }
                 Step::Wait { until_ns } => {
-                    self.waits = Waits::Turn;
+                    self.waits = WaitsFor::Turn;
                     return self.wait_until(until_ns);
                 }
                 Step::Sleep { until_ns } => {
-                    self.waits = Waits::Sleep;
+                    self.waits = WaitsFor::Sleep;
                     return self.wait_until(until_ns);
                 }
                 Step::Connect => {
-                    self.waits = Waits::Connection;
+                    self.waits = WaitsFor::Connection;
                     self.connecting_ns = shared.recorder.now_ns();
                     self.refusals = 0;
                     return Next::Connect;
@@ -343,8 +343,8 @@ impl<'a> Connection<'a> {
             sent = send(true)?;
         }
         self.waits = match sent {
-            Sent::Statement => Waits::Executed { program, command },
-            Sent::Preparation => Waits::Prepared { program, command, statement: command },
+            Sent::Statement => WaitsFor::Executed { program, command },
+            Sent::Preparation => WaitsFor::Prepared { program, command, statement: command },
         };
         Ok(!self.pipeline.is_open())
     }
@@ -373,7 +373,7 @@ impl<'a> Connection<'a> {
             };
             if let Some(at) = at {
                 shared.send(&mut self.session, &client.variables, (program, at), false)?;
-                self.waits = Waits::Prepared { program, command, statement: at };
+                self.waits = WaitsFor::Prepared { program, command, statement: at };
                 return Ok(true);
             }
         }
@@ -383,7 +383,7 @@ impl<'a> Connection<'a> {
             Pipeline::Sync => self.session.sync_pipeline(),
             Pipeline::End => {
                 self.session.end_pipeline();
-                self.waits = Waits::Executed { program, command };
+                self.waits = WaitsFor::Executed { program, command };
                 return Ok(true);
             }
         }
@@ -405,7 +405,10 @@ impl<'a> Connection<'a> {
     pub fn backend_at_work(&self) -> Option<(i32, i32)> {
         let is_busy = matches!(
             self.waits,
-            Waits::Prepared { .. } | Waits::Executed { .. } | Waits::Discarded(_) | Waits::RolledBack(_)
+            WaitsFor::Prepared { .. }
+                | WaitsFor::Executed { .. }
+                | WaitsFor::Discarded(_)
+                | WaitsFor::RolledBack(_)
         );
         self.session.backend().filter(|_| is_busy)
     }

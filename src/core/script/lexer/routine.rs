@@ -5,7 +5,7 @@ const BEGINNING_LENGTH: usize = 4;
 
 /// What a word at a statement's beginning is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Word {
+enum RoutineWord {
     #[default]
     Other,
     Create,
@@ -19,7 +19,7 @@ enum Word {
 /// routine, it counts BEGIN and END pairs, and within them CASE, which also ends with END.
 #[derive(Debug, Default)]
 pub(super) struct Routine {
-    beginning: [Word; BEGINNING_LENGTH],
+    beginning: [RoutineWord; BEGINNING_LENGTH],
     /// How many words of the beginning there are so far.
     words: usize,
     begin_depth: usize,
@@ -37,15 +37,15 @@ impl Routine {
         if let Some(word) = self.beginning.get_mut(self.words) {
             self.words += 1;
             *word = if is("create") {
-                Word::Create
+                RoutineWord::Create
             } else if is("or") {
-                Word::Or
+                RoutineWord::Or
             } else if is("replace") {
-                Word::Replace
+                RoutineWord::Replace
             } else if is("function") || is("procedure") {
-                Word::Routine
+                RoutineWord::Routine
             } else {
-                Word::Other
+                RoutineWord::Other
             };
         }
         if !self.creates_routine() {
@@ -61,7 +61,8 @@ impl Routine {
     fn creates_routine(&self) -> bool {
         matches!(
             self.beginning,
-            [Word::Create, Word::Routine, ..] | [Word::Create, Word::Or, Word::Replace, Word::Routine]
+            [RoutineWord::Create, RoutineWord::Routine, ..]
+                | [RoutineWord::Create, RoutineWord::Or, RoutineWord::Replace, RoutineWord::Routine]
         )
     }
 }

@@ -47,7 +47,7 @@ pub struct Solution {
 }
 
 /// Points (clients, TPS) and how to search.
-struct Search<'a> {
+struct ProfileSearch<'a> {
     points: &'a [(f64, f64)],
     parameters: [MPPar; 3],
     /// Clients at the peak, where κ is to follow from σ so that the peak is there.
@@ -55,14 +55,14 @@ struct Search<'a> {
     config: MPConfig,
 }
 
-impl Search<'_> {
+impl ProfileSearch<'_> {
     fn law(&self, parameters: &[f64]) -> Law {
         let (lambda, sigma) = (parameters[0], parameters[1]);
         Law { lambda, sigma, kappa: self.peak.map_or(parameters[2], |peak| (1.0 - sigma) / (peak * peak)) }
     }
 }
 
-impl MPFitter for Search<'_> {
+impl MPFitter for ProfileSearch<'_> {
     fn eval(&mut self, parameters: &[f64], deviates: &mut [f64]) -> MPResult<()> {
         let law = self.law(parameters);
         for (deviate, (clients, tps)) in deviates.iter_mut().zip(self.points) {
@@ -115,7 +115,7 @@ pub fn solve(points: &[(f64, f64)]) -> Option<Solution> {
     let parameter =
         |limited_low| MPPar { limited_low, limit_low: 0.0, side: MPSide::User, ..MPPar::default() };
     let mut search =
-        Search { points: &scaled, parameters: [true; 3].map(parameter), peak: None, config: config() };
+        ProfileSearch { points: &scaled, parameters: [true; 3].map(parameter), peak: None, config: config() };
     search.mpfit(&mut parameters).ok()?;
     // Without bounds and without a step: a parameter at its bound has its part in the others' uncertainty too.
     search.config.max_iter = 0;
@@ -148,7 +148,7 @@ pub fn squares_with_peak(points: &[(f64, f64)], near: &Law, peak: f64) -> Option
     let of_lambda = MPPar { limited_low: true, side: MPSide::User, ..MPPar::default() };
     let of_sigma = MPPar { limited_up: true, limit_up: 1.0, ..of_lambda };
     let of_kappa = MPPar { fixed: true, ..of_lambda };
-    let mut search = Search {
+    let mut search = ProfileSearch {
         points: &scaled,
         parameters: [of_lambda, of_sigma, of_kappa],
         peak: Some(peak),

@@ -9,9 +9,9 @@ use postgres_protocol::message::backend::{
 };
 use postgres_protocol::message::frontend;
 
-use super::super::report::{MAX_ERROR, Report};
+use super::super::report::{ErrorReport, MAX_ERROR};
 use super::super::{shown, violation};
-use super::{KEPT, Phase, SessionEvent, TransactionStatus, WireSession};
+use super::{KEPT, SessionEvent, SessionPhase, TransactionStatus, WireSession};
 use crate::error::{UserError, sqlstate};
 use crate::script::CapturedRows;
 use crate::untrusted;
@@ -57,7 +57,7 @@ impl WireSession {
     /// client in (28000, 28P01 or the server's), began a COPY (0A000) or did not keep to the protocol (08P01).
     pub fn receive(&mut self, bytes: &[u8]) -> Result<SessionEvent, UserError> {
         if let Err(error) = self.read(bytes) {
-            self.phase = Phase::Over;
+            self.phase = SessionPhase::Over;
             self.partial = Vec::new();
             self.unread = 0;
             return Err(error);
@@ -125,7 +125,7 @@ impl WireSession {
     fn frame(&self, bytes: &[u8]) -> Result<Frame, UserError> {
         let Some((tag, length)) = header(bytes) else { return Ok(Frame::Partial(HEADER)) };
         let is_wanted = match &self.phase {
-            Phase::Authenticating(_) => match tag {
+            SessionPhase::Authenticating(_) => match tag {
                 // Letters in the place of a length make one that is longer.
                 ERROR_RESPONSE_TAG if !(8..=MAX_LONG).contains(&length) => return old_error(bytes),
                 AUTHENTICATION_TAG if !(8..=MAX_AUTHENTICATION).contains(&length) => {
@@ -142,8 +142,8 @@ impl WireSession {
                     );
                 }
             },
-            Phase::Starting | Phase::Running => self.is_wanted(tag, length)?,
-            Phase::New | Phase::Over => {
+            SessionPhase::Starting | SessionPhase::Running => self.is_wanted(tag, length)?,
+            SessionPhase::New | SessionPhase::Over => {
                 let message = "received a message in a session that has not begun or is over";
                 return Err(violation(message));
             }
@@ -240,13 +240,13 @@ impl WireSession {
     }
 
     fn authenticate(&mut self, message: &[u8]) -> Result<(), UserError> {
-        let Phase::Authenticating(authentication) = &mut self.phase else {
+        let SessionPhase::Authenticating(authentication) = &mut self.phase else {
             return Err(violation("received a request for authentication of an authenticated session"));
         };
         let is_accepted = authentication.answer(message, &mut self.output)?;
         self.used_password = authentication.used_password;
         if is_accepted {
-            self.phase = Phase::Starting;
+            self.phase = SessionPhase::Starting;
         }
         Ok(())
     }
@@ -262,15 +262,15 @@ impl WireSession {
             return Err(violation("received ReadyForQuery before the pipeline was synchronized"));
         };
         self.outstanding = outstanding;
-        self.phase = Phase::Running;
+        self.phase = SessionPhase::Running;
         Ok(())
     }
 
     /// The first error of a command is its outcome; one that ends the session, or comes without a command, is the
     /// session's.
     fn take_error(&mut self, body: &[u8]) -> Result<(), UserError> {
-        let Report { error, is_fatal } = Report::new(body, self.unread)?;
-        let has_command = matches!(self.phase, Phase::Running) && self.is_busy();
+        let ErrorReport { error, is_fatal } = ErrorReport::new(body, self.unread)?;
+        let has_command = matches!(self.phase, SessionPhase::Running) && self.is_busy();
         if is_fatal || !has_command {
             return Err(error.into());
         }

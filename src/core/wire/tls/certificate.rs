@@ -17,7 +17,7 @@ struct Signed<'a> {
 
 /// The key within a certificate.
 #[derive(Sequence)]
-struct Key<'a> {
+struct PublicKey<'a> {
     algorithm: AnyRef<'a>,
     key: BitStringRef<'a>,
 }
@@ -70,7 +70,7 @@ impl Certificate {
         let parsed = CertificateInner::<Raw>::from_der(der)?;
         let signed = Signed::from_der(der)?;
         let spki = parsed.tbs_certificate().subject_public_key_info().to_der()?;
-        let key = Key::from_der(&spki)?;
+        let key = PublicKey::from_der(&spki)?;
         Ok(Self {
             der: der.to_owned(),
             contents: signed.contents.to_der()?,

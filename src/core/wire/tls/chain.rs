@@ -32,7 +32,7 @@ pub struct Failure {
 }
 
 /// A search for a chain.
-pub struct Search<'a> {
+pub struct ChainSearch<'a> {
     pub roots: &'a [Certificate],
     /// What the server has sent beside its own.
     pub presented: &'a [Certificate],
@@ -41,7 +41,7 @@ pub struct Search<'a> {
     signatures: usize,
 }
 
-impl<'a> Search<'a> {
+impl<'a> ChainSearch<'a> {
     pub fn new(
         roots: &'a [Certificate],
         presented: &'a [Certificate],

@@ -17,7 +17,7 @@ const KEPT: usize = 4096;
 
 /// Where a session is in its life.
 #[derive(Clone, Copy, PartialEq)]
-enum Phase {
+enum TlsPhase {
     Handshake,
     Established,
     /// After an error, or [`TlsSession::close`].
@@ -27,7 +27,7 @@ enum Phase {
 /// TLS between a socket and a session of PostgreSQL's protocol.
 pub struct TlsSession {
     connection: ClientConnection,
-    phase: Phase,
+    phase: TlsPhase,
     /// The host that the certificate has to name.
     host: Option<String>,
     is_direct: bool,
@@ -40,7 +40,7 @@ impl TlsSession {
     /// The first message is in the output.
     pub(super) fn new(connection: ClientConnection, host: Option<String>, is_direct: bool) -> Self {
         let mut session =
-            Self { connection, phase: Phase::Handshake, host, is_direct, output: Vec::new(), sent: 0 };
+            Self { connection, phase: TlsPhase::Handshake, host, is_direct, output: Vec::new(), sent: 0 };
         session.gather();
         session
     }
@@ -58,7 +58,7 @@ impl TlsSession {
         mut bytes: &[u8],
         mut take: impl FnMut(&[u8]) -> Result<(), UserError>,
     ) -> Result<(), UserError> {
-        if self.phase == Phase::Over {
+        if self.phase == TlsPhase::Over {
             return Ok(());
         }
         while !bytes.is_empty() {
@@ -72,13 +72,13 @@ impl TlsSession {
             let result = match processed {
                 Ok(_) => self.establish().and_then(|()| self.hand_on(&mut take)),
                 // Of what came along with a broken record, what is before it counts.
-                Err(error) if self.phase == Phase::Established => self.hand_on(&mut take).and(Err(error)),
+                Err(error) if self.phase == TlsPhase::Established => self.hand_on(&mut take).and(Err(error)),
                 Err(error) => Err(error),
             };
             self.gather();
             if let Err(error) = result {
                 let error = self.in_phase(error);
-                self.phase = Phase::Over;
+                self.phase = TlsPhase::Over;
                 return Err(error);
             }
         }
@@ -88,7 +88,7 @@ impl TlsSession {
     /// Encrypts plaintext into the output, and says how much it has taken: nothing until the connection is established, and
     /// none of what would make the output too long. The rest is to be given again.
     pub fn send(&mut self, plaintext: &[u8]) -> usize {
-        if self.phase != Phase::Established {
+        if self.phase != TlsPhase::Established {
             return 0;
         }
         let mut taken = 0;
@@ -121,7 +121,7 @@ impl TlsSession {
 
     /// Whether the handshake is done, and the server the right one: plaintext can be sent.
     pub fn is_established(&self) -> bool {
-        self.phase == Phase::Established
+        self.phase == TlsPhase::Established
     }
 
     /// The hash of the server's certificate for channel binding (`tls-server-end-point` of RFC 5929), once the connection is
@@ -142,13 +142,13 @@ impl TlsSession {
     pub fn close(&mut self) {
         self.connection.send_close_notify();
         self.gather();
-        self.phase = Phase::Over;
+        self.phase = TlsPhase::Over;
     }
 
     /// The error for a server that has closed the connection before it was established. From then on the session of
     /// PostgreSQL's protocol knows what an end means: its last message has come or not, and close_notify says nothing new.
     pub fn end_of_input(&self) -> Option<UserError> {
-        (self.phase == Phase::Handshake).then(|| {
+        (self.phase == TlsPhase::Handshake).then(|| {
             failed("SSL connection has been closed unexpectedly")
                 .detail("The handshake was not done yet.")
                 .hint("The server's log has the reason, if it speaks TLS.")
@@ -157,7 +157,7 @@ impl TlsSession {
 
     /// Checks what is to be checked when the handshake is done.
     fn establish(&mut self) -> Result<(), UserError> {
-        if self.phase != Phase::Handshake || self.connection.is_handshaking() {
+        if self.phase != TlsPhase::Handshake || self.connection.is_handshaking() {
             return Ok(());
         }
         if self.is_direct && self.connection.alpn_protocol() != Some(PROTOCOL) {
@@ -172,7 +172,7 @@ impl TlsSession {
             let certificate = certificate.and_then(|der| Certificate::parse(der).ok());
             names::check(&certificate.ok_or_else(|| failed("certificate could not be obtained"))?, host)?;
         }
-        self.phase = Phase::Established;
+        self.phase = TlsPhase::Established;
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl TlsSession {
     /// An error of TLS, with the SQLSTATE of an established connection where it is one.
     fn in_phase(&self, error: UserError) -> UserError {
         match self.phase {
-            Phase::Established if error.sqlstate == sqlstate::UNABLE_TO_CONNECT => {
+            TlsPhase::Established if error.sqlstate == sqlstate::UNABLE_TO_CONNECT => {
                 UserError { sqlstate: sqlstate::CONNECTION_FAILURE.to_owned(), ..error }
             }
             _ => error,

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, PeerMisbehaved, SignatureScheme};
 
 use super::certificate::Certificate;
-use super::chain::{Failure, Search};
+use super::chain::{ChainSearch, Failure};
 use super::failed;
 use crate::error::UserError;
 use crate::untrusted;
@@ -37,7 +37,7 @@ impl Verifier {
             .map_err(|error| unverified(format!("The server certificate cannot be read: {error}.")))?;
         // Those that cannot be read lead nowhere.
         let presented: Vec<_> = presented.iter().filter_map(|der| Certificate::parse(der).ok()).collect();
-        Search::new(roots, &presented, self.algorithms, now).verify(&server).map_err(
+        ChainSearch::new(roots, &presented, self.algorithms, now).verify(&server).map_err(
             |Failure { subject, reason }| {
                 let subject = untrusted::text(subject.to_string().as_bytes(), 0);
                 unverified(format!("Certificate \"{subject}\": {reason}."))

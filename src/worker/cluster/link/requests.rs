@@ -11,7 +11,7 @@ use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
 
-use super::{ANSWER_MS, LOST_NS, Link, START_MS};
+use super::{ANSWER_MS, LOST_NS, NodeLink, START_MS};
 use crate::catalog;
 use crate::catalog::lock_timeout::with_lock_timeout;
 use crate::error::internal;
@@ -35,7 +35,7 @@ const CLOCK: &str = "pg_catalog.json_build_array( \
 /// The begin of PostgreSQL's timestamps, in microseconds of the Unix epoch.
 const EPOCH_US: i64 = 946_684_800_000_000;
 
-impl Link<'_> {
+impl NodeLink<'_> {
     /// Asks the node. This one is asked without a detour.
     pub(super) fn ask_within(&self, limit_ms: i32, command: &str) -> Result<String, UserError> {
         let statement = format!("SELECT ({command})::pg_catalog.text");

@@ -6,7 +6,7 @@ use bench_core::script::{Action, Pipeline, PipelineMode};
 use bench_core::wire::TransactionStatus;
 
 use super::super::shared::JobState;
-use super::{Connection, Next, Waits};
+use super::{Connection, Next, WaitsFor};
 
 impl Connection<'_> {
     #[cold]
@@ -35,7 +35,7 @@ impl Connection<'_> {
         self.session.capture(false);
         if in_pipeline {
             self.session.discard_until_sync();
-            self.waits = Waits::Discarded(Box::new(error));
+            self.waits = WaitsFor::Discarded(Box::new(error));
             self.flush();
             return Next::Server;
         }
@@ -48,7 +48,7 @@ impl Connection<'_> {
     /// Rolls back what is open after this error; the next step, unless the server has to answer first.
     pub(super) fn roll_back(&mut self, error: SqlError, shared: &mut JobState) -> Option<Step> {
         if self.session.status() != TransactionStatus::Idle && self.session.query("ROLLBACK").is_ok() {
-            self.waits = Waits::RolledBack(Box::new(error));
+            self.waits = WaitsFor::RolledBack(Box::new(error));
             self.flush();
             return None;
         }

@@ -8,7 +8,7 @@ use bench_core::script::{Action, PipelineMode};
 use bench_core::wire::{SessionEvent, TransactionStatus, WireSession};
 
 use super::super::shared::JobState;
-use super::{Connection, Next, Waits};
+use super::{Connection, Next, WaitsFor};
 use crate::observe::context_switches;
 use crate::observe::waits::cpu_ns;
 use crate::shm::ClientState;
@@ -74,7 +74,7 @@ impl Connection<'_> {
             });
             match read? {
                 Done::Some(bytes) => {
-                    if let Waits::Disconnect = self.waits {
+                    if let WaitsFor::Disconnect = self.waits {
                         self.final_bytes += bytes;
                         if self.final_bytes > MAX_FINAL_BYTES {
                             return Err(self.session.end_of_input());
@@ -110,14 +110,14 @@ impl Connection<'_> {
 
     /// The connection is lost, or the server has ended the session.
     pub(super) fn lost(&mut self, error: UserError, shared: &mut JobState) -> Result<Next, UserError> {
-        if let Waits::Disconnect | Waits::Nothing = self.waits {
+        if let WaitsFor::Disconnect | WaitsFor::Nothing = self.waits {
             self.close();
             return Ok(Next::Over { at_once: false });
         }
         if self.client.is_none() {
             return Err(error);
         }
-        if let Waits::Connection = self.waits {
+        if let WaitsFor::Connection = self.waits {
             return Ok(self.refused(error, shared));
         }
         let in_doubt = self.is_in_doubt(shared);
@@ -135,12 +135,12 @@ impl Connection<'_> {
             error.sqlstate = pack(sqlstate::CONNECTION_FAILURE);
         }
         let Some(client) = &mut self.client else { return Ok(Next::Server) };
-        let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
-            Waits::Prepared { .. }
-            | Waits::Executed { .. }
-            | Waits::Discarded(_)
-            | Waits::RolledBack(_)
-            | Waits::Sleep => client.lost(&shared.workload, &mut shared.recorder, error, in_doubt),
+        let step = match std::mem::replace(&mut self.waits, WaitsFor::Nothing) {
+            WaitsFor::Prepared { .. }
+            | WaitsFor::Executed { .. }
+            | WaitsFor::Discarded(_)
+            | WaitsFor::RolledBack(_)
+            | WaitsFor::Sleep => client.lost(&shared.workload, &mut shared.recorder, error, in_doubt),
             waits => {
                 if client.lost_between(&mut shared.recorder, &error) {
                     // It goes on waiting for its next transaction.
@@ -158,7 +158,7 @@ impl Connection<'_> {
         if self.pipeline.is_open() {
             return true;
         }
-        let Waits::Executed { program, command } = self.waits else { return false };
+        let WaitsFor::Executed { program, command } = self.waits else { return false };
         match &shared.workload.programs[program].script.commands[command].action {
             Action::Sql(sql) => sql.may_commit(self.session.status() != TransactionStatus::Idle),
             _ => true,
@@ -215,7 +215,7 @@ impl Connection<'_> {
     /// The run has been stopped: a connection that the server has not answered is not waited for.
     pub fn stop_connecting(&mut self, shared: &mut JobState) -> Next {
         match self.waits {
-            Waits::Connection if self.link.is_some() => self.do_without(None, shared),
+            WaitsFor::Connection if self.link.is_some() => self.do_without(None, shared),
             _ => Next::Server,
         }
     }
@@ -286,7 +286,7 @@ impl Connection<'_> {
         self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
         // Where the server has closed the connection, it has ended the session.
         if self.link.is_some() && !self.is_closed {
-            self.waits = Waits::Disconnect;
+            self.waits = WaitsFor::Disconnect;
             Next::Disconnect
         } else {
             self.close();
@@ -296,14 +296,14 @@ impl Connection<'_> {
 
     /// Ends the session. When the server has ended it as well, its statistics are there, and its locks gone.
     pub fn take_leave(&mut self) {
-        self.waits = Waits::Disconnect;
+        self.waits = WaitsFor::Disconnect;
         self.final_bytes = 0;
         self.session.terminate();
         self.flush();
     }
 
     fn close(&mut self) {
-        self.waits = Waits::Nothing;
+        self.waits = WaitsFor::Nothing;
         self.link = None;
     }
 }

@@ -263,7 +263,7 @@ proptest! {
             let roots = [Certificate::parse(&read("root")).expect("a root")];
             let algorithms = ring::default_provider().signature_verification_algorithms;
             let now = rustls::pki_types::UnixTime::now();
-            prop_assert!(chain::Search::new(&roots, &[], algorithms, now).verify(&certificate).is_err());
+            prop_assert!(chain::ChainSearch::new(&roots, &[], algorithms, now).verify(&certificate).is_err());
             drop((certificate.end_point(), names::check(&certificate, "db.example")));
         }
     }

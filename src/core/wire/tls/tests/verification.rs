@@ -94,7 +94,7 @@ fn an_authority_of_the_same_name_has_to_have_signed() {
         let read = |name: &str| Certificate::parse(&CertificateDer::from_pem_slice(&pem(name)).expect("PEM"));
         let (roots, server) = ([read(issuer).expect("a root")], read(certificate).expect("a server's"));
         let algorithms = ring::default_provider().signature_verification_algorithms;
-        chain::Search::new(&roots, &[], algorithms, rustls::pki_types::UnixTime::now()).verify(&server)
+        chain::ChainSearch::new(&roots, &[], algorithms, rustls::pki_types::UnixTime::now()).verify(&server)
     };
     assert_eq!(search("root", "good"), Ok(()));
     let error = search("impostor", "good").expect_err("another key");
