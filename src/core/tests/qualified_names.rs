@@ -55,7 +55,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "{name}",
         "the table that the caller names, by its qualified name; read as the caller",
     ),
-    ("launch/nodes.rs", "run_command_on_all_nodes", "a hint"),
+    ("launch/node_connectivity.rs", "run_command_on_all_nodes", "a hint"),
     ("integration/pg_cron.rs", "cron.job", "after check_extension_trusted"),
     ("integration/pg_cron.rs", "cron.schedule", "after check_extension_trusted"),
     ("integration/pg_cron.rs", "cron.schedule_in_database", "a hint"),
