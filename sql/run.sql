@@ -380,7 +380,7 @@ SELECT bench.wait(bench.start('alone', transactions => 10)) AS status;
 
 -- Canceling the caller stops the run
 SET client_min_messages = error;
-SET statement_timeout = '500ms';
+SET statement_timeout = '2s';
 SELECT bench.run('slow', clients => 2, secs => 60, sample_interval => 0.1);
 RESET statement_timeout;
 SELECT bench.wait(max(run_id)) AS status FROM bench.runs;

@@ -126,7 +126,7 @@ session busy 'SELECT pg_sleep(60)'
 holds busy
 like "$(sql "SELECT finding FROM bench.preflight('pk_select') WHERE topic = 'load'")" '1 other session executes' \
     'another session: its statement is found'
-unlike "$(told)" 'session' 'another session: a short run does not tell it'
+unlike "$(told)" 'other session' 'another session: a short run does not tell it'
 like "$(told_long)" '1 other session executes a statement' 'another session: a run of 10 s tells it'
 try "SELECT bench.stop_sweep(bench.start_sweep('pk_select', '{1}', secs => 10))"
 like "$OUT" '1 other session executes a statement' 'another session: and so does a sweep of such runs'

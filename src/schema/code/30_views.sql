@@ -446,7 +446,7 @@ COMMENT ON COLUMN bench.fixture_definitions.rows IS 'Default number of ids for b
 COMMENT ON COLUMN bench.fixture_definitions.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
 
 CREATE VIEW bench.audits WITH (security_barrier) AS
-SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.harness::numeric - a.server::bigint AS difference,
+SELECT a.run_id, a.node, a.counter, a.harness, a.server, (a.harness::numeric - a.server)::bigint AS difference,
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
