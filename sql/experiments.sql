@@ -307,7 +307,8 @@ SELECT bench.sweep('nothing', '{1}', secs => 0.1, rounds => 4) AS shorter \gset
 SELECT
     s.sweep_id = :alike AS alike,
     bool_and(coalesce(c.advice, '') ~ format(
-        'equal runs vary by [0-9.]+ %% \(calibration of sweep %s\)(\. It can(not)? show|: 2 runs per side can show) ', :calibration
+        'equal runs vary by [0-9.]+ %% \(calibration of sweep %s\)(\. It can(not)? show|: 2 runs per side can show) ',
+        :calibration
     )) AS told
 FROM bench.sweep_results s, bench.compare(s.run_ids[1:2], s.run_ids[3:4]) AS c
 WHERE s.sweep_id IN (:alike, :shorter) AND c.verdict IN ('same', 'inconclusive')

@@ -69,7 +69,9 @@ same() { # TABLE
         EXCEPT SELECT to_jsonb(x) - 'run_id' - 'environment' FROM $1 x WHERE run_id = $run)) AS d")" 0 \
         "$1 is the same"
 }
-for table in bench.{samples,latencies,transactions} bench_internal.{node_log,statement_log,wait_log}; do same "$table"; done
+for table in bench.{samples,latencies,transactions} bench_internal.{node_log,statement_log,wait_log}; do
+    same "$table"
+done
 PGUSER=reader try "SELECT bench.import(p) FROM bench.export(ARRAY[$run]) AS p LIMIT 1"
 like "$OUT" '23505: role "reader" has already imported run' 'a part of a run that is there is refused'
 sql "SELECT bench.delete_run($copy)" >/dev/null

@@ -196,7 +196,8 @@ like "$(psql -XAtc 'SET ROLE alice' -c "SELECT umoptions FROM pg_user_mappings W
 try "SELECT bench.sweep('pk_select', '{1}', secs => 0.2, rounds => 1, before => 'none', driver => 'wire',
     variants => '{\"a\": {\"target\": \"far_tcp\"}}')"
 name='passwords'
-is "$(sql "SELECT count(*) FROM bench_internal.run_log r WHERE r::text LIKE '%sesame%'")" 0 "$name: none is in a run's row"
+is "$(sql "SELECT count(*) FROM bench_internal.run_log r WHERE r::text LIKE '%sesame%'")" 0 \
+    "$name: none is in a run's row"
 for format in text html json; do
     is "$(sql "SELECT count(*) > 5, count(*) FILTER (WHERE report LIKE '%sesame%')
         FROM bench.runs, bench.report(run_id, '$format') report")" 't|0' "$name: none is in a report, $format"

@@ -16,7 +16,8 @@ DECLARE
     relation regclass;
     columns text;
 BEGIN
-    FOREACH relation IN ARRAY '{bench_internal.run_log,bench_internal.script_log,bench_internal.audit_log}'::regclass[] LOOP
+    FOREACH relation IN ARRAY
+        '{bench_internal.run_log,bench_internal.script_log,bench_internal.audit_log}'::regclass[] LOOP
         SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
         WHERE attrelid = relation AND attnum > 0 AND attname <> 'run_id';
         EXECUTE format('INSERT INTO %1$s (run_id, %2$s) SELECT %3$s, %2$s FROM %1$s WHERE run_id = %4$s',

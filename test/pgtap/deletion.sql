@@ -132,7 +132,8 @@ SELECT bench.start('del_slow', secs => 60, sample_interval => 0.1) AS live \gset
 SELECT throws_ok(format(call, :live), '55006', format('run %s is under way', :live),
     format(call, 'X') || ' of a run under way is refused')
 FROM unnest('{SELECT bench.delete_run(%s),DELETE FROM bench_internal.run_log WHERE run_id = %s,'
-    'DELETE FROM bench.runs WHERE run_id >= %s,DELETE FROM bench_internal.run_log,TRUNCATE bench_internal.run_log}'::text[]) AS call;
+    'DELETE FROM bench.runs WHERE run_id >= %s,DELETE FROM bench_internal.run_log,'
+    'TRUNCATE bench_internal.run_log}'::text[]) AS call;
 SELECT ok(cardinality(pg_temp.holding(:stays)) > 10, 'and with it the rest of the statement');
 SELECT lives_ok($$SELECT bench.prune('100 years')$$, 'prune passes over it');
 SELECT bench.stop(:live) AS stopped \gset

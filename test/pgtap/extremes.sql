@@ -1,4 +1,4 @@
--- The tables take no value beyond their ranges. With what they take, up to both ends, every view can be read, and a run.
+-- The tables take no value beyond their ranges. With what they take, up to both ends, every view and run can be read.
 \pset fieldsep '\n'
 SET client_min_messages = error;
 SELECT no_plan();
@@ -19,10 +19,12 @@ VALUES
 -- What a column has instead of a value out of its range, the first that is within.
 CREATE TEMP TABLE instead (type regtype, place int, value jsonb);
 INSERT INTO instead
-SELECT 'float8'::regtype, i, to_jsonb(v) FROM unnest('{9007199254740991,-9007199254740991,31622400,1e-75,1,0}'::float8[])
+SELECT 'float8'::regtype, i, to_jsonb(v)
+FROM unnest('{9007199254740991,-9007199254740991,31622400,1e-75,1,0}'::float8[])
     WITH ORDINALITY AS u (v, i)
 UNION ALL
-SELECT 'int8'::regtype, i, to_jsonb(v) FROM unnest('{9007199254740991,-9007199254740991,1,0}'::int8[]) WITH ORDINALITY AS u (v, i)
+SELECT 'int8'::regtype, i, to_jsonb(v)
+FROM unnest('{9007199254740991,-9007199254740991,1,0}'::int8[]) WITH ORDINALITY AS u (v, i)
 UNION ALL
 SELECT 'int4'::regtype, i, to_jsonb(v) FROM unnest('{262143,65536,1,0}'::int4[]) WITH ORDINALITY AS u (v, i)
 UNION ALL
@@ -129,7 +131,8 @@ BEGIN
         FROM bench_internal.sweep_run_log
         WHERE sweep_id = sweep;
     END LOOP;
-    INSERT INTO bench_internal.sweep_log (sweep_id, options, status, started_at, finished_at, role, extension_version, segment)
+    INSERT INTO bench_internal.sweep_log (sweep_id, options, status, started_at, finished_at, role, extension_version,
+        segment)
     SELECT
         sweep,
         '{"workload": "extreme", "clients": [1, 262143], "secs": 1e75, "rounds": 2147483647, "warmup_secs": 1e300, '
@@ -164,11 +167,13 @@ FROM (VALUES
 ) AS v (name, value);
 SELECT ok(count(*) > 200, 'columns of all tables refuse what is out of their ranges')
 FROM (SELECT DISTINCT relation, name FROM refused) AS r;
-SELECT is(string_agg(DISTINCT format('%s.%s', c.conrelid::regclass, c.conname), ' '), NULL, 'each range refused something')
+SELECT is(string_agg(DISTINCT format('%s.%s', c.conrelid::regclass, c.conname), ' '), NULL,
+    'each range refused something')
 FROM pg_constraint c
 WHERE c.conname LIKE '%\_range'
     AND c.conname <> ALL ('{part_of_range,environment_range,waits_range,latency_histogram_range}')
-    AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.conrelid AND k.contype = 'p' AND k.conkey @> c.conkey)
+    AND NOT EXISTS (SELECT FROM pg_constraint k
+        WHERE k.conrelid = c.conrelid AND k.contype = 'p' AND k.conkey @> c.conkey)
     AND NOT EXISTS (SELECT FROM refused r WHERE r.relation = c.conrelid AND r.name || '_range' = c.conname);
 
 SELECT lives_ok(format('SELECT count(v::text), max(v::text) FROM %s v', c.oid::regclass),
@@ -200,7 +205,8 @@ FROM made m, made o, unnest('{text,markdown,json,html}'::text[]) AS format
 WHERE (m.kind = 'all' OR o.kind = 'all') AND m.kind <> o.kind AND m.kind || o.kind !~ 'odd|crashed'
 ORDER BY m.run_id, o.run_id;
 SELECT lives_ok(format('SELECT count(f::text) FROM bench.%s AS f',
-    replace(call, 'SWEEP', (SELECT min(sweep_id) FROM bench_internal.sweep_log WHERE options ->> 'workload' = 'extreme')::text)),
+    replace(call, 'SWEEP',
+        (SELECT min(sweep_id) FROM bench_internal.sweep_log WHERE options ->> 'workload' = 'extreme')::text)),
     replace(call, 'SWEEP', 'of the sweep'))
 FROM unnest(
     '{scalability(SWEEP),sweep_report(SWEEP),"sweep_report(SWEEP, ''html'')","sweep_report(SWEEP, ''json'')"}'::text[])

@@ -118,7 +118,8 @@ DECLARE
 BEGIN
     FOREACH relation IN ARRAY
         ('{bench.samples,bench_internal.event_log,bench_internal.script_log,bench_internal.statement_log,'
-            'bench_internal.wait_log,bench_internal.relation_log,bench_internal.audit_log,bench.latencies,bench_internal.run_log}')
+            'bench_internal.wait_log,bench_internal.relation_log,bench_internal.audit_log,'
+            'bench.latencies,bench_internal.run_log}')
             ::regclass[] LOOP
         EXECUTE format('DELETE FROM %s WHERE run_id = (SELECT max(last_value) FROM bench_internal.run_id_seq)',
             relation);

@@ -330,9 +330,9 @@ CREATE TEMP TABLE series (i int, run_id bigint, tps float8);
 INSERT INTO series
 SELECT i, nextval('bench_internal.run_id_seq'), CASE WHEN i <= 10 THEN 1000 ELSE 800 END + (i * 37 % 11)
 FROM generate_series(1, 20) AS i;
-INSERT INTO bench_internal.run_log (run_id, workload, script, clients, secs, warmup, max_tries, seed, results, variables,
-    settings, sample_interval, tags, status, started_at, finished_at, role, horizon_held, extension_version, segment,
-    coordinator_pid, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us)
+INSERT INTO bench_internal.run_log (run_id, workload, script, clients, secs, warmup, max_tries, seed, results,
+    variables, settings, sample_interval, tags, status, started_at, finished_at, role, horizon_held, extension_version,
+    segment, coordinator_pid, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us)
 SELECT
     run_id,
     'swp_past',

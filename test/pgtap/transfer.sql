@@ -134,7 +134,8 @@ SELECT throws_ok(format('SELECT bench.import(bench.export(%L))', :'copies'), '23
 SELECT is(d #> '{run_log,0,origin}', (SELECT origin FROM bench.runs WHERE run_id = (:'copies'::bigint[])[1]),
     'which keeps its first origin')
 FROM bench.export(:'copies') AS d;
-SELECT is(count(*), 2::bigint, 'nothing was left by what was refused') FROM bench_internal.run_log WHERE origin IS NOT NULL;
+SELECT is(count(*), 2::bigint, 'nothing was left by what was refused')
+FROM bench_internal.run_log WHERE origin IS NOT NULL;
 
 -- What was said of the runs that were in the way of an audit goes with it
 INSERT INTO bench_internal.run_log
@@ -318,8 +319,8 @@ FROM base,
         ('a node''s clock', '{"clock_offset_ms": [1e300]}')
     ) AS v (what, value);
 SELECT is(pg_temp.sqlstate_of(format('SELECT bench.import(%L)', d)), code, 'refused: ' || what) FROM hostile;
-SELECT is(format('runs %s,samples %s', (SELECT count(*) FROM bench_internal.run_log), (SELECT count(*) FROM bench.samples)),
-    :'before', 'nothing of them is left');
+SELECT is(format('runs %s,samples %s', (SELECT count(*) FROM bench_internal.run_log),
+        (SELECT count(*) FROM bench.samples)), :'before', 'nothing of them is left');
 SELECT throws_ok(format('SELECT bench.import(%L)', d), '22P02',
     'invalid "samples" in the document: invalid input syntax for type double precision: "many"', 'the error says where')
 FROM hostile
@@ -386,8 +387,8 @@ INSERT INTO bench_internal.run_log
 SELECT (r).*
 FROM (
     SELECT jsonb_populate_record(x,
-        jsonb_build_object('run_id', nextval('bench_internal.run_id_seq'), 'status', 'running', 'segment', 4294967295, 'seed',
-            -2, 'finished_at', null)) AS r
+        jsonb_build_object('run_id', nextval('bench_internal.run_id_seq'), 'status', 'running', 'segment', 4294967295,
+            'seed', -2, 'finished_at', null)) AS r
     FROM bench_internal.run_log x
     WHERE run_id = :plain
 ) AS s;

@@ -323,7 +323,8 @@ SELECT bench.start_sweep('pk_select', '{1}', secs => 0.1,
 RESET SESSION AUTHORIZATION;
 DO $$ BEGIN
     FOR i IN 1 .. 600 LOOP
-        EXIT WHEN EXISTS (SELECT FROM bench_internal.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id));
+        EXIT WHEN EXISTS (SELECT
+            FROM bench_internal.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id));
         PERFORM pg_sleep(0.02);
     END LOOP;
 END $$;

@@ -51,8 +51,9 @@ for db in restored restored_in_parallel; do
         is "$(content $db $table "run_id <= $last")" "$(content postgres $table "run_id <= $last")" \
             "$db: $table is the same"
     done
-    is "$(content $db bench.workloads true)" "$(content postgres bench.workloads true)" "$db: bench.workloads is the same"
-    is "$(content $db bench.feeders true)" "$(content postgres bench.feeders true)" "$db: bench.feeders is the same"
+    for table in bench.{workloads,feeders}; do
+        is "$(content $db $table true)" "$(content postgres $table true)" "$db: $table is the same"
+    done
     is "$(in_db $db "SELECT string_agg(r::text, '|' ORDER BY run_id) FROM bench.runs r WHERE run_id <= $last")" \
         "$(sql "SELECT string_agg(r::text, '|' ORDER BY run_id) FROM bench.runs r WHERE run_id <= $last")" \
         "$db: runs are the same"
