@@ -48,11 +48,11 @@ like "$(pg_dump -U dump_reader -f /dev/null 2>&1)" 'would be affected by row-lev
 
 for db in restored restored_in_parallel; do
     for table in bench.{samples,warmup_samples,latencies,transactions} bench_internal.{error_log,audit_log}; do
-        is "$(content $db $table "run_id <= $last")" "$(content postgres $table "run_id <= $last")" \
+        is "$(content "$db" "$table" "run_id <= $last")" "$(content postgres "$table" "run_id <= $last")" \
             "$db: $table is the same"
     done
     for table in bench.{workloads,feeders}; do
-        is "$(content $db $table true)" "$(content postgres $table true)" "$db: $table is the same"
+        is "$(content "$db" "$table" true)" "$(content postgres "$table" true)" "$db: $table is the same"
     done
     is "$(in_db $db "SELECT string_agg(r::text, '|' ORDER BY run_id) FROM bench.runs r WHERE run_id <= $last")" \
         "$(sql "SELECT string_agg(r::text, '|' ORDER BY run_id) FROM bench.runs r WHERE run_id <= $last")" \
