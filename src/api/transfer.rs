@@ -1,19 +1,18 @@
 //! bench.export, bench.import, bench.prune and bench.delete_run.
 
 use std::collections::HashSet;
-use std::panic::AssertUnwindSafe;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::limits;
-use pgrx::PgTryBuilder;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use super::{reports, required};
 use crate::catalog::{self, Imported};
-use crate::error::{OrRaise, from_caught};
+use crate::error::OrRaise;
 use crate::server::roles;
 use crate::server::stored_jsonb::StoredJsonb;
+use crate::server::transaction::all_or_nothing;
 use crate::shm::Work;
 
 /// Runs as a document. See the COMMENT ON.
@@ -95,17 +94,14 @@ fn import_runs(document: Option<StoredJsonb>) -> Result<Vec<i64>, UserError> {
 
 /// Reads a run as its reports will: what they cannot read must not get in, for the views are everybody's.
 fn check_readable(run: &Imported) -> Result<(), UserError> {
-    PgTryBuilder::new(AssertUnwindSafe(|| reports::document(Some(run.run_id)).map(drop)))
-        .catch_others(|caught| Err(from_caught(caught)))
-        .execute()
-        .map_err(|error| match &*error.sqlstate {
-            sqlstate::QUERY_CANCELED | sqlstate::ADMIN_SHUTDOWN => error,
-            _ => UserError::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!("run {} of the document is inconsistent", run.id_in_document),
-            )
-            .detail(error.message),
-        })
+    all_or_nothing(|| reports::document(Some(run.run_id)).map(drop)).map_err(|error| match &*error.sqlstate {
+        sqlstate::QUERY_CANCELED | sqlstate::ADMIN_SHUTDOWN => error,
+        _ => UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("run {} of the document is inconsistent", run.id_in_document),
+        )
+        .detail(error.message),
+    })
 }
 
 /// Deletes old runs. See the COMMENT ON.

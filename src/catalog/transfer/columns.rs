@@ -35,6 +35,17 @@ pub fn columns(table: &str) -> Result<Vec<Column>, UserError> {
     )
 }
 
+/// What there is of each column, with commas between.
+pub fn joined(columns: &[Column], piece: impl Fn(&Column) -> String) -> String {
+    columns.iter().map(piece).collect::<Vec<_>>().join(", ")
+}
+
+/// The rows `x` of a document's table, an object `d.t` with a list for each column, as texts: an item of FROM.
+pub fn rows_of_lists(columns: &[Column]) -> String {
+    let lists = joined(columns, |c| format!("pg_catalog.jsonb_array_elements_text(d.t -> '{}')", c.name));
+    format!("ROWS FROM ({lists}) AS x ({})", joined(columns, |c| c.name.clone()))
+}
+
 /// The columns of a table's primary key, in their order, as ORDER BY takes them.
 pub fn key(table: &str) -> Result<String, UserError> {
     let key = fetch::<String>(

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::columns::{Column, columns};
+use super::columns::{Column, columns, joined, rows_of_lists};
 use super::ranges::out_of_range;
 use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
 use crate::catalog::as_owner;
@@ -301,7 +301,6 @@ pub(super) fn insert_results(
     };
     let listed = columns(table)?;
     let names = joined(&listed, |c| c.name.clone());
-    let lists = joined(&listed, |c| format!("pg_catalog.jsonb_array_elements_text(d.t -> '{}')", c.name));
     let values = joined(&listed, |c| match &*c.name {
         "run_id" => "ids.run_id".to_owned(),
         "node" if let Some(node) = node => node.to_string(),
@@ -310,8 +309,9 @@ pub(super) fn insert_results(
     let relation = qualified(table);
     let sql = format!(
         "WITH d AS MATERIALIZED (SELECT $1 -> '{table}' AS t) \
-         INSERT INTO {relation} ({names}) SELECT {values} FROM d, ROWS FROM ({lists}) AS x ({names}) \
-         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id::pg_catalog.int8"
+         INSERT INTO {relation} ({names}) SELECT {values} FROM d, {} \
+         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id::pg_catalog.int8",
+        rows_of_lists(&listed)
     );
     let (old, new) = ids_of(runs);
     let written = run(&sql, &[document.into(), old.into(), new.into()])?;
@@ -319,8 +319,4 @@ pub(super) fn insert_results(
         return Err(invalid(format!("\"{table}\" of the document has rows of runs that are not in it")));
     }
     Ok(())
-}
-
-fn joined(columns: &[Column], piece: impl Fn(&Column) -> String) -> String {
-    columns.iter().map(piece).collect::<Vec<_>>().join(", ")
 }

@@ -2,7 +2,7 @@
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::columns::columns;
+use super::columns::{columns, joined, rows_of_lists};
 use super::{RUN_LOG, qualified};
 use crate::server::spi::{fetch, fetch_all};
 use crate::server::stored_jsonb::StoredJsonb;
@@ -25,14 +25,10 @@ pub fn out_of_range(document: StoredJsonb, table: &str) -> Result<Option<UserErr
         format!("pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')")
     } else {
         let listed = columns(table)?;
-        let joined = |piece: &dyn Fn(&str, &str) -> String| -> String {
-            listed.iter().map(|c| piece(&c.name, &c.sql_type)).collect::<Vec<_>>().join(", ")
-        };
         format!(
-            "(SELECT {} FROM (SELECT $1 -> '{table}' AS t) d, ROWS FROM ({}) AS y ({}))",
-            joined(&|name, sql_type| format!("y.{name}::{sql_type} AS {name}")),
-            joined(&|name, _| format!("pg_catalog.jsonb_array_elements_text(d.t -> '{name}')")),
-            joined(&|name, _| name.to_owned()),
+            "(SELECT {} FROM (SELECT $1 -> '{table}' AS t) d, {})",
+            joined(&listed, |c| format!("x.{0}::{1} AS {0}", c.name, c.sql_type)),
+            rows_of_lists(&listed),
         )
     };
     let cases: String = (0..)
