@@ -1,5 +1,7 @@
 //! One client of a job, and its connection.
 
+use std::os::fd::OwnedFd;
+
 mod failure;
 mod lifecycle;
 
@@ -7,11 +9,11 @@ use bench_core::client::{Client, ClientStart, Step, TransactionRecorder};
 use bench_core::error::{SqlError, UserError};
 use bench_core::script::{Action, Pipeline, PipelineMode};
 use bench_core::spec::QueryMode;
-use bench_core::wire::{SessionEvent, TransactionStatus, WireSession};
+use bench_core::wire::{SessionEvent, TransactionStatus};
 
 use super::shared::{JobState, Sent, keep};
 use crate::shm::{ClientState, ConnectionCell};
-use crate::wire::{Link, Route};
+use crate::wire::{PqSession, Route};
 
 /// What a connection waits for.
 enum WaitsFor {
@@ -60,12 +62,11 @@ pub struct Connection<'a> {
     cell: &'a ConnectionCell,
     /// The one of the ways to the server that it goes.
     way: usize,
-    link: Option<Link>,
-    /// The session has been begun over it.
-    is_established: bool,
+    /// What is left of the connection when its client has taken leave.
+    leaving: Option<OwnedFd>,
     /// Nothing more will come in, once what is there has been read.
     is_closed: bool,
-    session: WireSession,
+    session: PqSession,
     waits: WaitsFor,
     /// Before the gate has opened.
     beginning: Option<ClientStart>,
@@ -93,10 +94,9 @@ impl<'a> Connection<'a> {
         Self {
             cell,
             way: 0,
-            link: None,
-            is_established: false,
+            leaving: None,
             is_closed: false,
-            session: WireSession::new(),
+            session: PqSession::new(),
             waits: WaitsFor::Start,
             beginning: Some(beginning),
             client: None,
@@ -136,7 +136,7 @@ impl<'a> Connection<'a> {
             WaitsFor::Turn => client.due(&shared.workload, &mut shared.recorder, came),
             WaitsFor::Sleep => client.slept(&shared.workload, &mut shared.recorder, came),
             WaitsFor::Connection if came && shared.recorder.now_ns() < shared.recorder.end_ns() => {
-                return if self.link.is_some() { self.too_late(shared) } else { Next::Connect };
+                return if self.session.is_open() { self.too_late(shared) } else { Next::Connect };
             }
             WaitsFor::Connection => client.unconnected(None),
             _ => return Next::Server,
@@ -149,27 +149,17 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// What keeps the client from the gate.
     pub fn serve(&mut self, shared: &mut JobState) -> Result<Next, UserError> {
-        match self.establish(shared) {
-            Ok(true) => self.flush(),
-            Ok(false) => return Ok(Next::Server),
-            Err(error) => return self.lost(error, shared),
+        if let WaitsFor::Disconnect = self.waits {
+            return Ok(self.await_end());
         }
         loop {
             let next = match self.receive(shared) {
-                Ok(Some(SessionEvent::Ready)) => {
-                    if let WaitsFor::Start = self.waits {
-                        shared.routes[self.way].check(&self.session)?;
-                    }
-                    self.ready(shared)
-                }
-                Ok(_) => {
-                    self.flush();
-                    return Ok(Next::Server);
-                }
+                Ok(Some(SessionEvent::Ready)) => self.ready(shared),
+                Ok(_) => return Ok(Next::Server),
                 Err(error) => return self.lost(error, shared),
             };
             // Of a connection that has been closed behind its last answer nothing will be told again.
-            let is_done = self.link.is_none() || matches!(next, Next::Disconnect | Next::Over { .. });
+            let is_done = !self.session.is_open() || matches!(next, Next::Disconnect | Next::Over { .. });
             if !self.is_closed || is_done {
                 return Ok(next);
             }
@@ -195,8 +185,6 @@ impl<'a> Connection<'a> {
                 Ok(None) => return Next::Server,
                 Err(error) => {
                     self.waits = WaitsFor::Connection;
-                    self.session.terminate();
-                    self.flush();
                     return self.refused(error, shared);
                 }
             },
@@ -304,13 +292,9 @@ impl<'a> Connection<'a> {
         };
         let counters = &shared.counters[place];
         match result {
-            Ok(true) => {
-                self.flush();
-                None
-            }
+            Ok(true) => None,
             // Its end, whether it will succeed, is not known before that of the pipeline.
             Ok(false) => {
-                self.flush();
                 counters.executions.add(1);
                 let client = self.client.as_mut()?;
                 Some(client.executed(&shared.workload, &mut shared.recorder, Ok(true)))
@@ -392,7 +376,7 @@ impl<'a> Connection<'a> {
 
     /// Shows who serves it.
     fn show_backend(&self, shared: &JobState) {
-        let pid = self.session.backend().map_or(0, |(pid, _)| pid);
+        let pid = self.session.pid();
         self.cell.show_backend(pid, shared.routes[0].is_elsewhere);
     }
 
@@ -410,7 +394,7 @@ impl<'a> Connection<'a> {
                 | WaitsFor::Discarded(_)
                 | WaitsFor::RolledBack(_)
         );
-        self.session.backend().filter(|_| is_busy)
+        is_busy.then_some((self.session.pid(), 0))
     }
 
     /// Transactions due before `end_ns` that were neither started nor skipped.
