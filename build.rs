@@ -5,7 +5,6 @@ use std::{env, fs};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-link-lib=pq");
     // cargo-pgrx would install what it generates from the Rust code, which is nothing: the install SQL is written by hand.
     println!("cargo:rerun-if-env-changed=CARGO_PGRX");
     if env::var_os("CARGO_PGRX").is_some() {

@@ -5,7 +5,6 @@ mod blocking;
 mod cancel;
 mod link;
 mod polled;
-mod pq;
 mod route;
 mod socket;
 
@@ -14,7 +13,6 @@ pub use blocking::BlockingSession;
 pub use cancel::{CancelRequest, cancel};
 pub use link::{Done, Link};
 pub use polled::PolledSession;
-pub use pq::{PqSession, Values};
 pub use route::Route;
 
 use bench_core::error::{UserError, sqlstate};

@@ -2,9 +2,10 @@
 //! there then, and it no longer counts against max_connections.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd};
 
 use mio::Registry;
+
+use crate::wire::{Done, Link};
 
 /// As much as a server may have to say after the end of a session, in bytes. One that talks on does not end it.
 const MOST_WORDS: usize = 1 << 20;
@@ -15,7 +16,7 @@ const READS: usize = 64;
 /// Such connections, the oldest first, with the bytes that have come since.
 pub struct ClosingLinks {
     registry: Registry,
-    links: VecDeque<(OwnedFd, usize)>,
+    links: VecDeque<(Link, usize)>,
 }
 
 impl ClosingLinks {
@@ -24,50 +25,26 @@ impl ClosingLinks {
         Self { registry, links: VecDeque::new() }
     }
 
-    /// The poll that its connections were part of.
-    pub fn registry(&self) -> &Registry {
-        &self.registry
-    }
-
-    /// Takes what is left of a connection.
-    pub fn push(&mut self, link: OwnedFd) {
+    /// Takes a connection whose last message has been sent.
+    pub fn push(&mut self, mut link: Link) {
+        // One that cannot be deregistered would only wake its client without a reason.
+        let _ = link.deregister(&self.registry);
         self.links.push_back((link, 0));
         self.reap();
     }
 
     /// Lets go of those that the server has closed, up to the first that it has not; how many are left.
     pub fn reap(&mut self) -> usize {
-        while let Some((link, heard)) = self.links.front_mut() {
-            if !is_drained(link, heard) {
-                break;
+        let mut buffer = [0; 8192];
+        for _ in 0..READS {
+            let Some((link, heard)) = self.links.front_mut() else { break };
+            match link.drain(&mut buffer) {
+                // What the server still has to say nobody wants.
+                Ok(Done::Some(bytes)) if *heard + bytes <= MOST_WORDS => *heard += bytes,
+                Ok(Done::Blocked) => break,
+                Ok(Done::Some(_) | Done::Closed) | Err(_) => drop(self.links.pop_front()),
             }
-            self.links.pop_front();
         }
         self.links.len()
     }
-}
-
-/// Whether the server has closed the connection, or talks on and on; what it still has to say nobody wants.
-pub fn is_drained(fd: &OwnedFd, heard: &mut usize) -> bool {
-    let mut buffer = [0_u8; 8192];
-    for _ in 0..READS {
-        // SAFETY: its own descriptor, and a buffer of the length that is given.
-        let read = unsafe {
-            libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT)
-        };
-        match read {
-            1.. => {
-                *heard += read.unsigned_abs();
-                if *heard > MOST_WORDS {
-                    return true;
-                }
-            }
-            0 => return true,
-            _ => {
-                let error = std::io::Error::last_os_error();
-                return error.kind() != std::io::ErrorKind::WouldBlock;
-            }
-        }
-    }
-    false
 }

@@ -1,7 +1,5 @@
 //! One client of a job, and its connection.
 
-use std::os::fd::OwnedFd;
-
 mod failure;
 mod lifecycle;
 
@@ -9,11 +7,11 @@ use bench_core::client::{Client, ClientStart, Step, TransactionRecorder};
 use bench_core::error::{SqlError, UserError};
 use bench_core::script::{Action, Pipeline, PipelineMode};
 use bench_core::spec::QueryMode;
-use bench_core::wire::{SessionEvent, TransactionStatus};
+use bench_core::wire::{SessionEvent, TransactionStatus, WireSession};
 
 use super::shared::{JobState, Sent, keep};
 use crate::shm::{ClientState, ConnectionCell};
-use crate::wire::{PqSession, Route};
+use crate::wire::{Link, Route};
 
 /// What a connection waits for.
 enum WaitsFor {
@@ -62,11 +60,12 @@ pub struct Connection<'a> {
     cell: &'a ConnectionCell,
     /// The one of the ways to the server that it goes.
     way: usize,
-    /// What is left of the connection when its client has taken leave.
-    leaving: Option<OwnedFd>,
+    link: Option<Link>,
+    /// The session has been begun over it.
+    is_established: bool,
     /// Nothing more will come in, once what is there has been read.
     is_closed: bool,
-    session: PqSession,
+    session: WireSession,
     waits: WaitsFor,
     /// Before the gate has opened.
     beginning: Option<ClientStart>,
@@ -94,9 +93,10 @@ impl<'a> Connection<'a> {
         Self {
             cell,
             way: 0,
-            leaving: None,
+            link: None,
+            is_established: false,
             is_closed: false,
-            session: PqSession::new(),
+            session: WireSession::new(),
             waits: WaitsFor::Start,
             beginning: Some(beginning),
             client: None,
@@ -136,7 +136,7 @@ impl<'a> Connection<'a> {
             WaitsFor::Turn => client.due(&shared.workload, &mut shared.recorder, came),
             WaitsFor::Sleep => client.slept(&shared.workload, &mut shared.recorder, came),
             WaitsFor::Connection if came && shared.recorder.now_ns() < shared.recorder.end_ns() => {
-                return if self.session.is_open() { self.too_late(shared) } else { Next::Connect };
+                return if self.link.is_some() { self.too_late(shared) } else { Next::Connect };
             }
             WaitsFor::Connection => client.unconnected(None),
             _ => return Next::Server,
@@ -149,17 +149,27 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// What keeps the client from the gate.
     pub fn serve(&mut self, shared: &mut JobState) -> Result<Next, UserError> {
-        if let WaitsFor::Disconnect = self.waits {
-            return Ok(self.await_end());
+        match self.establish(shared) {
+            Ok(true) => self.flush(),
+            Ok(false) => return Ok(Next::Server),
+            Err(error) => return self.lost(error, shared),
         }
         loop {
             let next = match self.receive(shared) {
-                Ok(Some(SessionEvent::Ready)) => self.ready(shared),
-                Ok(_) => return Ok(Next::Server),
+                Ok(Some(SessionEvent::Ready)) => {
+                    if let WaitsFor::Start = self.waits {
+                        shared.routes[self.way].check(&self.session)?;
+                    }
+                    self.ready(shared)
+                }
+                Ok(_) => {
+                    self.flush();
+                    return Ok(Next::Server);
+                }
                 Err(error) => return self.lost(error, shared),
             };
             // Of a connection that has been closed behind its last answer nothing will be told again.
-            let is_done = !self.session.is_open() || matches!(next, Next::Disconnect | Next::Over { .. });
+            let is_done = self.link.is_none() || matches!(next, Next::Disconnect | Next::Over { .. });
             if !self.is_closed || is_done {
                 return Ok(next);
             }
@@ -185,6 +195,8 @@ impl<'a> Connection<'a> {
                 Ok(None) => return Next::Server,
                 Err(error) => {
                     self.waits = WaitsFor::Connection;
+                    self.session.terminate();
+                    self.flush();
                     return self.refused(error, shared);
                 }
             },
@@ -292,9 +304,13 @@ impl<'a> Connection<'a> {
         };
         let counters = &shared.counters[place];
         match result {
-            Ok(true) => None,
+            Ok(true) => {
+                self.flush();
+                None
+            }
             // Its end, whether it will succeed, is not known before that of the pipeline.
             Ok(false) => {
+                self.flush();
                 counters.executions.add(1);
                 let client = self.client.as_mut()?;
                 Some(client.executed(&shared.workload, &mut shared.recorder, Ok(true)))
@@ -376,7 +392,7 @@ impl<'a> Connection<'a> {
 
     /// Shows who serves it.
     fn show_backend(&self, shared: &JobState) {
-        let pid = self.session.pid();
+        let pid = self.session.backend().map_or(0, |(pid, _)| pid);
         self.cell.show_backend(pid, shared.routes[0].is_elsewhere);
     }
 
@@ -394,7 +410,7 @@ impl<'a> Connection<'a> {
                 | WaitsFor::Discarded(_)
                 | WaitsFor::RolledBack(_)
         );
-        is_busy.then_some((self.session.pid(), 0))
+        self.session.backend().filter(|_| is_busy)
     }
 
     /// Transactions due before `end_ns` that were neither started nor skipped.

@@ -179,8 +179,7 @@ impl<'a> Job<'a> {
             Ok(true) => Ok(Some(job)),
             result => {
                 // The server hears of it before the sockets are closed.
-                let registry = job.shared.closing.registry();
-                job.connections.iter_mut().enumerate().for_each(|(i, c)| c.take_leave(registry, Token(i)));
+                job.connections.iter_mut().for_each(Connection::take_leave);
                 result.map(|_| None)
             }
         }
@@ -228,7 +227,7 @@ impl<'a> Job<'a> {
             self.cancels.go_on(&self.connections, &self.shared);
             self.wake_those_due(self.has_stopped);
             while let Some(index) = self.disconnects.next() {
-                self.connections[index].take_leave(self.shared.closing.registry(), Token(index));
+                self.connections[index].take_leave();
             }
             if self.at_work == 0 {
                 self.tell_unended(slot);

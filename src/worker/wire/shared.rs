@@ -1,22 +1,21 @@
 //! What the connections of a job have in common: the scripts, and what is sent for each of their commands.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering::*;
 
 use bench_core::client::ClientWorkload;
 use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::script::{Action, CapturedRows, Sql, Value, Variables};
 use bench_core::spec::{OnDisconnect, QueryMode, RunOptions};
+use bench_core::wire::WireSession;
 
 use super::closing_links::ClosingLinks;
 use crate::shm::{ClientCounters, CommandCounters, Header, Segment, Tally, unclear};
-use crate::wire::{PqSession, Route, Values};
+use crate::wire::Route;
 use crate::worker::run::statements::point_at;
 
-fn c_text(text: String) -> CString {
-    CString::new(text).unwrap_or_default()
-}
+/// As much as is read at once, in bytes.
+const READ_BYTES: usize = 65_536;
 
 /// What all connections of a job have in common.
 pub struct JobState<'a> {
@@ -35,8 +34,8 @@ pub struct JobState<'a> {
     pub survives: bool,
     /// Ways to where the connections lead, of which there is at least one.
     pub routes: Vec<Route>,
-    /// Where texts of parameters are put together.
-    values: Values,
+    /// What is read from a socket, before the session takes it.
+    pub buffer: Box<[u8]>,
     /// One for each command of the run; `None` for meta commands.
     statements: Vec<Option<WireStatement>>,
     /// A statement's text in simple mode.
@@ -46,9 +45,9 @@ pub struct JobState<'a> {
 /// What is sent for a command in the extended protocol.
 struct WireStatement {
     /// As pgbench calls it since PostgreSQL 16.
-    name: CString,
+    name: String,
     /// Its text; `None` where that depends on the client's variables.
-    text: Option<CString>,
+    text: Option<String>,
 }
 
 impl<'a> JobState<'a> {
@@ -64,15 +63,16 @@ impl<'a> JobState<'a> {
     ) -> Self {
         let (header, counters, connects) = (segment.header(), segment.commands(slot), segment.connects(slot));
         let examined = segment.commands(0);
+        let buffer = vec![0; READ_BYTES].into_boxed_slice();
         let commands = workload.programs.iter().flat_map(|program| &program.script.commands);
         let mut names = (0..).map(|number| format!("P_{number}"));
         let none = Variables::new(0);
         let statement = |sql: &Sql, name: Option<String>| WireStatement {
-            name: c_text(name.unwrap_or_default()),
+            name: name.unwrap_or_default(),
             text: if sql.needs_constants() {
                 None
             } else {
-                sql.parameterized(&none).ok().map(|statement| c_text(statement.text + sql.ending()))
+                sql.parameterized(&none).ok().map(|statement| statement.text + sql.ending())
             },
         };
         let statements = commands
@@ -107,7 +107,7 @@ impl<'a> JobState<'a> {
             routes,
             statements,
             text: String::new(),
-            values: Values::default(),
+            buffer,
         }
     }
 
@@ -138,7 +138,7 @@ impl<'a> JobState<'a> {
     /// Queues the statement of this command, or asks for it to be prepared; which of the two it was.
     pub fn send(
         &mut self,
-        session: &mut PqSession,
+        session: &mut WireSession,
         variables: &Variables,
         (program, command): (usize, usize),
         is_prepared: bool,
@@ -155,24 +155,22 @@ impl<'a> JobState<'a> {
             self.text.clear();
             sql.substitute(variables, &mut self.text)?;
             self.text.push_str(sql.ending());
-            self.text.push('\0');
-            let text = CStr::from_bytes_until_nul(self.text.as_bytes()).unwrap_or_default();
-            session.query(text)?;
+            session.query(&self.text)?;
             return Ok(Sent::Statement);
         }
         if self.mode == QueryMode::Prepared && is_prepared {
-            session.execute_prepared(&statement.name, &mut self.values, values)?;
+            session.execute_prepared(&statement.name, values)?;
             return Ok(Sent::Statement);
         }
         let text = match &statement.text {
-            Some(text) => Cow::Borrowed(text.as_c_str()),
-            None => Cow::Owned(c_text(sql.parameterized(variables)?.text + sql.ending())),
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(sql.parameterized(variables)?.text + sql.ending()),
         };
         if self.mode == QueryMode::Prepared {
             session.prepare(&statement.name, &text)?;
             return Ok(Sent::Preparation);
         }
-        session.execute_params(&text, &mut self.values, values)?;
+        session.execute_params(&text, values)?;
         Ok(Sent::Statement)
     }
 }

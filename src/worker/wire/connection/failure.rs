@@ -36,6 +36,7 @@ impl Connection<'_> {
         if in_pipeline {
             self.session.discard_until_sync();
             self.waits = WaitsFor::Discarded(Box::new(error));
+            self.flush();
             return Next::Server;
         }
         match self.roll_back(error, shared) {
@@ -46,8 +47,9 @@ impl Connection<'_> {
 
     /// Rolls back what is open after this error; the next step, unless the server has to answer first.
     pub(super) fn roll_back(&mut self, error: SqlError, shared: &mut JobState) -> Option<Step> {
-        if self.session.status() != TransactionStatus::Idle && self.session.query(c"ROLLBACK").is_ok() {
+        if self.session.status() != TransactionStatus::Idle && self.session.query("ROLLBACK").is_ok() {
             self.waits = WaitsFor::RolledBack(Box::new(error));
+            self.flush();
             return None;
         }
         Some(self.fail(error, shared))

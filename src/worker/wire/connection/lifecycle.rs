@@ -1,27 +1,30 @@
 //! The life of a connection: how it is opened, read, written, lost and closed.
 
-use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::client::{Consequence, Step, TransactionRecorder, back_off_ns};
 use bench_core::error::{SqlError, UserError, pack, sqlstate, unpack};
 use bench_core::script::{Action, PipelineMode};
-use bench_core::wire::{SessionEvent, TransactionStatus};
-use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token};
+use bench_core::wire::{SessionEvent, TransactionStatus, WireSession};
 
 use super::super::shared::JobState;
 use super::{Connection, Next, WaitsFor};
 use crate::observe::context_switches;
 use crate::observe::waits::cpu_ns;
 use crate::shm::ClientState;
-use crate::wire::{self, PqSession};
-use crate::worker::wire::closing_links::is_drained;
+use crate::wire::{self, Done, Link};
 
 /// How long it is until a connection is tried again for which the server had no room, and how often: sessions that are
 /// about to end still count against max_connections.
 const AGAIN_NS: i64 = 5_000_000;
 const REFUSALS: u32 = 2000;
+
+/// How often a connection is read in one turn: a server that sends without end does not keep the job from the others, nor
+/// from its end. With the buffer of a job that is a megabyte, which takes some milliseconds at most.
+const READS: usize = 16;
+
+/// As much as a server may have to say after the end of its session, in bytes. One that talks on is not waited for.
+const MAX_FINAL_BYTES: usize = 1 << 20;
 
 /// Whether it is no use to try again: the role or the database is not let in (class 28, 3D000).
 fn is_for_good(error: &SqlError) -> bool {
@@ -30,36 +33,79 @@ fn is_for_good(error: &SqlError) -> bool {
 }
 
 impl Connection<'_> {
-    /// Begins to connect.
-    pub fn start(&mut self, token: Token, shared: &JobState) -> Result<(), UserError> {
+    /// Takes a connection that has been begun.
+    pub fn start(&mut self, link: Link) {
         self.is_closed = false;
-        self.session = PqSession::connect(&shared.routes[self.way], shared.closing.registry(), token)?;
-        Ok(())
+        self.is_established = false;
+        self.link = Some(link);
+    }
+
+    /// Does what comes before the session, and begins it; false while the server is waited for.
+    pub(super) fn establish(&mut self, shared: &JobState) -> Result<bool, UserError> {
+        if !self.is_established
+            && let Some(link) = &mut self.link
+        {
+            let route = &shared.routes[self.way];
+            if !link.establish(route)? {
+                return Ok(false);
+            }
+            self.is_established = true;
+            self.session.start(&route.startup(link))?;
+        }
+        Ok(true)
     }
 
     /// Whether there is more to read than one turn has read.
     pub fn has_more(&self) -> bool {
-        self.session.has_more()
+        self.link.as_ref().is_some_and(Link::has_more)
     }
 
     /// Reads until the session is ready, or nothing more is there, or it is the turn of others.
     pub(super) fn receive(&mut self, shared: &mut JobState) -> Result<Option<SessionEvent>, UserError> {
-        if !self.session.is_open() {
-            return Ok(None);
+        let Some(link) = &mut self.link else { return Ok(None) };
+        let mut event = None;
+        let session = &mut self.session;
+        link.leave(false);
+        for _ in 0..READS {
+            let route = &shared.routes[self.way];
+            let read = link.read(&mut shared.buffer, route, |bytes| {
+                event = Some(session.receive(bytes).map_err(|error| route.named(session, error))?);
+                Ok(())
+            });
+            match read? {
+                Done::Some(bytes) => {
+                    if let WaitsFor::Disconnect = self.waits {
+                        self.final_bytes += bytes;
+                        if self.final_bytes > MAX_FINAL_BYTES {
+                            return Err(self.session.end_of_input());
+                        }
+                    }
+                    // Of a stream, less than there was room for is all that there was.
+                    if bytes < shared.buffer.len() && !self.is_closed {
+                        return Ok(event);
+                    }
+                }
+                Done::Blocked => return Ok(event),
+                Done::Closed if event == Some(SessionEvent::Ready) => return Ok(event),
+                Done::Closed => return Err(self.session.end_of_input()),
+            }
         }
-        let route = &shared.routes[self.way];
-        self.session.receive(route, shared.closing.registry(), self.is_closed).map(Some)
+        link.leave(true);
+        Ok(event)
     }
 
-    /// Whether the server has ended the session.
-    pub(super) fn await_end(&mut self) -> Next {
-        if let Some(fd) = &self.leaving
-            && !is_drained(fd, &mut self.final_bytes)
-        {
-            return Next::Server;
+    /// Sends what is to be sent, as far as there is room for it: the rest goes when the socket can be written again. Where
+    /// it cannot be sent at all, reading tells why.
+    pub(super) fn flush(&mut self) {
+        let Some(link) = &mut self.link else { return };
+        let _ = link.flush();
+        while self.session.must_send() {
+            match link.write(self.session.output()) {
+                Ok(Done::Some(bytes)) => self.session.sent(bytes),
+                Ok(Done::Blocked) => return,
+                Ok(Done::Closed) | Err(_) => self.session.sent(usize::MAX),
+            }
         }
-        self.close();
-        Next::Over { at_once: false }
     }
 
     /// The connection is lost, or the server has ended the session.
@@ -76,6 +122,10 @@ impl Connection<'_> {
         }
         let in_doubt = self.is_in_doubt(shared);
         // Where it is the session that has come to an end, the server is told.
+        if !self.is_closed {
+            self.session.terminate();
+            self.flush();
+        }
         self.give_up_link(shared);
         self.cell.hide_backend();
         self.forget_session();
@@ -165,7 +215,7 @@ impl Connection<'_> {
     /// The run has been stopped: a connection that the server has not answered is not waited for.
     pub fn stop_connecting(&mut self, shared: &mut JobState) -> Next {
         match self.waits {
-            WaitsFor::Connection if self.session.is_open() => self.do_without(None, shared),
+            WaitsFor::Connection if self.link.is_some() => self.do_without(None, shared),
             _ => Next::Server,
         }
     }
@@ -178,13 +228,13 @@ impl Connection<'_> {
 
     /// The server may still have to end the session that it has taken leave of.
     fn give_up_link(&mut self, shared: &mut JobState) {
-        if let Some(fd) = self.session.finish(shared.closing.registry()) {
-            shared.closing.push(fd);
+        if let Some(link) = self.link.take() {
+            shared.closing.push(link);
         }
     }
 
     fn forget_session(&mut self) {
-        self.session = PqSession::new();
+        self.session = WireSession::new();
         self.prepared.fill(false);
         self.pipeline = PipelineMode::default();
     }
@@ -194,6 +244,7 @@ impl Connection<'_> {
     /// # Errors
     /// 08006 for a session that is not one of those that the target asks for.
     pub(super) fn opened(&mut self, shared: &mut JobState) -> Result<Option<Step>, UserError> {
+        shared.routes[self.way].check(&self.session)?;
         self.show_backend(shared);
         let Some(client) = self.client.as_mut() else { return Ok(None) };
         if shared.recorder.is_stopped() {
@@ -210,8 +261,14 @@ impl Connection<'_> {
     /// Ends the session after its transaction. What else the server does of it is waited for at the end of the run only
     /// (`finishCon` in pgbench.c).
     pub(super) fn leave(&mut self, shared: &mut JobState) {
+        self.session.terminate();
+        self.flush();
         self.cell.hide_backend();
-        self.give_up_link(shared);
+        let is_sent = !self.session.must_send();
+        // Without its last message, the server hears of the end by the closed socket.
+        if let Some(link) = self.link.take().filter(|_| is_sent) {
+            shared.closing.push(link);
+        }
         self.forget_session();
     }
 
@@ -228,7 +285,7 @@ impl Connection<'_> {
         self.cell.ended_ns.store(now_ns, Relaxed);
         self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
         // Where the server has closed the connection, it has ended the session.
-        if self.session.is_open() && !self.is_closed {
+        if self.link.is_some() && !self.is_closed {
             self.waits = WaitsFor::Disconnect;
             Next::Disconnect
         } else {
@@ -238,19 +295,15 @@ impl Connection<'_> {
     }
 
     /// Ends the session. When the server has ended it as well, its statistics are there, and its locks gone.
-    pub fn take_leave(&mut self, registry: &Registry, token: Token) {
+    pub fn take_leave(&mut self) {
         self.waits = WaitsFor::Disconnect;
         self.final_bytes = 0;
-        self.leaving = self.session.finish(registry);
-        if let Some(fd) = &self.leaving {
-            let fd = fd.as_raw_fd();
-            let _ = registry.register(&mut SourceFd(&fd), token, Interest::READABLE);
-        }
+        self.session.terminate();
+        self.flush();
     }
 
     fn close(&mut self) {
         self.waits = WaitsFor::Nothing;
-        self.session = PqSession::new();
-        self.leaving = None;
+        self.link = None;
     }
 }

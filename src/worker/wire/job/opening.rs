@@ -3,9 +3,9 @@
 use bench_core::error::UserError;
 use mio::Token;
 
-use super::{GATE, Job};
+use super::{GATE, Job, failed_to_wait};
 use crate::server::process::now_ns;
-use crate::wire;
+use crate::wire::{self, Link};
 use crate::worker::wire::connection::Next;
 
 /// Connections that a job opens at a time: each is a process that the server starts.
@@ -51,7 +51,11 @@ impl Job<'_> {
     /// # Errors
     /// Why it cannot be had.
     fn open(&mut self, index: usize) -> Result<bool, UserError> {
-        self.connections[index].start(Token(index), &self.shared)?;
+        let Some(mut link) = Link::connect(self.connections[index].route(&self.shared))? else {
+            return Ok(false);
+        };
+        link.register(self.poll.registry(), Token(index)).map_err(failed_to_wait)?;
+        self.connections[index].start(link);
         Ok(true)
     }
 
