@@ -52,9 +52,10 @@ is "$(in_sweep "max((outcome ->> 'checkpoints')::int) FILTER (WHERE purpose = 'o
 unlike "$(cat "$work/notices")" 'without a checkpoint' "$name: there was one"
 like "$(cat "$work/notices")" 'p99 rests on [0-9a-z]+ transactions? above it: use secs => [0-9]+ or more' \
     "$name: half a second has few transactions above the percentile"
-# Half a second of arrivals by chance may have a fifth fewer than its rate says (3 / sqrt(200)).
+# In half a second a queue grows to 60 ms at 448 a second, and arrivals by chance may be fewer than their rate says.
+# What two clients cannot do shows in what they have done, below.
 is "$(answer 'rate BETWEEN 20 AND 490')" t "$name: the rate is one that two clients can have ($(answer rate))"
-is "$(in_sweep "max(tps) FILTER (WHERE purpose = 'overload') < 440")" t "$name: an overload does no more"
+is "$(in_sweep 'max(tps) < 440')" t "$name: no run does more than they can, the overload and the trials neither"
 like "$(sql "SELECT bench.sweep_report($SWEEP)")" 'Capacity.*p99 within 60 ms.*Trials' "$name: has a report"
 like "$(sql "SELECT bench.sweep_report($SWEEP, 'html')")" 'plot-capacity' "$name: with a curve"
 is "$(sql "SELECT search ->> 'trials' FROM bench.sweeps WHERE sweep_id = $SWEEP")" 1 \
