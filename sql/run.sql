@@ -71,7 +71,7 @@ SELECT
     horizon_held,
     server_version = current_setting('server_version') AS server_version,
     extension_version = (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext') AS extension_version,
-    environment -> 'unserved_defaults' AS unserved_defaults,
+    environment -> 'unsupported_settings' AS unsupported_settings,
     environment ?&
         '{version,server_settings,clock_read_ns,fsync_us,data_checksums,processors,xids_used,xid_age}' AS environment
 FROM bench.runs r JOIN bench.workloads w ON w.name = r.workload

@@ -71,10 +71,10 @@ fn wait_capture(name: Option<String>, timeout: Option<f64>) -> String {
     required("name", name).and_then(|name| launch::wait(&name, deadline(timeout)?)).or_raise()
 }
 
-/// Cancels a capture under way. See the COMMENT ON.
+/// Stops a capture under way. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn cancel_capture(name: Option<String>) -> bool {
-    required("name", name).and_then(|name| launch::cancel(&name)).or_raise()
+fn stop_capture(name: Option<String>) -> bool {
+    required("name", name).and_then(|name| launch::stop(&name)).or_raise()
 }
 
 /// Removes a capture. See the COMMENT ON.

@@ -21,7 +21,7 @@ use crate::error::{OrRaise, notice, warn};
 use crate::server::jsonb::Jsonb;
 use crate::{catalog, sweep};
 
-type Row = (
+type ComparisonRow = (
     String,
     Option<f64>,
     Option<f64>,
@@ -34,7 +34,7 @@ type Row = (
 );
 
 /// A row for each line; what else differs stands beside the first one's verdict.
-fn rows(comparison: Comparison) -> Vec<Row> {
+fn rows(comparison: Comparison) -> Vec<ComparisonRow> {
     let Comparison { lines, differences } = comparison;
     let mut differences =
         Some(differences).filter(|d| !d.is_empty()).and_then(|d| serde_json::to_value(d).ok());
@@ -325,14 +325,14 @@ fn level_changes(
 /// The runs of a series that are looked at, the latest: the search takes time by their square, and seconds for so many.
 const LONGEST_SERIES: usize = 1000;
 
-type Change = (i64, TimestampWithTimeZone, f64, f64, Option<f64>, f64, Option<f64>, Option<f64>);
+type ChangePointRow = (i64, TimestampWithTimeZone, f64, f64, Option<f64>, f64, Option<f64>, Option<f64>);
 
 fn all_changes(
     workload: &str,
     metric: &str,
     tags: Map<String, Value>,
     margin: f64,
-) -> Result<Vec<Change>, UserError> {
+) -> Result<Vec<ChangePointRow>, UserError> {
     let mut found = Vec::new();
     // Runs of other options, or with other tags, are other series.
     for series in catalog::history(workload, metric, tags)?.chunk_by(|a, b| a.group == b.group) {

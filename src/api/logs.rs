@@ -9,7 +9,7 @@ use crate::error::OrRaise;
 use crate::launch::log::{self, Arguments, LogSource};
 use crate::server::jsonb::Jsonb;
 
-type Row = (Option<String>, Option<i32>, i64, f64, bool, Option<String>, Option<f64>, i64, Option<String>);
+type LogRow = (Option<String>, Option<i32>, i64, f64, bool, Option<String>, Option<f64>, i64, Option<String>);
 
 /// Makes a mix of workloads from the server's log. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -45,7 +45,7 @@ fn rows(
     format: Option<String>,
     shapes: Option<i32>,
     options: Option<Jsonb>,
-) -> Result<std::vec::IntoIter<Row>, UserError> {
+) -> Result<std::vec::IntoIter<LogRow>, UserError> {
     let name = required("name", name)?;
     let format = format.as_deref().map(log::format).transpose()?;
     let source = match (log, file) {
@@ -75,5 +75,5 @@ fn rows(
             statement.query,
         )
     };
-    Ok(lines.into_iter().map(row).collect::<Vec<Row>>().into_iter())
+    Ok(lines.into_iter().map(row).collect::<Vec<LogRow>>().into_iter())
 }

@@ -17,9 +17,9 @@ run_function! {
     >] = |workload, clients, run| rows(run_of(workload, clients, run)).or_raise()
 }
 
-type Row = (String, String, String, String);
+type PreflightRow = (String, String, String, String);
 
-fn rows(arguments: RunArguments) -> Result<TableIterator<'static, Row>, UserError> {
+fn rows(arguments: RunArguments) -> Result<TableIterator<'static, PreflightRow>, UserError> {
     Ok(TableIterator::new(look(arguments)?.into_iter().map(|risk| {
         (risk.topic.as_str().to_owned(), risk.severity.as_str().to_owned(), risk.finding, risk.advice)
     })))

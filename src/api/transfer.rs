@@ -24,7 +24,7 @@ fn export(run_ids: Option<Vec<Option<i64>>>) -> StoredJsonb {
 /// How many parts a document has. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn export_part_count(run_ids: Option<Vec<Option<i64>>>) -> i32 {
-    let count = |pieces: usize| i32::try_from(pieces).unwrap_or(i32::MAX);
+    let count = |parts: usize| i32::try_from(parts).unwrap_or(i32::MAX);
     ended_runs(run_ids).and_then(|run_ids| Ok(count(catalog::chunks(&run_ids)?.len()))).or_raise()
 }
 
@@ -33,8 +33,8 @@ fn export_part_count(run_ids: Option<Vec<Option<i64>>>) -> i32 {
 fn export_part(run_ids: Option<Vec<Option<i64>>>, part: Option<i32>) -> StoredJsonb {
     (|| {
         let run_ids = ended_runs(run_ids)?;
-        let piece = catalog::chunk(&run_ids, required("part", part)?)?;
-        catalog::export_piece(&run_ids, Some(&piece))
+        let part = catalog::chunk(&run_ids, required("part", part)?)?;
+        catalog::export_piece(&run_ids, Some(&part))
     })()
     .or_raise()
 }

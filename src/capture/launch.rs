@@ -129,16 +129,16 @@ pub fn wait(name: &str, until: Option<Instant>) -> Result<String, UserError> {
     }
 }
 
-/// Cancels a capture under way; false where there is none.
+/// Stops a capture under way; false where there is none.
 ///
 /// # Errors
 /// 42704 for an unknown one, 42501 without the privileges of its role or of pg_signal_backend.
-pub fn cancel(name: &str) -> Result<bool, UserError> {
+pub fn stop(name: &str) -> Result<bool, UserError> {
     let handle = catalog::capture(name)?.ok_or_else(|| missing(name))?;
     if !catalog::may_stop(handle.owner_oid) {
         let message = format!("capture \"{name}\" belongs to role \"{}\"", handle.role);
         return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
-            .hint("Only roles with the privileges of its role or of pg_signal_backend may cancel it."));
+            .hint("Only roles with the privileges of its role or of pg_signal_backend may stop it."));
     }
     if handle.status != "capturing" || !crate::server::process::cancel(handle.pid) {
         return Ok(false);

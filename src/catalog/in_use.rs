@@ -43,8 +43,8 @@ pub fn clients_of(role: pg_sys::Oid) -> Result<u64, UserError> {
     let sql =
         "SELECT pg_catalog.sum(clients)::pg_catalog.int8 FROM bench_internal.run_log WHERE run_id = ANY ($1)";
     let clients = as_owner(|| fetch::<i64>(sql, &[ids.into()]))?.unwrap_or_default().unsigned_abs();
-    let (elsewhere, others) = worker_slots::workers_of_role(role);
-    Ok(clients + elsewhere + others)
+    let (other_databases, others) = worker_slots::workers_of_role(role);
+    Ok(clients + other_databases + others)
 }
 
 /// Sees that a role has at most `limit` with so many more.

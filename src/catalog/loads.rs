@@ -270,12 +270,12 @@ fn drop_schema(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(),
 /// Removes what crashes and killed leaders have left. What cannot be removed now stays for a later load: nobody's
 /// leftovers may keep others from loading.
 pub fn remove_dead_loads() -> Result<(), UserError> {
-    const PATIENCE: Duration = Duration::from_millis(100);
+    const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
     for entry in transaction(|| as_owner(|| entries("true", &[])))? {
         if !transaction(|| Ok(is_led(Work::Load(entry.load_id), entry.segment)))? {
             let _ = transaction(|| {
                 let owner = super::extension_owner()?;
-                abandon_load(OwnLoad { load_id: entry.load_id, owner }, PATIENCE, LoadEnd::Crashed)
+                abandon_load(OwnLoad { load_id: entry.load_id, owner }, LOCK_TIMEOUT, LoadEnd::Crashed)
             });
         }
     }
@@ -285,7 +285,7 @@ pub fn remove_dead_loads() -> Result<(), UserError> {
 /// Those of a load's tables that only an INSERT can fill, as something else than the row itself has a say in what
 /// becomes of it, in the table or in a partition, or as the rows do not belong here but to other nodes.
 pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
-    let elsewhere = if citus::is_installed()? {
+    let or_distributed = if citus::is_installed()? {
         "OR EXISTS (SELECT FROM pg_catalog.pg_dist_partition p WHERE p.logicalrelid::pg_catalog.oid OPERATOR(pg_catalog.=) c.oid)"
     } else {
         ""
@@ -308,7 +308,7 @@ pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
                          AND (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0) \
             OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid \
                          AND a.attgenerated OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\") \
-            {elsewhere}"
+            {or_distributed}"
         ),
         &[staging_schema(load_id).into()],
     )?;

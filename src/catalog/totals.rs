@@ -7,7 +7,7 @@ use crate::shm::Tally;
 
 /// An interval's worth of all clients.
 #[derive(Clone)]
-pub struct Sample {
+pub struct RunSample {
     pub in_warmup: bool,
     /// The interval's end, since the warm-up or the measuring began.
     pub elapsed_secs: f64,

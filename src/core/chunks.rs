@@ -22,7 +22,7 @@ pub struct DocumentChunk {
 /// The parts of a document with these tables, none larger than `part_bytes` but those that have a single row; at least one.
 pub fn chunks(tables: &[(&'static str, Vec<RowRange>)], part_bytes: i64) -> Vec<DocumentChunk> {
     let mut chunks = vec![DocumentChunk::default()];
-    let mut room = part_bytes;
+    let mut free_bytes = part_bytes;
     for (table, stretches) in tables {
         let mut from = 0;
         for stretch in stretches {
@@ -30,16 +30,16 @@ pub fn chunks(tables: &[(&'static str, Vec<RowRange>)], part_bytes: i64) -> Vec<
             let mut left = stretch.rows;
             while left > 0 {
                 let is_empty = chunks.last().is_some_and(|chunk| chunk.windows.is_empty());
-                let fits = (room / bytes).max(i64::from(is_empty)).min(left);
+                let fits = (free_bytes / bytes).max(i64::from(is_empty)).min(left);
                 if fits <= 0 {
                     chunks.push(DocumentChunk::default());
-                    room = part_bytes;
+                    free_bytes = part_bytes;
                     continue;
                 }
                 if let Some(chunk) = chunks.last_mut() {
                     chunk.windows.entry(table).or_insert((from, 0)).1 += fits;
                 }
-                room -= fits * bytes;
+                free_bytes -= fits * bytes;
                 from += fits;
                 left -= fits;
             }

@@ -15,7 +15,7 @@ use self::put::{hexadecimal, put_decimal, put_digits, put_text, put4, put8, roun
 use crate::script::Prng;
 
 pub use derived::{Derived, SYLLABLES};
-pub use keys::{Key, Keys, Lines};
+pub use keys::{Key, KeySelection, Lines};
 pub use sql::select;
 
 /// What a column holds in the row of an id.

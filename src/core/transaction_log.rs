@@ -118,13 +118,13 @@ pub struct Ends {
 
 /// A queue, as both of its sides see it.
 #[derive(Clone, Copy)]
-pub struct Queue<'a> {
+pub struct LogQueue<'a> {
     pub ends: &'a Ends,
     /// At least one.
     pub places: &'a [LogCell],
 }
 
-impl<'a> Queue<'a> {
+impl<'a> LogQueue<'a> {
     fn place(self, number: u64) -> &'a LogCell {
         &self.places[(number % self.places.len() as u64) as usize]
     }
@@ -201,8 +201,8 @@ mod tests {
             Self { ends: Ends::default(), places: (0..room).map(|_| LogCell::default()).collect() }
         }
 
-        fn queue(&self) -> Queue<'_> {
-            Queue { ends: &self.ends, places: &self.places }
+        fn queue(&self) -> LogQueue<'_> {
+            LogQueue { ends: &self.ends, places: &self.places }
         }
 
         fn taken(&self, most: usize) -> Vec<u64> {
@@ -214,7 +214,7 @@ mod tests {
 
     /// A client that logs into a queue.
     struct LogWriter<'a> {
-        queue: Queue<'a>,
+        queue: LogQueue<'a>,
         sampling: Sampling,
     }
 

@@ -38,8 +38,8 @@ pub(super) struct PlanExecution {
 /// # Safety
 /// Inside a trap and a transaction, with an active snapshot; the pointers are live.
 #[inline]
-pub(super) unsafe fn note(book: StatementStats, of: PlanExecution) {
-    let StatementStats { counters, plans } = book;
+pub(super) unsafe fn note(statistics: StatementStats, of: PlanExecution) {
+    let StatementStats { counters, plans } = statistics;
     // SAFETY: by the caller.
     unsafe {
         let is_generic = !of.plan_source.is_null() && std::ptr::eq(of.plan, (*of.plan_source).gplan);

@@ -151,14 +151,14 @@ impl Session {
         &mut self,
         statement: &mut PreparedStatement,
         variables: &Variables,
-        book: StatementStats,
+        statistics: StatementStats,
     ) -> Result<(), SqlError> {
         statement.bind(variables);
         let (statement, source) = (&*statement, statement.source().as_ptr());
         // SAFETY: only plain data lives in the trap; what it borrows outlives it.
         unsafe {
-            self.command(source, book.counters, || {
-                self.run_plan(statement.plan, source, book, || statement.convert_texts());
+            self.command(source, statistics.counters, || {
+                self.run_plan(statement.plan, source, statistics, || statement.convert_texts());
             })
         }
     }
@@ -168,25 +168,25 @@ impl Session {
         &mut self,
         statement: &mut Unprepared,
         variables: &Variables,
-        book: StatementStats,
+        statistics: StatementStats,
     ) -> Result<(), SqlError> {
         statement.bind(variables);
         let (statement, source) = (&*statement, statement.source().as_ptr());
         // SAFETY: as in `execute`.
         unsafe {
-            self.command(source, book.counters, || {
+            self.command(source, statistics.counters, || {
                 let plan = statement.analyse();
-                self.run_plan(plan, source, book, || statement.convert_texts(plan));
+                self.run_plan(plan, source, statistics, || statement.convert_texts(plan));
             })
         }
     }
 
     /// Executes a text of one or more statements as the simple protocol's Query message does:
     /// several are one transaction unless they say otherwise.
-    pub fn execute_simple(&mut self, text: &CStr, book: StatementStats) -> Result<(), SqlError> {
+    pub fn execute_simple(&mut self, text: &CStr, statistics: StatementStats) -> Result<(), SqlError> {
         let text = text.as_ptr();
         // SAFETY: as in `execute`.
-        unsafe { self.command(text, book.counters, || self.run_query(text, book)) }
+        unsafe { self.command(text, statistics.counters, || self.run_query(text, statistics)) }
     }
 
     /// Does the work of a command inside a trap, with what comes before and after it.

@@ -66,7 +66,7 @@ pub struct Placed {
     /// The others, likewise: only this node has them.
     pub others: Vec<String>,
     /// Whether shards are on other nodes.
-    pub is_elsewhere: bool,
+    pub is_remote: bool,
     /// Whether all of Citus' are reference tables, which each node reads for itself.
     pub are_all_copied: bool,
     /// Whether shards of other tables than reference tables are on several nodes each.
@@ -104,7 +104,7 @@ pub fn placed(tables: &[pg_sys::Oid]) -> Result<Placed, UserError> {
             Ok(Placed {
                 names: row.get::<Vec<String>>(1)?.unwrap_or_default(),
                 others: row.get::<Vec<String>>(2)?.unwrap_or_default(),
-                is_elsewhere: row.get::<bool>(3)?.unwrap_or_default(),
+                is_remote: row.get::<bool>(3)?.unwrap_or_default(),
                 are_all_copied: row.get::<bool>(4)?.unwrap_or_default(),
                 has_copies: row.get::<bool>(5)?.unwrap_or_default(),
                 most_shards: row.get::<i64>(6)?.unwrap_or_default().try_into().unwrap_or(u32::MAX),

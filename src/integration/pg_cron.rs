@@ -29,12 +29,12 @@ fn home() -> Option<String> {
     preloaded.contains("pg_cron").then(|| current("cron.database_name")).flatten()
 }
 
-/// That jobs can be made and dropped from here; `elsewhere` is the call that does it in pg_cron's own database.
+/// That jobs can be made and dropped from here; `remote_call` is the call that does it in pg_cron's own database.
 ///
 /// # Errors
 /// 55000 where pg_cron is not loaded, not created, or in another database; 42501 without USAGE on its schema,
 /// and where others than superusers could have put something in its place.
-pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserError> {
+pub fn check_usable(remote_call: impl FnOnce(&str) -> String) -> Result<(), UserError> {
     let database = database::name()?;
     let Some(home) = home() else {
         let libraries = current("shared_preload_libraries").filter(|list| !list.is_empty());
@@ -50,7 +50,7 @@ pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserEr
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             format!("pg_cron is in database \"{home}\", not in this one"),
         )
-        .hint(format!("Run there, as a superuser: {}", elsewhere(&database))));
+        .hint(format!("Run there, as a superuser: {}", remote_call(&database))));
     }
     let created = "SELECT true FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'pg_cron'::pg_catalog.name";
     if spi::fetch::<bool>(created, &[])?.is_none() {

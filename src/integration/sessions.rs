@@ -82,7 +82,7 @@ impl Sessions {
             routes: routes(node, directions, pool, secret).unwrap_or_default(),
             place: 0,
             session: None,
-            stage: Stage::Connecting,
+            stage: SessionStage::Connecting,
             is_carried: false,
         });
         Ok(Self { poll, events: Events::with_capacity(64), peers: peers.collect() })
@@ -182,7 +182,7 @@ const NO_ANSWER: &str =
 
 /// Where a session stands.
 #[derive(Clone, Copy, PartialEq)]
-enum Stage {
+enum SessionStage {
     Connecting,
     /// The node has refused to let the role in, or the way there takes what the wire driver does not do.
     Refused,
@@ -207,7 +207,7 @@ struct Peer {
     routes: Vec<Route>,
     place: usize,
     session: Option<PolledSession>,
-    stage: Stage,
+    stage: SessionStage,
     /// Citus has answered where the wire driver could not get in.
     is_carried: bool,
 }
@@ -218,12 +218,12 @@ impl Peer {
     }
 
     fn is_refused(&self) -> bool {
-        self.stage == Stage::Refused
+        self.stage == SessionStage::Refused
     }
 
     fn leave(&mut self) {
         self.session = None;
-        self.stage = Stage::Connecting;
+        self.stage = SessionStage::Connecting;
         self.place = 0;
     }
 
@@ -241,7 +241,7 @@ impl Peer {
                 match begun {
                     Ok(Some(session)) => {
                         self.session = Some(session);
-                        self.stage = Stage::Connecting;
+                        self.stage = SessionStage::Connecting;
                         continue;
                     }
                     Ok(None) => return Turn::Again(AGAIN),
@@ -252,8 +252,8 @@ impl Peer {
                 }
             };
             match self.stage {
-                Stage::Connecting | Stage::Refused => match session.turn(route) {
-                    Ok(true) => self.stage = Stage::Idle,
+                SessionStage::Connecting | SessionStage::Refused => match session.turn(route) {
+                    Ok(true) => self.stage = SessionStage::Idle,
                     Ok(false) if session.has_more() => return Turn::Again(Duration::ZERO),
                     Ok(false) => return Turn::Blocked,
                     Err(error) => {
@@ -262,16 +262,16 @@ impl Peer {
                         }
                     }
                 },
-                Stage::Idle => {
+                SessionStage::Idle => {
                     match session.turn(route).and_then(|_| session.ask_for(command, MAX_ANSWER, false)) {
-                        Ok(()) => self.stage = Stage::Asked,
+                        Ok(()) => self.stage = SessionStage::Asked,
                         // It has ended since the last answer.
                         Err(_) => self.leave(),
                     }
                 }
-                Stage::Asked => match session.turn(route) {
+                SessionStage::Asked => match session.turn(route) {
                     Ok(true) => {
-                        self.stage = Stage::Idle;
+                        self.stage = SessionStage::Idle;
                         let answer = session.value().map(Option::unwrap_or_default);
                         return Turn::Answered(answer.map_err(|error| failure(&self.node, error)));
                     }
@@ -296,7 +296,7 @@ impl Peer {
         self.leave();
         // Where there is nobody, Citus finds nobody either.
         if error.sqlstate != sqlstate::CONNECTION_FAILURE {
-            self.stage = Stage::Refused;
+            self.stage = SessionStage::Refused;
         }
         Some(Turn::Answered(Err(failure(&self.node, error))))
     }

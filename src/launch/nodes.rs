@@ -47,7 +47,7 @@ pub fn of_run(
     place(&mut nodes, options.nodes, options.clients)?;
     if is_local {
         // Where all shards are here, as those of local tables in Citus' metadata, nobody else has to do with the run.
-        nodes.retain(|node| node.is_local || placed.is_elsewhere);
+        nodes.retain(|node| node.is_local || placed.is_remote);
         // As for any run on one node, whatever Citus calls it.
         nodes.iter_mut().filter(|node| node.is_local).for_each(|node| node.node = 0);
     }
@@ -165,7 +165,7 @@ pub fn look(options: &RunOptions, tables: &[pg_sys::Oid]) -> Result<Option<Nodes
     let mut nodes = citus::nodes()?;
     place(&mut nodes, options.nodes, options.clients)?;
     if is_local {
-        nodes.retain(|node| node.is_local || placed.is_elsewhere);
+        nodes.retain(|node| node.is_local || placed.is_remote);
     }
     let answers = node_connectivity::ask(&nodes, NodePairs::Try)?;
     let silent = nodes.iter().zip(answers.limits).filter_map(|(node, limits)| Some((node, limits.err()?)));

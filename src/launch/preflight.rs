@@ -1,7 +1,7 @@
 //! What would spoil a run that is to start: as rows of bench.preflight, and as NOTICEs of a run.
 
 use bench_core::error::UserError;
-use bench_core::preflight::{FixtureState, PlannedRun, Risk, ServerState, Situation, risks, told};
+use bench_core::preflight::{FixtureState, PlannedRun, Risk, ServerState, Situation, announced, risks};
 use bench_core::spec::{Before, FixtureSpec, RunArguments, RunSpec};
 use pgrx::pg_sys;
 
@@ -50,7 +50,7 @@ pub fn tell(spec: &RunSpec, before: &[Before]) -> Result<(), UserError> {
     if server.active.is_some() {
         server.active = server.active.min(situation::active()?);
     }
-    for risk in told(&Situation { plan, server, machine }) {
+    for risk in announced(&Situation { plan, server, machine }) {
         notice(risk.message(), risk.advice);
     }
     Ok(())

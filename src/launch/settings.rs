@@ -86,13 +86,14 @@ pub fn observation() -> Observation {
 pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserError> {
     for (name, value) in settings {
         pgrx::check_for_interrupts!();
-        if let Some(unserved) = unsupported_by(driver, name) {
+        if let Some(unsupported) = unsupported_by(driver, name) {
             let whose = match driver {
                 Driver::Engine => "the engine's sessions",
                 Driver::Wire => "a run's sessions",
             };
-            let message = format!("configuration parameter \"{}\" has no effect on {whose}", unserved.name);
-            return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(unserved.hint));
+            let message =
+                format!("configuration parameter \"{}\" has no effect on {whose}", unsupported.name);
+            return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(unsupported.hint));
         }
         if let Some(gone) = citus::gone_parameter(name)? {
             return Err(gone);

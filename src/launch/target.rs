@@ -103,7 +103,7 @@ impl Reached {
         let is_superuser = superuser();
         check_password_given(is_superuser, &options, &secrets)?;
         check_files(name, &server, &options)?;
-        let Found { mut session, candidates } = reach(&options, &secrets, is_superuser)?;
+        let SuitableSession { mut session, candidates } = connect(&options, &secrets, is_superuser)?;
         let mut description = Description::ask(&mut session)?;
         let settings = description.settings.take().unwrap_or_default();
         let spec = TargetSpec {
@@ -278,13 +278,13 @@ fn parse_statements(
 }
 
 /// A session that is good enough, and all ways that there are, its own first.
-struct Found {
+struct SuitableSession {
     session: BlockingSession,
     candidates: Vec<HostAddress>,
 }
 
 /// Connects to the first of the hosts that can be had and has a suitable session.
-fn reach(options: &Target, secrets: &Secrets, is_superuser: bool) -> Result<Found, UserError> {
+fn connect(options: &Target, secrets: &Secrets, is_superuser: bool) -> Result<SuitableSession, UserError> {
     let mut tried: Vec<HostAddress> = Vec::new();
     let mut failures = Vec::new();
     let mut found = None;
@@ -322,7 +322,7 @@ fn reach(options: &Target, secrets: &Secrets, is_superuser: bool) -> Result<Foun
         }
     }
     match found {
-        Some(session) => Ok(Found { session, candidates: tried }),
+        Some(session) => Ok(SuitableSession { session, candidates: tried }),
         None => Err(all_failed(failures)),
     }
 }

@@ -134,7 +134,7 @@ fn first_of<'a>(reasons: &[(bool, &'a str)]) -> Option<&'a str> {
 }
 
 /// Both sides of the comparison.
-struct Sides<'a> {
+struct HarnessAndServer<'a> {
     spec: &'a RunSpec,
     harness: Harness,
     before: &'a Counters,
@@ -157,7 +157,7 @@ pub fn audit(
     recorded: u64,
     all_flushed: bool,
 ) -> Vec<AuditRow> {
-    let sides = Sides {
+    let sides = HarnessAndServer {
         spec,
         harness: harness(segment),
         before,
@@ -189,7 +189,7 @@ fn line(counter: &str, harness: u64, server: i64, not_judged: Option<&str>, reas
     }
 }
 
-impl Sides<'_> {
+impl HarnessAndServer<'_> {
     /// Whether work of the run was rolled back.
     fn had_trouble(&self) -> bool {
         let h = &self.harness;
@@ -232,7 +232,7 @@ impl Sides<'_> {
         first_of(&[
             (self.spec.part_of.is_some(), SHARED),
             (
-                self.before.elsewhere || self.after.elsewhere,
+                self.before.is_distributed || self.after.is_distributed,
                 "a table was distributed after the run was prepared",
             ),
         ])

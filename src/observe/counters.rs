@@ -32,7 +32,7 @@ pub struct Counters {
     /// Whether tables that are not the run's inherit from its tables: their rows are counted there.
     pub children: bool,
     /// Whether Citus has tables whose shards the run does not count.
-    pub elsewhere: bool,
+    pub is_distributed: bool,
     /// Whether other sessions may have worked in this database and not yet handed in their statistics.
     pub unsent: bool,
     /// Tables that exist.
@@ -97,7 +97,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             &[tables.clone().into()],
         )?;
         let watched = spec.cluster.as_ref().map_or(0, |cluster| cluster.tables.len());
-        let elsewhere = distributed::distributed(&tables)?.len() > watched;
+        let is_distributed = distributed::distributed(&tables)?.len() > watched;
         let database = pg_sys::Oid::from(spec.database_oid);
         let reset = fetch::<f64>(
             "SELECT pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_db_stat_reset_time($1))",
@@ -119,7 +119,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             hidden_scans: hidden_scans.unwrap_or_default(),
             side_effects: side_effects.unwrap_or_default(),
             children: children.unwrap_or_default(),
-            elsewhere,
+            is_distributed,
             unsent: spec.starter.has_unsent || has_unsent(database, spec.starter.pid)?,
             reset,
             tables: existing.unwrap_or_default(),

@@ -54,7 +54,7 @@ pub fn settings_json() -> Result<String, UserError> {
 }
 
 /// Everything that is known before the run; what cannot be read is left out. `settings` is what [`settings_json`] has found in a client's session.
-pub fn read(settings: Option<String>, unserved: &[&str]) -> Environment {
+pub fn read(settings: Option<String>, unsupported: &[&str]) -> Environment {
     let version = transaction(|| fetch::<String>("SELECT pg_catalog.version()", &[])).ok().flatten();
     let server_settings: Vec<ServerSetting> =
         settings.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn read(settings: Option<String>, unserved: &[&str]) -> Environment {
         kernel: kernel(),
         clock_read_ns: Some(probes::clock_read_ns()),
         fsync_us: probes::fsync_us(),
-        unserved_defaults: unserved.iter().map(|&name| name.to_owned()).collect(),
+        unsupported_settings: unsupported.iter().map(|&name| name.to_owned()).collect(),
         ..Environment::default()
     };
     of_linux(&mut environment);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::events::EventWatch;
 use super::machine::{self, MachineReading};
 use super::server;
-use super::target::{Seen, TargetWatch};
+use super::target::{TargetObserved, TargetWatch};
 use super::waits::{WaitSampler, WaitTimes};
 use crate::shm::Segment;
 
@@ -69,7 +69,7 @@ impl Observed {
     }
 
     /// What was seen of a target.
-    fn of_target(seen: Seen) -> Self {
+    fn of_target(seen: TargetObserved) -> Self {
         let checkpoints = seen.counters.and_then(|counters| counters.checkpoints());
         let mut observed = Self { waits: seen.waits, server: seen.counters, checkpoints, ..Self::default() };
         if let Some(replication) = seen.replication {
@@ -152,7 +152,7 @@ pub struct Observer<'a> {
     /// The run's role may see the standbys of this server.
     tells_standbys: bool,
     /// The run is on another server, which this one watches, if it can.
-    is_elsewhere: bool,
+    is_remote: bool,
     target: Option<TargetWatch<'a>>,
     timeline: Option<Timeline>,
 }
@@ -176,7 +176,7 @@ impl<'a> Observer<'a> {
             complained: false,
             role_oid: spec.owner().oid,
             tells_standbys: false,
-            is_elsewhere: spec.target.is_some(),
+            is_remote: spec.target.is_some(),
             target: None,
             timeline: None,
         }
@@ -196,7 +196,7 @@ impl<'a> Observer<'a> {
         if let Some(target) = &mut self.target {
             target.prepare(is_stopped);
         }
-        if self.mode != Observation::Off && !self.is_elsewhere {
+        if self.mode != Observation::Off && !self.is_remote {
             let prepared = self.events.prepare(now_ns);
             self.tolerate(prepared);
             let shows = server::shows_standbys_to(self.role_oid);
@@ -229,7 +229,7 @@ impl<'a> Observer<'a> {
         if let (Some(target), Some(timeline)) = (&mut self.target, &self.timeline) {
             target.begin(now_ns, timeline);
         }
-        if self.is_elsewhere {
+        if self.is_remote {
             return;
         }
         self.machine = machine::read();
@@ -278,7 +278,7 @@ impl<'a> Observer<'a> {
 
     /// The measuring ends now: what the clients and the processors do from here on is not of the run.
     pub fn end(&mut self, now_ns: i64) {
-        if self.is_elsewhere {
+        if self.is_remote {
             if self.on && self.ended.is_none() {
                 self.ended = self.target.as_mut().map(|target| Observed::of_target(target.end()));
             }
@@ -301,7 +301,7 @@ impl<'a> Observer<'a> {
     pub fn cut(&mut self, now_ns: i64) -> Observed {
         let was_on = self.on;
         let mut observed = Observed::default();
-        if self.is_elsewhere {
+        if self.is_remote {
             if let (Some(target), true) = (&mut self.target, was_on) {
                 let ended = self.ended.as_mut().map(std::mem::take);
                 observed = ended.unwrap_or_else(|| Observed::of_target(target.cut()));
@@ -351,7 +351,7 @@ impl<'a> Observer<'a> {
         if let Some(mut target) = self.target.take() {
             target.close();
         }
-        if self.on && !self.is_elsewhere {
+        if self.on && !self.is_remote {
             self.events.look_for_checkpoint(now_ns);
             let looked =
                 self.events.look_for_its_end(now_ns).and_then(|()| self.events.look_for_vacuums(now_ns));

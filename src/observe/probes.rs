@@ -14,7 +14,7 @@ const READINGS: i64 = 20_000;
 const FLUSHES: usize = 5;
 
 /// How long the flushes may take together.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The server's block, which is written before each flush.
 const BLOCK: [u8; 8192] = [0; 8192];
@@ -50,7 +50,7 @@ fn time_flushes(name: &str) -> io::Result<Vec<f64>> {
     file.sync_all()?;
     let began = Instant::now();
     let mut times = Vec::with_capacity(FLUSHES);
-    while times.is_empty() || (times.len() < FLUSHES && began.elapsed() < PATIENCE) {
+    while times.is_empty() || (times.len() < FLUSHES && began.elapsed() < TIMEOUT) {
         let start = Instant::now();
         file.write_all_at(&BLOCK, 0)?;
         file.sync_data()?;

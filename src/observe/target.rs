@@ -28,7 +28,7 @@ const LONGEST_GAP_NS: i64 = 1_000_000_000;
 const LEAD_NS: i64 = 50_000_000;
 
 /// How long a connection may take, and an answer.
-const PATIENCE_NS: i64 = 5_000_000_000;
+const TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// Between two looks whether an answer has come: soon after the question, and later.
 const SOON_NS: i64 = 4_000_000;
@@ -62,7 +62,7 @@ enum Life {
 }
 
 /// What was seen since the last cut.
-pub struct Seen {
+pub struct TargetObserved {
     pub waits: WaitTimes,
     /// `None` without an answer in this time, or without one before.
     pub counters: Option<ServerCounters>,
@@ -252,7 +252,7 @@ impl<'a> TargetWatch<'a> {
     }
 
     fn check_silence(&self, since_ns: i64, now_ns: i64) -> Result<(), UserError> {
-        if now_ns - since_ns < PATIENCE_NS {
+        if now_ns - since_ns < TIMEOUT_NS {
             return Ok(());
         }
         Err(failed(&self.routes[self.way].to, "timeout expired"))
@@ -291,7 +291,7 @@ impl<'a> TargetWatch<'a> {
     }
 
     /// What was seen of the interval that ends now.
-    pub fn cut(&mut self) -> Seen {
+    pub fn cut(&mut self) -> TargetObserved {
         let replication = self.replication.take();
         // Without a new answer, nothing is known of this interval's end: what comes later has its counts.
         let mut counters = None;
@@ -299,11 +299,11 @@ impl<'a> TargetWatch<'a> {
             counters = self.latest.zip(self.before).map(|(now, before)| now.since(before));
             self.before = self.latest;
         }
-        Seen { waits: std::mem::take(&mut self.waits), counters, replication }
+        TargetObserved { waits: std::mem::take(&mut self.waits), counters, replication }
     }
 
     /// The measuring has ended: asks a last time, and waits a moment for the answer.
-    pub fn end(&mut self) -> Seen {
+    pub fn end(&mut self) -> TargetObserved {
         let began_ns = now_ns();
         self.next_waits_ns = i64::MAX;
         self.timeline = None;

@@ -113,8 +113,8 @@ impl WaitTimes {
         let scale = (total_ns - cpu_ns - runnable_ns) as f64 / waiting_ns.max(1) as f64;
         let events = self.by_event.iter().filter(|&(&event, _)| event != 0);
         shares.extend(events.map(|(&event, &ns)| (name(event), ns as f64 * scale / total)));
-        let elsewhere = self.by_name.iter();
-        shares.extend(elsewhere.map(|(event, &ns)| (event.clone(), ns as f64 * scale / total)));
+        let named = self.by_name.iter();
+        shares.extend(named.map(|(event, &ns)| (event.clone(), ns as f64 * scale / total)));
         shares.retain(|(_, share)| *share > 0.0);
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
         shares

@@ -75,7 +75,7 @@ impl ResultRow {
 
 /// Takes rows one by one as the executor makes them, so that none is kept beside those that its closures keep.
 #[repr(C)]
-struct Receiver<'a> {
+struct RowReceiver<'a> {
     /// First, for the server has a pointer to it.
     methods: pg_sys::DestReceiver,
     begin: &'a mut dyn FnMut(Vec<ResultColumn>) -> Result<(), UserError>,
@@ -95,7 +95,7 @@ unsafe extern "C-unwind" fn start_up(
     // SAFETY: the server passes the receiver that `read` has given to it, which is the beginning of one of these and which
     // nothing else refers to meanwhile; the description lasts as long as the execution.
     unsafe {
-        let receiver = &mut *receiver.cast::<Receiver>();
+        let receiver = &mut *receiver.cast::<RowReceiver>();
         receiver.description = description;
         receiver.error = (receiver.begin)(columns(description)).err();
     }
@@ -109,7 +109,7 @@ unsafe extern "C-unwind" fn receive(
     // SAFETY: as in `start_up`; a slot with a row. What is made of it is in a memory context of its own, which is emptied
     // behind it.
     unsafe {
-        let receiver = &mut *receiver.cast::<Receiver>();
+        let receiver = &mut *receiver.cast::<RowReceiver>();
         if receiver.error.is_some() {
             return false;
         }
@@ -160,7 +160,7 @@ pub fn read(
             if plan.is_null() || !pg_sys::SPI_is_cursor_plan(plan) {
                 return Err(internal("a query that returns no rows"));
             }
-            let mut receiver = Receiver {
+            let mut receiver = RowReceiver {
                 methods: pg_sys::DestReceiver {
                     receiveSlot: Some(receive),
                     rStartup: Some(start_up),

@@ -59,10 +59,10 @@ pub fn workers_of_role(role: pg_sys::Oid) -> (u64, u64) {
     };
     // SAFETY: a variable of the process's.
     let here = unsafe { pg_sys::MyDatabaseId };
-    let elsewhere = count_workers(|worker| worker.st_databaseid != here && is_ours(worker, &|_| true));
+    let other_databases = count_workers(|worker| worker.st_databaseid != here && is_ours(worker, &|_| true));
     let is_no_runs = |kind: &[u8]| !matches!(kind, b"client" | b"job" | b"examiner" | b"preparer" | b"link");
     let others = count_workers(|worker| worker.st_databaseid == here && is_ours(worker, &is_no_runs));
-    (elsewhere, others)
+    (other_databases, others)
 }
 
 fn count_workers(accept: impl Fn(&pg_sys::PgBackendStatus) -> bool) -> u64 {

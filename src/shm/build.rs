@@ -35,7 +35,7 @@ pub fn own() -> u64 {
 
 /// What every build knows of a segment: the first fields of [`Header`], whose places never change.
 #[repr(C)]
-struct Head {
+struct BuildHeader {
     magic: AtomicU64,
     build: AtomicU64,
     refused_by: AtomicU64,
@@ -46,17 +46,17 @@ struct Head {
 }
 
 const _: () = assert!(
-    offset_of!(Head, magic) == offset_of!(Header, magic)
-        && offset_of!(Head, build) == offset_of!(Header, build)
-        && offset_of!(Head, refused_by) == offset_of!(Header, refused_by)
-        && offset_of!(Head, claimed) == offset_of!(Header, claimed)
-        && offset_of!(Head, announced) == offset_of!(Header, announced)
-        && offset_of!(Head, coordinator_pid) == offset_of!(Header, coordinator_pid)
-        && offset_of!(Head, database) == offset_of!(Header, database)
+    offset_of!(BuildHeader, magic) == offset_of!(Header, magic)
+        && offset_of!(BuildHeader, build) == offset_of!(Header, build)
+        && offset_of!(BuildHeader, refused_by) == offset_of!(Header, refused_by)
+        && offset_of!(BuildHeader, claimed) == offset_of!(Header, claimed)
+        && offset_of!(BuildHeader, announced) == offset_of!(Header, announced)
+        && offset_of!(BuildHeader, coordinator_pid) == offset_of!(Header, coordinator_pid)
+        && offset_of!(BuildHeader, database) == offset_of!(Header, database)
 );
 
 /// Looks into a segment of another build; `None` where there is none, or it is of this one.
-fn look<T>(handle: u32, look: impl FnOnce(&Head) -> T) -> Option<T> {
+fn look<T>(handle: u32, look: impl FnOnce(&BuildHeader) -> T) -> Option<T> {
     // SAFETY: as in `Segment::attach` and `Segment::peek`. The head is read only where it fits, and nothing beyond it.
     unsafe {
         let mapped = pg_sys::dsm_find_mapping(handle);
@@ -65,8 +65,8 @@ fn look<T>(handle: u32, look: impl FnOnce(&Head) -> T) -> Option<T> {
             return None;
         }
         let mut found = None;
-        if pg_sys::dsm_segment_map_length(raw) >= size_of::<Head>() {
-            let head = &*pg_sys::dsm_segment_address(raw).cast::<Head>();
+        if pg_sys::dsm_segment_map_length(raw) >= size_of::<BuildHeader>() {
+            let head = &*pg_sys::dsm_segment_address(raw).cast::<BuildHeader>();
             if head.magic.load(Acquire) == MAGIC && head.build.load(Relaxed) != own() {
                 found = Some(look(head));
             }

@@ -20,7 +20,7 @@ pub struct ConnectionCell {
     /// Transactions ended so far.
     pub attempts: Counter,
     /// The backend at its other end, if that is one of another server; 0: none.
-    pub pid_elsewhere: AtomicI32,
+    pub remote_pid: AtomicI32,
 }
 
 impl ConnectionCell {
@@ -30,9 +30,9 @@ impl ConnectionCell {
     }
 
     /// Shows the backend that serves it.
-    pub fn show_backend(&self, pid: i32, is_elsewhere: bool) {
-        self.pid.store(if is_elsewhere { 0 } else { pid }, Relaxed);
-        self.pid_elsewhere.store(if is_elsewhere { pid } else { 0 }, Relaxed);
+    pub fn show_backend(&self, pid: i32, is_remote: bool) {
+        self.pid.store(if is_remote { 0 } else { pid }, Relaxed);
+        self.remote_pid.store(if is_remote { pid } else { 0 }, Relaxed);
     }
 
     /// Shows that none serves it.
@@ -117,7 +117,7 @@ impl Segment {
     /// The backends on another server that serve clients, as the protocol tells of them.
     pub fn remote_pids(&self) -> Vec<i32> {
         let connections = 0..self.shape().connections;
-        let pids = connections.map(|client| self.connection(client).pid_elsewhere.load(Relaxed));
+        let pids = connections.map(|client| self.connection(client).remote_pid.load(Relaxed));
         pids.filter(|pid| *pid > 0).collect()
     }
 

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::intervals::{ClientIntervals, Ring};
 pub use bench_core::tally::{Counter, Tally};
-use bench_core::transaction_log::{Ends, LogCell, Queue};
+use bench_core::transaction_log::{Ends, LogCell, LogQueue};
 use pgrx::pg_sys;
 
 pub use cells::*;
@@ -304,19 +304,19 @@ impl Segment {
     }
 
     /// A client's log; `None` where nothing is logged.
-    pub fn log(&self, client: u32) -> Option<Queue<'_>> {
+    pub fn log(&self, client: u32) -> Option<LogQueue<'_>> {
         assert!(client < self.shape.slots);
-        let room = self.shape.log as usize;
-        if room == 0 {
+        let entries = self.shape.log as usize;
+        if entries == 0 {
             return None;
         }
         let offsets = self.shape.offsets();
         // SAFETY: as for `slot`.
         unsafe {
             let first = self.base.add(offsets.log).cast::<LogCell>();
-            Some(Queue {
+            Some(LogQueue {
                 ends: &*self.base.add(offsets.log_ends).cast::<Ends>().add(client as usize),
-                places: std::slice::from_raw_parts(first.add(client as usize * room), room),
+                places: std::slice::from_raw_parts(first.add(client as usize * entries), entries),
             })
         }
     }

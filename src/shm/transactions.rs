@@ -8,7 +8,7 @@ use bench_core::client::{Consequence, Outcome, Transaction, TransactionRecorder}
 use bench_core::error::SqlError;
 use bench_core::intervals::IntervalWriter;
 use bench_core::timeline::{Phase, Timeline};
-use bench_core::transaction_log::{LogRecord, Queue};
+use bench_core::transaction_log::{LogQueue, LogRecord};
 
 use super::{
     ClientSlot, CommandCounters, CommandTimes, Header, PhaseTotals, Segment, StopReason, Tally, TotalsOf,
@@ -34,7 +34,7 @@ pub struct ClientCounters<'a> {
     /// Whether the processor time of what comes next is of the measurement.
     counts_cpu: bool,
     /// Where transactions are logged one by one.
-    log: Option<Queue<'a>>,
+    log: Option<LogQueue<'a>>,
     commands: &'a [CommandCounters],
     times: &'a [CommandTimes],
 }

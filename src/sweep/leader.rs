@@ -173,10 +173,10 @@ fn write_end(
     canceled: bool,
     error: Option<&UserError>,
 ) -> Result<(), UserError> {
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
     session.set(c"lock_timeout", c"1s").map_err(UserError::from)?;
     let write = || durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
-    let written = try_to_write(Instant::now(), || PATIENCE, write);
+    let written = try_to_write(Instant::now(), || TIMEOUT, write);
     if let Err(reason) = &written
         && reason.sqlstate != sqlstate::UNDEFINED_OBJECT
     {

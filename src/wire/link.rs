@@ -25,7 +25,7 @@ pub enum Done {
 const READS: usize = 16;
 
 /// What stands between the socket and the protocol's messages.
-enum Stage {
+enum LinkStage {
     /// The request for TLS has to be sent, from this byte on.
     Asking(usize),
     /// The server has to answer the request.
@@ -39,7 +39,7 @@ enum Stage {
 /// A connection that has been begun.
 pub struct Link {
     socket: Socket,
-    stage: Stage,
+    stage: LinkStage,
     /// The owner came away from it before all was read.
     has_more: bool,
 }
@@ -54,9 +54,9 @@ impl Link {
             Socket::connect(&route.to.address, &route.tcp).map_err(|error| failed(&route.to, error))?;
         let Some(socket) = socket else { return Ok(None) };
         let stage = match &route.tls {
-            Some(tls) if tls.is_direct() => Stage::Tls(Box::new(route.tls_session(tls)?)),
-            Some(_) => Stage::Asking(0),
-            None => Stage::Plain,
+            Some(tls) if tls.is_direct() => LinkStage::Tls(Box::new(route.tls_session(tls)?)),
+            Some(_) => LinkStage::Asking(0),
+            None => LinkStage::Plain,
         };
         Ok(Some(Self { socket, stage, has_more: false }))
     }
@@ -101,8 +101,8 @@ impl Link {
         self.has_more = false;
         for _ in 0..READS {
             match &mut self.stage {
-                Stage::Plain => return Ok(true),
-                Stage::Asking(sent) => {
+                LinkStage::Plain => return Ok(true),
+                LinkStage::Asking(sent) => {
                     let request = encryption_request();
                     match done(self.socket.write(&request[*sent..]))
                         .map_err(|error| failed(&route.to, error))?
@@ -112,15 +112,15 @@ impl Link {
                         Done::Closed => return Err(closed_early(route)),
                     }
                     if *sent == request.len() {
-                        self.stage = Stage::Answering;
+                        self.stage = LinkStage::Answering;
                     }
                 }
-                Stage::Answering => match self.answer(route)? {
+                LinkStage::Answering => match self.answer(route)? {
                     Some(stage) => self.stage = stage,
                     None => return Ok(false),
                 },
-                Stage::Tls(tls) if tls.is_established() => return Ok(true),
-                Stage::Tls(_) => {
+                LinkStage::Tls(tls) if tls.is_established() => return Ok(true),
+                LinkStage::Tls(_) => {
                     let mut buffer = [0; 8192];
                     self.flush().map_err(|error| failed(&route.to, error))?;
                     let early = |_: &[u8]| Err(UserError::new(sqlstate::PROTOCOL_VIOLATION, EARLY));
@@ -142,7 +142,7 @@ impl Link {
     }
 
     /// The server's answer to the request for TLS, and what follows from it.
-    fn answer(&mut self, route: &Route) -> Result<Option<Stage>, UserError> {
+    fn answer(&mut self, route: &Route) -> Result<Option<LinkStage>, UserError> {
         // Whatever came behind the answer could have been put there by others (CVE-2021-23222).
         let mut answer = [0; 2];
         match done(self.socket.read(&mut answer)).map_err(|error| failed(&route.to, error))? {
@@ -156,26 +156,26 @@ impl Link {
         }
         let is_accepted = encryption_accepted(answer[0]).map_err(|error| failed_by(&route.to, error))?;
         if let Some(tls) = route.tls.as_ref().filter(|_| is_accepted) {
-            return Ok(Some(Stage::Tls(Box::new(route.tls_session(tls)?))));
+            return Ok(Some(LinkStage::Tls(Box::new(route.tls_session(tls)?))));
         }
         if route.to.encryption == Encryption::Required {
             return Err(failed(&route.to, "server does not support SSL, but SSL was required")
                 .hint("Turn on ssl on the target, or set another sslmode."));
         }
-        Ok(Some(Stage::Plain))
+        Ok(Some(LinkStage::Plain))
     }
 
     /// What SCRAM binds itself to, where the connection is encrypted.
     pub fn tls_server_end_point(&self) -> Option<Vec<u8>> {
         match &self.stage {
-            Stage::Tls(tls) => tls.tls_server_end_point(),
+            LinkStage::Tls(tls) => tls.tls_server_end_point(),
             _ => None,
         }
     }
 
     /// Whether what goes over it is encrypted.
     pub fn is_encrypted(&self) -> bool {
-        matches!(self.stage, Stage::Tls(_))
+        matches!(self.stage, LinkStage::Tls(_))
     }
 
     /// Reads once what has come in, and hands it on. The number is that of the socket's bytes: less than the buffer's length
@@ -191,7 +191,7 @@ impl Link {
     ) -> Result<Done, UserError> {
         let done = done(self.socket.read(buffer)).map_err(|error| failed(&route.to, error))?;
         match (&mut self.stage, &done) {
-            (Stage::Tls(tls), Done::Some(bytes)) => {
+            (LinkStage::Tls(tls), Done::Some(bytes)) => {
                 let result = tls.receive(&buffer[..*bytes], take);
                 let flushed = self.flush();
                 result.map_err(|error| match error.sqlstate.as_str() {
@@ -200,7 +200,7 @@ impl Link {
                 })?;
                 flushed.map_err(|error| failed(&route.to, error))?;
             }
-            (Stage::Tls(tls), Done::Closed) => {
+            (LinkStage::Tls(tls), Done::Closed) => {
                 if let Some(error) = tls.end_of_input() {
                     return Err(failed_by(&route.to, error));
                 }
@@ -224,7 +224,7 @@ impl Link {
     /// # Errors
     /// Those of the system.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<Done> {
-        let Stage::Tls(tls) = &mut self.stage else { return done(self.socket.write(bytes)) };
+        let LinkStage::Tls(tls) = &mut self.stage else { return done(self.socket.write(bytes)) };
         let taken = tls.send(bytes);
         match self.flush()? {
             Done::Closed => Ok(Done::Closed),
@@ -238,7 +238,7 @@ impl Link {
     /// # Errors
     /// Those of the system.
     pub fn flush(&mut self) -> io::Result<Done> {
-        let Stage::Tls(tls) = &mut self.stage else { return Ok(Done::Some(0)) };
+        let LinkStage::Tls(tls) = &mut self.stage else { return Ok(Done::Some(0)) };
         while !tls.output().is_empty() {
             match done(self.socket.write(tls.output()))? {
                 Done::Some(bytes) => tls.sent(bytes),

@@ -38,7 +38,7 @@ pub struct Route {
     /// How long a connection may take to be made; `None`: as long as it takes.
     pub timeout: Option<Duration>,
     /// It leads to another server than this one, as whose process its backends are not known here.
-    pub is_elsewhere: bool,
+    pub is_remote: bool,
 }
 
 impl Route {
@@ -69,7 +69,7 @@ impl Route {
             attributes: options.target_session_attrs,
             needs_password: false,
             timeout,
-            is_elsewhere: true,
+            is_remote: true,
         };
         route.tell("client_encoding", "UTF8");
         route.tell("application_name", options.application_name.as_deref().unwrap_or("pgbench_ext"));
@@ -179,7 +179,7 @@ impl Route {
             attributes: SessionAttributes::Any,
             needs_password: false,
             timeout: None,
-            is_elsewhere: false,
+            is_remote: false,
         };
         route.tell("client_encoding", "UTF8");
         route.tell("application_name", "pgbench_ext");
@@ -219,8 +219,7 @@ impl Route {
 
     /// An error of the server's before it takes commands; of another server, with its place, as psql puts it.
     pub fn named(&self, session: &WireSession, error: UserError) -> UserError {
-        if !self.is_elsewhere || error.sqlstate == sqlstate::PROTOCOL_VIOLATION || session.backend().is_some()
-        {
+        if !self.is_remote || error.sqlstate == sqlstate::PROTOCOL_VIOLATION || session.backend().is_some() {
             return error;
         }
         failed_by(&self.to, error)

@@ -55,7 +55,7 @@ is "$(sql "SELECT min(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")
 is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 'a short lock on bench.samples: the audit agrees'
 kept "$RUN" 'a short lock on bench.samples'
 
-# Nor may a longer one, within the recorder's patience, distort the samples.
+# Nor may a longer one, within the recorder's timeout, distort the samples.
 before=$(last_run)
 sql "SELECT bench.start('pk_update', clients => 2, secs => 5, sample_interval => 0.2)" >/dev/null
 sampling "$before" 2

@@ -140,7 +140,7 @@ SELECT is_empty(format($$
     SELECT key
     FROM unnest('{version,server_settings,data_checksums,processors,memory_bytes,swap_bytes,kernel,'
         'transparent_huge_pages,kernel_parameters,limits,filesystem,mount_options,clock_read_ns,fsync_us,'
-        'unserved_defaults,unlogged_tables,coordinator_cpu_secs,xids_used,xid_age}'::text[]) AS key
+        'unsupported_settings,unlogged_tables,coordinator_cpu_secs,xids_used,xid_age}'::text[]) AS key
     WHERE (SELECT environment -> key FROM bench.runs WHERE run_id = %s) IS NULL
 $$, :run_id), 'every key of the environment is there');
 SELECT

@@ -22,7 +22,7 @@ pub use self::end::{Part, RunColumns, RunEnd};
 pub use self::finish::{Closing, finish, status_only};
 pub use self::transactions::{Logged, transactions};
 pub use super::totals::ms;
-pub use super::totals::{Sample, Totals};
+pub use super::totals::{RunSample, Totals};
 use crate::server::spi::{run, spi_error, timestamp};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work};
@@ -50,9 +50,9 @@ impl RunStatus {
     }
 }
 
-impl Sample {
+impl RunSample {
     /// Makes the interval longer by the one after it.
-    pub fn join(&mut self, next: &Sample) {
+    pub fn join(&mut self, next: &RunSample) {
         self.elapsed_secs = next.elapsed_secs;
         self.secs += next.secs;
         self.at = next.at;
@@ -209,7 +209,7 @@ const OBSERVED: &str = "wal_bytes, wal_records, wal_fpi, wal_buffers_full, check
      memory_available_bytes, memory_dirty_bytes, disk_read_bytes, disk_written_bytes, throttled_secs, replay_lag_ms, replay_lag_bytes, waits";
 
 /// Writes samples, each over the one whose interval ended at the time beside it, if there is one; all of them or none.
-pub fn samples(run_id: i64, samples: &[(&Sample, Option<f64>)]) -> Result<(), UserError> {
+pub fn samples(run_id: i64, samples: &[(&RunSample, Option<f64>)]) -> Result<(), UserError> {
     let samples = std::panic::AssertUnwindSafe(samples);
     transaction(|| {
         hold()?;
@@ -217,7 +217,7 @@ pub fn samples(run_id: i64, samples: &[(&Sample, Option<f64>)]) -> Result<(), Us
     })
 }
 
-fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(), UserError> {
+fn write_sample(run_id: i64, sample: &RunSample, replaces: Option<f64>) -> Result<(), UserError> {
     let table = if sample.in_warmup { "bench.warmup_samples" } else { "bench.samples" };
     if let Some(elapsed) = replaces {
         let delete = format!("DELETE FROM {table} WHERE run_id = $1 AND elapsed = $2");

@@ -15,7 +15,7 @@ const MS: i64 = 1_000_000;
 
 /// A ledger with a clock that others move.
 #[derive(Default)]
-struct Book {
+struct TestRecorder {
     now_ns: i64,
     end_ns: i64,
     measure_start_ns: i64,
@@ -34,7 +34,7 @@ struct Book {
     arrivals: AtomicI64,
 }
 
-impl TransactionRecorder for Book {
+impl TransactionRecorder for TestRecorder {
     fn now_ns(&mut self) -> i64 {
         self.now_ns
     }
@@ -124,8 +124,8 @@ fn beginning(workload: &ClientWorkload, transactions: u64) -> ClientStart {
     }
 }
 
-fn book() -> Book {
-    Book { end_ns: i64::MAX, limit_ns: i64::MAX, ..Book::default() }
+fn recorder() -> TestRecorder {
+    TestRecorder { end_ns: i64::MAX, limit_ns: i64::MAX, ..TestRecorder::default() }
 }
 
 /// What a statement comes to, each after a millisecond.
@@ -136,39 +136,39 @@ type Answer = Result<bool, &'static str>;
 fn drive(
     workload: &ClientWorkload,
     client: &mut Client,
-    book: &mut Book,
+    recorder: &mut TestRecorder,
     answers: impl IntoIterator<Item = Answer>,
 ) -> (Option<SqlError>, Vec<(usize, usize)>) {
     let mut answers: VecDeque<Answer> = answers.into_iter().collect();
     let mut executed = Vec::new();
-    let mut step = client.start(book);
+    let mut step = client.start(recorder);
     loop {
         step = match step {
-            Step::Between => client.next(workload, book),
+            Step::Between => client.next(workload, recorder),
             Step::Wait { until_ns } => {
-                book.now_ns = book.now_ns.max(until_ns);
-                client.due(workload, book, true)
+                recorder.now_ns = recorder.now_ns.max(until_ns);
+                client.due(workload, recorder, true)
             }
             Step::Connect => {
                 assert!(!client.is_connected(), "one connection at a time");
-                book.connects += 1;
-                book.now_ns += 10 * MS;
-                client.connected(workload, book)
+                recorder.connects += 1;
+                recorder.now_ns += 10 * MS;
+                client.connected(workload, recorder)
             }
             Step::Execute { program, command } => {
                 assert!(client.is_connected(), "a statement needs a connection");
                 executed.push((program, command));
-                book.now_ns += MS;
+                recorder.now_ns += MS;
                 let answer = answers.pop_front().unwrap_or(Ok(false));
-                client.executed(workload, book, answer.map_err(|state| SqlError::new(state, "no")))
+                client.executed(workload, recorder, answer.map_err(|state| SqlError::new(state, "no")))
             }
             Step::Sleep { until_ns } => {
-                book.now_ns = until_ns;
-                client.slept(workload, book, true)
+                recorder.now_ns = until_ns;
+                client.slept(workload, recorder, true)
             }
-            Step::Abort(error) => client.failed(workload, book, *error),
-            Step::AbortAtEnd => client.left_open(workload, book, Ok(())),
-            Step::Retry => client.retry(workload, book),
+            Step::Abort(error) => client.failed(workload, recorder, *error),
+            Step::AbortAtEnd => client.left_open(workload, recorder, Ok(())),
+            Step::Retry => client.retry(workload, recorder),
             Step::End(error) => return (error.map(|error| *error), executed),
         };
     }
@@ -178,31 +178,31 @@ fn drive(
 fn transactions_follow_each_other_without_a_gap() {
     let workload = workload(&["SELECT 1; SELECT 2;"], 1);
     let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
-    let mut book = book();
-    let (error, executed) = drive(&workload, &mut client, &mut book, []);
+    let mut recorder = recorder();
+    let (error, executed) = drive(&workload, &mut client, &mut recorder, []);
     assert_eq!((error, executed.len()), (None, 6));
     let times: Vec<_> =
-        book.transactions.iter().map(|t| (t.due_ns, t.start_ns, t.end_ns, t.outcome)).collect();
+        recorder.transactions.iter().map(|t| (t.due_ns, t.start_ns, t.end_ns, t.outcome)).collect();
     let of = |n: i64| (2 * n * MS, 2 * n * MS, 2 * (n + 1) * MS, Outcome::Committed);
     assert_eq!(times, [of(0), of(1), of(2)]);
-    assert_eq!(book.laps, [(0, 1_000_000), (1, 1_000_000)].repeat(3));
+    assert_eq!(recorder.laps, [(0, 1_000_000), (1, 1_000_000)].repeat(3));
 }
 
 #[test]
 fn a_warmups_transactions_are_not_those_asked_for() {
     let workload = workload(&["SELECT 1;"], 1);
     let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
-    let mut book = Book { measure_start_ns: 5 * MS, ..book() };
-    drive(&workload, &mut client, &mut book, []);
-    assert_eq!(book.transactions.len(), 4 + 3);
+    let mut recorder = TestRecorder { measure_start_ns: 5 * MS, ..recorder() };
+    drive(&workload, &mut client, &mut recorder, []);
+    assert_eq!(recorder.transactions.len(), 4 + 3);
 }
 
 #[test]
 fn the_clock_ends_the_client() {
     let workload = workload(&["SELECT 1;"], 1);
     let mut client = Client::new(&workload, beginning(&workload, u64::MAX), None, 0);
-    let mut book = Book { end_ns: 7 * MS - 1, ..book() };
-    let (error, executed) = drive(&workload, &mut client, &mut book, []);
+    let mut recorder = TestRecorder { end_ns: 7 * MS - 1, ..recorder() };
+    let (error, executed) = drive(&workload, &mut client, &mut recorder, []);
     assert_eq!((error, executed.len()), (None, 7));
 }
 
@@ -211,73 +211,75 @@ fn conditions_lead_to_their_branch() {
     let script = "\\set x 2\n\\if :x = 1\nSELECT 1;\n\\elif :x = 2\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\nSELECT 4;\n";
     let workload = workload(&[script], 1);
     let mut client = Client::new(&workload, beginning(&workload, 1), None, 0);
-    let mut book = book();
-    let (error, executed) = drive(&workload, &mut client, &mut book, []);
+    let mut recorder = recorder();
+    let (error, executed) = drive(&workload, &mut client, &mut recorder, []);
     assert_eq!((error, executed), (None, vec![(0, 4), (0, 8)]));
-    assert!(book.performed.iter().all(|(_, succeeded)| *succeeded));
+    assert!(recorder.performed.iter().all(|(_, succeeded)| *succeeded));
 }
 
 #[test]
 fn sleeping_is_part_of_the_transaction() {
     let workload = workload(&["\\sleep 5 ms\nSELECT 1;"], 1);
     let mut client = Client::new(&workload, beginning(&workload, 1), None, 0);
-    let mut book = book();
-    drive(&workload, &mut client, &mut book, []);
-    assert_eq!(book.transactions[0].end_ns, 6 * MS);
-    assert_eq!(book.laps, [(0, 5_000_000), (1, 1_000_000)]);
+    let mut recorder = recorder();
+    drive(&workload, &mut client, &mut recorder, []);
+    assert_eq!(recorder.transactions[0].end_ns, 6 * MS);
+    assert_eq!(recorder.laps, [(0, 5_000_000), (1, 1_000_000)]);
 }
 
 #[test]
 fn another_try_draws_the_same_numbers() {
     let workload = workload(&["\\set x random(1, 1000000000)\nSELECT :x;"], 3);
     let mut client = Client::new(&workload, beginning(&workload, 2), None, 0);
-    let mut book = book();
+    let mut recorder = recorder();
     let x = workload.symbols.lookup("x").expect("a variable");
     let mut drawn = Vec::new();
     let mut answers = VecDeque::from([Err("40001"), Err("40P01"), Ok(false)]);
-    let mut step = client.start(&book);
+    let mut step = client.start(&recorder);
     loop {
         step = match step {
-            Step::Between => client.next(&workload, &mut book),
+            Step::Between => client.next(&workload, &mut recorder),
             Step::Execute { .. } => {
                 drawn.push(client.variables.get(x).map(|value| value.to_text().into_owned()));
                 let answer = answers.pop_front().unwrap_or(Ok(false));
-                client.executed(&workload, &mut book, answer.map_err(|state| SqlError::new(state, "no")))
+                client.executed(&workload, &mut recorder, answer.map_err(|state| SqlError::new(state, "no")))
             }
-            Step::Retry => client.retry(&workload, &mut book),
+            Step::Retry => client.retry(&workload, &mut recorder),
             Step::End(None) => break,
             other => panic!("{other:?}"),
         };
     }
     assert_eq!(drawn.len(), 4);
     assert!(drawn[0] == drawn[1] && drawn[1] == drawn[2] && drawn[2] != drawn[3], "{drawn:?}");
-    assert_eq!(book.transactions.iter().map(|t| t.tries).collect::<Vec<_>>(), [3, 1]);
-    assert_eq!(book.failed, [(1, true), (1, true)]);
-    assert_eq!(book.errors.iter().map(|(_, c)| *c).collect::<Vec<_>>(), [Consequence::Retried; 2]);
+    assert_eq!(recorder.transactions.iter().map(|t| t.tries).collect::<Vec<_>>(), [3, 1]);
+    assert_eq!(recorder.failed, [(1, true), (1, true)]);
+    assert_eq!(recorder.errors.iter().map(|(_, c)| *c).collect::<Vec<_>>(), [Consequence::Retried; 2]);
 }
 
 #[test]
 fn tries_end_with_max_tries_and_the_client_goes_on() {
     let workload = workload(&["SELECT 1;"], 2);
     let mut client = Client::new(&workload, beginning(&workload, 2), None, 0);
-    let mut book = book();
-    let (error, executed) = drive(&workload, &mut client, &mut book, [Err("40001"), Err("40001")]);
+    let mut recorder = recorder();
+    let (error, executed) = drive(&workload, &mut client, &mut recorder, [Err("40001"), Err("40001")]);
     assert_eq!((error, executed.len()), (None, 3));
-    let outcomes: Vec<_> = book.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
+    let outcomes: Vec<_> = recorder.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
     assert_eq!(outcomes, [(2, Outcome::Failed), (1, Outcome::Committed)]);
-    assert_eq!(book.failed, [(0, true), (0, false)]);
+    assert_eq!(recorder.failed, [(0, true), (0, false)]);
 }
 
 #[test]
 fn no_try_begins_after_the_end_the_limit_or_a_stop() {
     let workload = workload(&["SELECT 1;"], u64::MAX);
-    for given in
-        [Book { end_ns: MS, ..book() }, Book { limit_ns: MS, ..book() }, Book { is_stopped: true, ..book() }]
-    {
+    for given in [
+        TestRecorder { end_ns: MS, ..recorder() },
+        TestRecorder { limit_ns: MS, ..recorder() },
+        TestRecorder { is_stopped: true, ..recorder() },
+    ] {
         let mut client = Client::new(&workload, beginning(&workload, 1), None, 0);
-        let mut book = given;
-        drive(&workload, &mut client, &mut book, [Err("40001")]);
-        assert_eq!(book.transactions[0].outcome, Outcome::Failed);
+        let mut recorder = given;
+        drive(&workload, &mut client, &mut recorder, [Err("40001")]);
+        assert_eq!(recorder.transactions[0].outcome, Outcome::Failed);
     }
 }
 
@@ -285,12 +287,12 @@ fn no_try_begins_after_the_end_the_limit_or_a_stop() {
 fn another_error_ends_the_client_with_its_place() {
     let workload = workload(&["SELECT 0;\nSELECT 1;"], 5);
     let mut client = Client::new(&workload, beginning(&workload, 10), None, 0);
-    let mut book = book();
-    let (error, _) = drive(&workload, &mut client, &mut book, [Ok(true), Err("22012")]);
+    let mut recorder = recorder();
+    let (error, _) = drive(&workload, &mut client, &mut recorder, [Ok(true), Err("22012")]);
     let detail = error.and_then(|error| error.detail).unwrap_or_default();
     assert_eq!(detail, "script \"test\", line 2:\nSELECT 1;");
-    assert_eq!(book.transactions.iter().map(|t| t.outcome).collect::<Vec<_>>(), [Outcome::Aborted]);
-    assert_eq!(book.errors[0].1, Consequence::Failed);
+    assert_eq!(recorder.transactions.iter().map(|t| t.outcome).collect::<Vec<_>>(), [Outcome::Aborted]);
+    assert_eq!(recorder.errors[0].1, Consequence::Failed);
 }
 
 #[test]
@@ -298,14 +300,14 @@ fn a_captured_script_loses_a_transaction_to_an_error_of_the_data() {
     let mut workload = workload(&["BEGIN;\nSELECT 1;\nEND;"], 5);
     workload.programs[0].tolerance = Tolerance::Data;
     let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
-    let mut book = book();
+    let mut recorder = recorder();
     let answers = [Ok(true), Err("23503"), Ok(true), Ok(true), Ok(false), Ok(true), Err("42P01")];
-    let (error, executed) = drive(&workload, &mut client, &mut book, answers);
+    let (error, executed) = drive(&workload, &mut client, &mut recorder, answers);
     assert!(error.is_some_and(|error| error.is("42P01")));
     assert_eq!(executed.len(), 7);
-    let outcomes: Vec<_> = book.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
+    let outcomes: Vec<_> = recorder.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
     assert_eq!(outcomes, [(1, Outcome::Failed), (1, Outcome::Committed), (1, Outcome::Aborted)]);
-    assert_eq!(book.failed, [(1, false), (1, false)]);
+    assert_eq!(recorder.failed, [(1, false), (1, false)]);
 }
 
 #[test]
@@ -313,11 +315,12 @@ fn a_client_that_continues_on_errors_ends_by_those_of_meta_commands_alone() {
     let mut workload = workload(&["SELECT 1;\n\\set x 1 / 0"], 5);
     workload.programs[0].tolerance = Tolerance::Statements;
     let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
-    let mut book = book();
-    let (error, executed) = drive(&workload, &mut client, &mut book, [Err("42P01"), Err("XX000"), Ok(false)]);
+    let mut recorder = recorder();
+    let (error, executed) =
+        drive(&workload, &mut client, &mut recorder, [Err("42P01"), Err("XX000"), Ok(false)]);
     assert!(error.is_some_and(|error| error.is("22012")));
     assert_eq!(executed.len(), 3);
-    let outcomes: Vec<_> = book.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
+    let outcomes: Vec<_> = recorder.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
     assert_eq!(outcomes, [(1, Outcome::Failed), (1, Outcome::Failed), (1, Outcome::Aborted)]);
 }
 
@@ -325,29 +328,29 @@ fn a_client_that_continues_on_errors_ends_by_those_of_meta_commands_alone() {
 fn a_cancel_of_a_stopped_client_is_no_error() {
     let workload = workload(&["SELECT 1;"], 1);
     let mut client = Client::new(&workload, beginning(&workload, 10), None, 0);
-    let mut book = Book { is_stopped: true, ..book() };
-    let (error, _) = drive(&workload, &mut client, &mut book, [Err("57014")]);
-    assert!(error.is_some() && book.errors.is_empty());
+    let mut recorder = TestRecorder { is_stopped: true, ..recorder() };
+    let (error, _) = drive(&workload, &mut client, &mut recorder, [Err("57014")]);
+    assert!(error.is_some() && recorder.errors.is_empty());
 }
 
 #[test]
 fn a_block_left_open_is_processed_and_ends_the_client() {
     let workload = workload(&["BEGIN;\nSELECT 1;"], 1);
     let mut client = Client::new(&workload, beginning(&workload, 10), None, 0);
-    let mut book = book();
-    let (error, _) = drive(&workload, &mut client, &mut book, [Ok(true), Ok(true)]);
+    let mut recorder = recorder();
+    let (error, _) = drive(&workload, &mut client, &mut recorder, [Ok(true), Ok(true)]);
     assert!(error.is_some_and(|error| error.is(sqlstate::ACTIVE_SQL_TRANSACTION)));
-    assert_eq!(book.transactions.iter().map(|t| t.outcome).collect::<Vec<_>>(), [Outcome::LeftOpen]);
+    assert_eq!(recorder.transactions.iter().map(|t| t.outcome).collect::<Vec<_>>(), [Outcome::LeftOpen]);
 }
 
 #[test]
 fn errors_of_meta_commands_end_the_client() {
     let workload = workload(&["SELECT 1;\n\\set x 1 / 0"], 1);
     let mut client = Client::new(&workload, beginning(&workload, 10), None, 0);
-    let mut book = book();
-    let (error, _) = drive(&workload, &mut client, &mut book, []);
+    let mut recorder = recorder();
+    let (error, _) = drive(&workload, &mut client, &mut recorder, []);
     assert!(error.is_some_and(|error| error.is(sqlstate::DIVISION_BY_ZERO)));
-    assert_eq!((book.performed, book.transactions.len()), (vec![(1, false)], 1));
+    assert_eq!((recorder.performed, recorder.transactions.len()), (vec![(1, false)], 1));
 }
 
 #[test]
@@ -361,15 +364,18 @@ fn arrivals_that_are_too_late_are_skipped_and_logged() {
     };
     let mut client = Client::new(&workload, beginning, Some(schedule), 0);
     // Each takes a millisecond, and ten come in that time.
-    let mut book = Book { limit_ns: 5 * MS, ..book() };
-    drive(&workload, &mut client, &mut book, []);
-    assert_eq!(book.transactions.len() as u64 + book.skipped, 1000);
-    assert!(book.skipped > 800, "{}", book.skipped);
-    assert!(book.transactions.iter().all(|t| t.start_ns - t.due_ns <= 5 * MS));
-    assert_eq!(book.logged.len(), 1000);
-    let skipped = book.logged.iter().filter(|entry| entry.outcome == LoggedOutcome::Skipped).count() as u64;
-    assert_eq!(skipped, book.skipped);
-    assert!(book.logged.iter().enumerate().all(|(at, e)| e.transaction == at as u64 + 1 && e.client == 3));
+    let mut recorder = TestRecorder { limit_ns: 5 * MS, ..recorder() };
+    drive(&workload, &mut client, &mut recorder, []);
+    assert_eq!(recorder.transactions.len() as u64 + recorder.skipped, 1000);
+    assert!(recorder.skipped > 800, "{}", recorder.skipped);
+    assert!(recorder.transactions.iter().all(|t| t.start_ns - t.due_ns <= 5 * MS));
+    assert_eq!(recorder.logged.len(), 1000);
+    let skipped =
+        recorder.logged.iter().filter(|entry| entry.outcome == LoggedOutcome::Skipped).count() as u64;
+    assert_eq!(skipped, recorder.skipped);
+    assert!(
+        recorder.logged.iter().enumerate().all(|(at, e)| e.transaction == at as u64 + 1 && e.client == 3)
+    );
 }
 
 #[test]
@@ -378,10 +384,10 @@ fn what_is_due_and_not_started_is_backlog() {
     let schedule = Schedule::new(42, 10_000.0, 0);
     let all = schedule.rest_until(&AtomicI64::new(0), 1000 * MS);
     let mut client = Client::new(&workload, beginning(&workload, u64::MAX), Some(schedule), 0);
-    let mut book = Book { end_ns: 1000 * MS, ..book() };
-    drive(&workload, &mut client, &mut book, []);
-    let rest = schedule.rest_until(&book.arrivals, book.end_ns);
-    assert_eq!(client.backlog(book.end_ns) + rest + book.transactions.len() as u64, all);
+    let mut recorder = TestRecorder { end_ns: 1000 * MS, ..recorder() };
+    drive(&workload, &mut client, &mut recorder, []);
+    let rest = schedule.rest_until(&recorder.arrivals, recorder.end_ns);
+    assert_eq!(client.backlog(recorder.end_ns) + rest + recorder.transactions.len() as u64, all);
 }
 
 proptest! {
@@ -397,15 +403,15 @@ proptest! {
     ) {
         let workload = workload(&["SELECT 1;\nSELECT 2;", "SELECT 3;"], max_tries);
         let mut client = Client::new(&workload, beginning(&workload, transactions), None, 0);
-        let mut book = book();
-        let retried = |book: &Book| book.errors.iter().filter(|(_, c)| *c == Consequence::Retried).count() as u64;
-        let (error, _) = drive(&workload, &mut client, &mut book, answers);
-        let count = book.transactions.len() as u64;
+        let mut recorder = recorder();
+        let retried = |recorder: &TestRecorder| recorder.errors.iter().filter(|(_, c)| *c == Consequence::Retried).count() as u64;
+        let (error, _) = drive(&workload, &mut client, &mut recorder, answers);
+        let count = recorder.transactions.len() as u64;
         prop_assert!(count <= transactions);
-        prop_assert_eq!(error.is_none(), !book.transactions.iter().any(|t| matches!(t.outcome, Outcome::Aborted | Outcome::LeftOpen)));
+        prop_assert_eq!(error.is_none(), !recorder.transactions.iter().any(|t| matches!(t.outcome, Outcome::Aborted | Outcome::LeftOpen)));
         prop_assert!(error.is_some() || count == transactions);
-        prop_assert_eq!(book.transactions.iter().map(|t| t.tries - 1).sum::<u64>(), retried(&book));
-        prop_assert!(book.transactions.iter().all(|t| t.tries <= max_tries && t.start_ns <= t.end_ns));
-        prop_assert!(book.transactions.is_sorted_by_key(|t| t.end_ns));
+        prop_assert_eq!(recorder.transactions.iter().map(|t| t.tries - 1).sum::<u64>(), retried(&recorder));
+        prop_assert!(recorder.transactions.iter().all(|t| t.tries <= max_tries && t.start_ns <= t.end_ns));
+        prop_assert!(recorder.transactions.is_sorted_by_key(|t| t.end_ns));
     }
 }

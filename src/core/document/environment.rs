@@ -36,7 +36,7 @@ pub struct Environment {
     /// Microseconds that an 8 kB write takes with its flush to disk, where the WAL is: the median of some.
     pub fsync_us: Option<f64>,
     /// Parameters that were on and that the engine's sessions do not honour.
-    pub unserved_defaults: Vec<String>,
+    pub unsupported_settings: Vec<String>,
     /// Processor seconds that the coordinator took.
     pub coordinator_cpu_secs: Option<f64>,
     /// Processor seconds that the jobs of the wire driver took.

@@ -35,7 +35,7 @@ pub enum TemplatePart {
 /// A statement without its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Template {
-    pub pieces: Vec<TemplatePart>,
+    pub parts: Vec<TemplatePart>,
     pub slots: Vec<TemplateValue>,
 }
 
@@ -207,7 +207,7 @@ impl<'a> Normaliser<'a> {
             TokenKind::Blank | TokenKind::Comment => {
                 // Hints are for the planner; other comments differ from call to call.
                 let text = if token.text.starts_with("/*+") { token.text } else { " " };
-                if !self.template.pieces.is_empty() {
+                if !self.template.parts.is_empty() {
                     self.push(text);
                 }
                 return Some(());
@@ -338,7 +338,7 @@ impl<'a> Normaliser<'a> {
         let from = self.significant.len() - words;
         let text: Vec<&str> = self.significant[from..].iter().map(|&place| self.tokens[place].text).collect();
         let text = text.join(" ");
-        if let Some(TemplatePart::Text(last)) = self.template.pieces.last_mut() {
+        if let Some(TemplatePart::Text(last)) = self.template.parts.last_mut() {
             for word in text.split(' ').rev() {
                 last.truncate(last.trim_end().len().saturating_sub(word.len()));
             }
@@ -358,29 +358,29 @@ impl<'a> Normaliser<'a> {
             self.constants.push(constant);
         }
         // What takes its place must not become a part of a word.
-        if matches!(self.template.pieces.last(), Some(TemplatePart::Text(text)) if ends_in_word(text)) {
+        if matches!(self.template.parts.last(), Some(TemplatePart::Text(text)) if ends_in_word(text)) {
             self.push(" ");
         }
-        self.template.pieces.push(TemplatePart::Slot { slot: place, cast });
+        self.template.parts.push(TemplatePart::Slot { slot: place, cast });
     }
 
     fn push(&mut self, text: &str) {
-        if let Some(TemplatePart::Text(last)) = self.template.pieces.last_mut() {
+        if let Some(TemplatePart::Text(last)) = self.template.parts.last_mut() {
             if text != " " || !last.ends_with(' ') {
                 last.push_str(text);
             }
         } else {
             let gap =
-                if text.starts_with(is_word_part) && !self.template.pieces.is_empty() { " " } else { "" };
-            self.template.pieces.push(TemplatePart::Text(format!("{gap}{text}")));
+                if text.starts_with(is_word_part) && !self.template.parts.is_empty() { " " } else { "" };
+            self.template.parts.push(TemplatePart::Text(format!("{gap}{text}")));
         }
     }
 
     fn trim_end(&mut self) {
-        if let Some(TemplatePart::Text(last)) = self.template.pieces.last_mut() {
+        if let Some(TemplatePart::Text(last)) = self.template.parts.last_mut() {
             last.truncate(last.trim_end_matches(' ').len());
             if last.is_empty() {
-                self.template.pieces.pop();
+                self.template.parts.pop();
             }
         }
     }
@@ -398,8 +398,8 @@ impl Template {
     /// The statement with marks in the places of values, as pg_stat_statements shows it.
     pub fn shown(&self) -> String {
         let mut out = String::new();
-        for piece in &self.pieces {
-            match piece {
+        for part in &self.parts {
+            match part {
                 TemplatePart::Text(text) => out.push_str(text),
                 TemplatePart::Slot { slot, cast } => {
                     out.push_str(&cast.as_ref().map_or(String::new(), |cast| format!("{cast} ")));

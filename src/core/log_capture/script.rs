@@ -80,7 +80,7 @@ pub fn replay(shape: &TransactionShape, think_times: ThinkTimes, hides_texts: bo
     for (place, template) in outline.statements.iter().enumerate() {
         writer.pause(place);
         let text: String =
-            template.pieces.iter().map(|piece| writer.piece(piece, first_slot, &template.slots)).collect();
+            template.parts.iter().map(|part| writer.part(part, first_slot, &template.slots)).collect();
         writer.line(&text);
         first_slot += template.slots.len();
     }
@@ -94,8 +94,8 @@ pub fn replay(shape: &TransactionShape, think_times: ThinkTimes, hides_texts: bo
 /// A beginning of names that no string constant of the shape mentions behind a colon: with an underscore more than any of
 /// those that begin with a `p`.
 fn prefix(shape: &TransactionShape) -> String {
-    let pieces = shape.outline.statements.iter().flat_map(|template| &template.pieces);
-    let texts = pieces.filter_map(|piece| match piece {
+    let parts = shape.outline.statements.iter().flat_map(|template| &template.parts);
+    let texts = parts.filter_map(|part| match part {
         TemplatePart::Text(text) => Some(text.as_str()),
         TemplatePart::Slot { .. } => None,
     });
@@ -148,9 +148,9 @@ impl Writer<'_> {
         }
     }
 
-    fn piece(&mut self, piece: &TemplatePart, first_slot: usize, slots: &[TemplateValue]) -> String {
+    fn part(&mut self, part: &TemplatePart, first_slot: usize, slots: &[TemplateValue]) -> String {
         interrupts::check_now_and_then();
-        let (slot, cast) = match piece {
+        let (slot, cast) = match part {
             TemplatePart::Text(text) => return text.clone(),
             TemplatePart::Slot { slot, cast } => (*slot, cast.as_deref()),
         };

@@ -352,8 +352,8 @@ impl Open {
             _ => None,
         };
         let (template, constants) = parts.unwrap_or_else(|| {
-            let pieces = vec![super::normalise::TemplatePart::Text(text())];
-            (super::normalise::Template { pieces, slots: Vec::new() }, Vec::new())
+            let parts = vec![super::normalise::TemplatePart::Text(text())];
+            (super::normalise::Template { parts, slots: Vec::new() }, Vec::new())
         });
         let is_first = self.transaction.begin.is_none() && self.transaction.steps.is_empty();
         let writes = class == Class::Query { writes: true };

@@ -42,11 +42,11 @@ impl Outline {
 
     /// What a shape with it takes, roughly: it is kept twice, and for each slot a first value and its source.
     fn bytes(&self) -> usize {
-        let pieces = self.statements.iter().flat_map(|template| &template.pieces).map(|piece| match piece {
+        let parts = self.statements.iter().flat_map(|template| &template.parts).map(|part| match part {
             TemplatePart::Text(text) => 100 + 2 * text.len(),
             TemplatePart::Slot { .. } => 300,
         });
-        1000 + pieces.sum::<usize>()
+        1000 + parts.sum::<usize>()
     }
 
     /// The statements, for people.

@@ -1,6 +1,6 @@
 //! The machine: other load, frequency governors, swapping.
 
-use super::{MachineState, Risk, RiskTopic, Told, notice, warning};
+use super::{Announced, MachineState, Risk, RiskTopic, notice, warning};
 use crate::findings::text::{counted, listed, percent};
 use crate::report::number::bytes;
 
@@ -28,7 +28,7 @@ fn busy(machine: &MachineState) -> Option<Risk> {
         RiskTopic::Load,
         format!("Other work uses {} of {of}.", percent(busy)),
         "Find it with top and wait for its end, or compare server_cpu_us, which depends less on it than tps.",
-        Told::InLongRuns,
+        Announced::InLongRuns,
     ))
 }
 
@@ -38,7 +38,7 @@ fn steal(machine: &MachineState) -> Option<Risk> {
         RiskTopic::Load,
         format!("The hypervisor withholds {} of the processors' time (steal).", percent(steal)),
         "Other virtual machines compete for the processors: use a dedicated host, or interleave runs with bench.ab.",
-        Told::InLongRuns,
+        Announced::InLongRuns,
     ))
 }
 
@@ -48,7 +48,7 @@ fn swapping(machine: &MachineState) -> Option<Risk> {
         RiskTopic::Swap,
         format!("The machine is swapping: {} per second.", bytes(Some(rate))),
         "Free memory before the run: end other programs, or lower shared_buffers.",
-        Told::InLongRuns,
+        Announced::InLongRuns,
     ))
 }
 
@@ -61,7 +61,7 @@ fn swap_used(machine: &MachineState) -> Option<Risk> {
         format!("{} are in swap, {} of the memory's size.", bytes(Some(used)), percent(used / memory));
     let advice =
         "Parts of the server may be read back from disk during the run. Warm it up, or empty the swap.";
-    Some(Risk { told: Told::InLongRuns, ..notice(RiskTopic::Swap, finding, advice) })
+    Some(Risk { announced: Announced::InLongRuns, ..notice(RiskTopic::Swap, finding, advice) })
 }
 
 fn governor(machine: &MachineState) -> Option<Risk> {
@@ -82,6 +82,6 @@ fn governor(machine: &MachineState) -> Option<Risk> {
             listed(&others)
         ),
         "Choose performance for benchmarks: cpupower frequency-set -g performance.",
-        Told::InLongRuns,
+        Announced::InLongRuns,
     ))
 }

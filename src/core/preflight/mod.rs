@@ -48,13 +48,13 @@ pub struct Risk {
     pub finding: String,
     /// What to do.
     pub advice: String,
-    /// Whether a run tells it in a NOTICE before it starts.
-    pub told: Told,
+    /// Whether a run raises a NOTICE of it before it starts.
+    pub announced: Announced,
 }
 
-/// Before which runs a risk is told.
+/// Before which runs a risk is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Announced {
     /// It is certain and this server's own.
     Always,
     /// Those whose figures somebody may want to see again: see [`LONG_SECS`].
@@ -62,14 +62,14 @@ pub enum Told {
     Never,
 }
 
-impl Told {
+impl Announced {
     /// Always or never.
-    fn if_so(is_told: bool) -> Self {
-        if is_told { Self::Always } else { Self::Never }
+    fn if_so(is_announced: bool) -> Self {
+        if is_announced { Self::Always } else { Self::Never }
     }
 }
 
-/// Seconds from which on a run is told more: a shorter one is a trial, and need not wait for a look at the machine.
+/// Seconds from which on more is announced before a run: a shorter one is a trial, and need not wait for a look at the machine.
 const LONG_SECS: f64 = 10.0;
 
 impl Risk {
@@ -96,13 +96,13 @@ pub fn risks(situation: &Situation) -> Vec<Risk> {
 }
 
 /// Those of the risks that a run tells before it starts.
-pub fn told(situation: &Situation) -> Vec<Risk> {
-    let is_told = |risk: &Risk| match risk.told {
-        Told::Always => true,
-        Told::InLongRuns => situation.plan.is_long(),
-        Told::Never => false,
+pub fn announced(situation: &Situation) -> Vec<Risk> {
+    let is_announced = |risk: &Risk| match risk.announced {
+        Announced::Always => true,
+        Announced::InLongRuns => situation.plan.is_long(),
+        Announced::Never => false,
     };
-    risks(situation).into_iter().filter(is_told).collect()
+    risks(situation).into_iter().filter(is_announced).collect()
 }
 
 /// What is not looked at.
@@ -159,16 +159,16 @@ fn of_nodes(nodes: &NodesSeen) -> impl Iterator<Item = Risk> {
             false => format!("The run would have no figures of one node: {message}."),
         },
         advice: hint.clone(),
-        told: Told::Never,
+        announced: Announced::Never,
     })
 }
 
 /// A risk that does not keep figures from being right, and that no run tells.
 fn notice(topic: RiskTopic, finding: String, advice: impl Into<String>) -> Risk {
-    Risk { severity: Severity::Notice, topic, finding, advice: advice.into(), told: Told::Never }
+    Risk { severity: Severity::Notice, topic, finding, advice: advice.into(), announced: Announced::Never }
 }
 
 /// A risk of figures that are not the same tomorrow.
-fn warning(topic: RiskTopic, finding: String, advice: impl Into<String>, told: Told) -> Risk {
-    Risk { severity: Severity::Warning, topic, finding, advice: advice.into(), told }
+fn warning(topic: RiskTopic, finding: String, advice: impl Into<String>, announced: Announced) -> Risk {
+    Risk { severity: Severity::Warning, topic, finding, advice: advice.into(), announced }
 }

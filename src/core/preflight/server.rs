@@ -1,7 +1,7 @@
 //! The server: other sessions, checkpoints, what holds back vacuum and WAL, settings.
 
 use super::{
-    Checkpoint, Holder, PlannedRun, ReplicationSlot, Risk, RiskTopic, Situation, Told, notice, warning,
+    Announced, Checkpoint, Holder, PlannedRun, ReplicationSlot, Risk, RiskTopic, Situation, notice, warning,
 };
 use crate::findings::text::{counted, first_few, grouped, listed, seconds};
 use crate::report::number::bytes;
@@ -39,7 +39,7 @@ fn others(active: i64) -> Option<Risk> {
             RiskTopic::Load,
             format!("{sessions} {verb}."),
             "See pg_stat_activity (state = 'active'), and bench.progress for other runs. Wait for their end.",
-            Told::InLongRuns,
+            Announced::InLongRuns,
         )
     })
 }
@@ -85,7 +85,7 @@ fn horizon(plan: &PlannedRun, holders: &[Holder]) -> Option<Risk> {
             ),
             "End the old transaction or prepared transaction, or drop the replication slot, before the run. Tables \
              bloat as long as it exists.",
-            Told::Always,
+            Announced::Always,
         )
     })
 }
@@ -105,7 +105,7 @@ fn checkpoint_risk(plan: &PlannedRun, checkpoint: &Checkpoint) -> Option<Risk> {
     if checkpoint.is_under_way {
         let text =
             "A checkpoint is under way: its writes overlap with this run, and other runs may not have them.";
-        return Some(warning(RiskTopic::Checkpoint, text.to_owned(), SAME, Told::if_so(plan.writes)));
+        return Some(warning(RiskTopic::Checkpoint, text.to_owned(), SAME, Announced::if_so(plan.writes)));
     }
     // Without writes there is nothing that it would have to write.
     let secs = plan.secs.filter(|_| plan.writes)?;
@@ -147,7 +147,7 @@ fn checkpoint_risk(plan: &PlannedRun, checkpoint: &Checkpoint) -> Option<Risk> {
             )
         })
     })?;
-    Some(Risk { told: Told::InLongRuns, ..notice(RiskTopic::Checkpoint, finding, SAME) })
+    Some(Risk { announced: Announced::InLongRuns, ..notice(RiskTopic::Checkpoint, finding, SAME) })
 }
 
 fn retained(slots: &[ReplicationSlot], max_wal_bytes: f64) -> Option<Risk> {
@@ -171,7 +171,7 @@ fn retained(slots: &[ReplicationSlot], max_wal_bytes: f64) -> Option<Risk> {
             ),
             "Segments that are retained are not recycled: each new one is created and zeroed, and the disk can fill up. \
              Drop slots that nobody uses, or see why their consumer lags.",
-            Told::Always,
+            Announced::Always,
         )
     })
 }

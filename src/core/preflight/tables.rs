@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BlockingLock, FixtureState, PlannedRun, Risk, RiskTopic, Situation, TableStatistics, Told, notice,
+    Announced, BlockingLock, FixtureState, PlannedRun, Risk, RiskTopic, Situation, TableStatistics, notice,
     warning,
 };
 use crate::findings::text::{counted, first_few, grouped, percent, seconds};
 use crate::report::number::bytes;
 use crate::spec::Before;
 
-/// Seconds from which on somebody's vacuum is told before a run: autovacuum is through with a small table long before.
+/// Seconds from which on somebody's vacuum is announced before a run: autovacuum is through with a small table long before.
 const LONG_VACUUM: f64 = 1.0;
 
 /// Dead rows that matter: as a share of all, and at least so many.
 const DEAD_SHARE: f64 = 0.2;
 const DEAD: f64 = 1000.0;
-/// Dead rows that are told before a run: as many as live ones, and at least so many.
+/// Dead rows that are announced before a run: as many as live ones, and at least so many.
 const DEAD_SHARE_TOLD: f64 = 0.5;
 const DEAD_TOLD: f64 = 100_000.0;
 
@@ -72,7 +72,7 @@ fn vacuums(locks: &[BlockingLock]) -> Option<Risk> {
             RiskTopic::Vacuum,
             format!("Maintenance is running on tables of the run: {}.", first_few(&described)),
             "Wait for its end, or use before => 'vacuum'.",
-            Told::if_so(is_long),
+            Announced::if_so(is_long),
         )
     })
 }
@@ -94,7 +94,7 @@ fn obstacles(plan: &PlannedRun, locks: &[BlockingLock]) -> Option<Risk> {
             RiskTopic::Lock,
             format!("The clients would wait for a lock: {}.", first_few(&described)),
             "Wait for the end of that transaction, or end it.",
-            Told::Never,
+            Announced::Never,
         )
     })
 }
@@ -120,13 +120,13 @@ fn dead(tables: &[TableStatistics], settings: &Settings) -> Option<Risk> {
             format!("{} has {} dead rows ({share}{due})", table.relation, grouped(table.dead))
         })
         .collect();
-    let is_told = full.iter().any(|table| table.is_full_of_dead(DEAD_SHARE_TOLD, DEAD_TOLD));
+    let is_announced = full.iter().any(|table| table.is_full_of_dead(DEAD_SHARE_TOLD, DEAD_TOLD));
     (!full.is_empty()).then(|| {
         warning(
             RiskTopic::Dead,
             format!("Tables have many dead rows: {}.", first_few(&described)),
             "Use before => 'vacuum' or 'reload', so that every run starts from the same state.",
-            Told::if_so(is_told),
+            Announced::if_so(is_announced),
         )
     })
 }
@@ -169,7 +169,7 @@ impl Settings<'_> {
         (self.is_on(table) && table.dead > threshold).then_some(threshold)
     }
 
-    /// Why autovacuum is due, other than by dead rows that are told already.
+    /// Why autovacuum is due, other than by dead rows that are announced already.
     fn reasons(&self, table: &TableStatistics) -> Vec<String> {
         let mut reasons = Vec::new();
         if !table.is_full_of_dead(DEAD_SHARE, DEAD)
@@ -223,7 +223,7 @@ fn due(tables: &[TableStatistics], settings: &Settings) -> Option<Risk> {
             RiskTopic::Autovacuum,
             format!("Autovacuum is due{when}, for {}.", first_few(&described)),
             "Use before => 'vacuum', so that vacuum runs before each run and not during some of them.",
-            Told::InLongRuns,
+            Announced::InLongRuns,
         )
     })
 }
@@ -266,6 +266,6 @@ fn bloat(fixture: &FixtureState) -> Option<Risk> {
             bytes(Some(now))
         ),
         "Compare only runs on tables of the same size. Reload the fixture with bench.load or before => 'reload'.",
-        Told::Never,
+        Announced::Never,
     ))
 }

@@ -68,18 +68,18 @@ fn benchmark(document: &Document) -> String {
 }
 
 /// A figure under the name that metrics have in `bench.compare`.
-type Figure = (&'static str, f64);
+type NamedFigure = (&'static str, f64);
 
-fn known(figures: &[(&'static str, Option<f64>)]) -> Vec<Figure> {
+fn known(figures: &[(&'static str, Option<f64>)]) -> Vec<NamedFigure> {
     figures.iter().filter_map(|(name, value)| Some((*name, finite(*value)?))).collect()
 }
 
-fn throughput(document: &Document) -> Vec<Figure> {
+fn throughput(document: &Document) -> Vec<NamedFigure> {
     known(&[("tps", document.summary.tps)])
 }
 
 /// In milliseconds.
-fn latencies(document: &Document) -> Vec<Figure> {
+fn latencies(document: &Document) -> Vec<NamedFigure> {
     let summary = &document.summary;
     known(&[
         ("latency_avg_ms", summary.latency_avg_ms),
@@ -90,7 +90,7 @@ fn latencies(document: &Document) -> Vec<Figure> {
 }
 
 /// In microseconds of processor time per transaction.
-fn server_cpu(document: &Document) -> Vec<Figure> {
+fn server_cpu(document: &Document) -> Vec<NamedFigure> {
     known(&[("server_cpu_us", document.summary.server_cpu_us)])
 }
 
@@ -114,10 +114,10 @@ fn bmf(document: &Document) -> Value {
     json!({benchmark(document): measures})
 }
 
-fn github(document: &Document, figures: &[Figure], unit: &str) -> Vec<Value> {
+fn github(document: &Document, figures: &[NamedFigure], unit: &str) -> Vec<Value> {
     let run = &document.run;
     let extra = format!("run {}, PostgreSQL {}", run.run_id, shown(&run.server_version));
-    let line = |(name, value): &Figure| {
+    let line = |(name, value): &NamedFigure| {
         json!({
             "name": format!("{}: {name}", benchmark(document)),
             "unit": unit,

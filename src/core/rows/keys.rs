@@ -6,7 +6,7 @@ use super::hash::uniform;
 
 /// How ids become rows. By default each is a row of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Keys {
+pub struct KeySelection {
     /// Keys come in groups of [`Self::of`], of which so many in sequence are taken, from the first on.
     pub take: i64,
     pub of: i64,
@@ -46,13 +46,13 @@ impl Key {
     }
 }
 
-impl Default for Keys {
+impl Default for KeySelection {
     fn default() -> Self {
         Self { take: 1, of: 1, first: 1, lines: None }
     }
 }
 
-impl Keys {
+impl KeySelection {
     /// How many rows a key has on average.
     pub fn rows_of_key(&self) -> i64 {
         self.lines.map_or(1, |Lines { least, most, .. }| (least + most) / 2)

@@ -1,12 +1,12 @@
 //! The SELECT that makes the same rows as a [`super::RowWriter`] of columns that their keys determine.
 
-use super::{Derived, Keys, Lines, RowColumn, SYLLABLES};
+use super::{Derived, KeySelection, Lines, RowColumn, SYLLABLES};
 
 /// A SELECT of the rows of the ids $1 … $2.
 ///
 /// # Errors
 /// The column that has no expression, as it draws random numbers or reads the clock.
-pub fn select(columns: &[RowColumn], keys: &Keys) -> Result<String, RowColumn> {
+pub fn select(columns: &[RowColumn], keys: &KeySelection) -> Result<String, RowColumn> {
     // What hashes are taken of.
     let hashed = if keys.lines.is_some() { "h" } else { "k" };
     let values = columns
@@ -17,9 +17,9 @@ pub fn select(columns: &[RowColumn], keys: &Keys) -> Result<String, RowColumn> {
 }
 
 /// Rows with the key `k` and, where keys have lines, the line `l` and `h`.
-fn source(keys: &Keys) -> String {
+fn source(keys: &KeySelection) -> String {
     const IDS: &str = "SELECT generate_series($1, $2)";
-    let Keys { take, of, first, lines } = keys;
+    let KeySelection { take, of, first, lines } = keys;
     let keys = if *of == 1 {
         format!("({IDS} AS k) AS keys")
     } else {

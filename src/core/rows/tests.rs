@@ -211,9 +211,12 @@ fn shuffled_numbers_are_each_there_once() {
 
 #[test]
 fn random_draws_have_no_expression() {
-    assert_eq!(select(&[RowColumn::Id4, RowColumn::RandomHex], &Keys::default()), Err(RowColumn::RandomHex));
     assert_eq!(
-        select(&[RowColumn::Id4, RowColumn::Text("it's".to_owned())], &Keys::default()).unwrap(),
+        select(&[RowColumn::Id4, RowColumn::RandomHex], &KeySelection::default()),
+        Err(RowColumn::RandomHex)
+    );
+    assert_eq!(
+        select(&[RowColumn::Id4, RowColumn::Text("it's".to_owned())], &KeySelection::default()).unwrap(),
         "SELECT k, 'it''s' FROM (SELECT generate_series($1, $2) AS k) AS keys"
     );
 }
@@ -222,7 +225,7 @@ proptest! {
     #[test]
     fn rows_are_those_of_every_part_of_the_ids(take in 1i64..5, more in 0i64..5, cut in 1i64..30) {
         let lines = Some(Lines { seed: 3, least: 0, most: 4 });
-        let keys = Keys { take, of: take + more, first: 1 + more, lines };
+        let keys = KeySelection { take, of: take + more, first: 1 + more, lines };
         let whole: Vec<Key> = keys.rows(1, 30).collect();
         let parts: Vec<Key> = keys.rows(1, cut).chain(keys.rows(cut + 1, 30)).collect();
         prop_assert_eq!(&whole, &parts);

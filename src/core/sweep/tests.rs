@@ -149,8 +149,8 @@ fn steps_before_a_run_have_an_order_of_their_own() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    type Case = (fn(&mut SweepArguments), &'static str);
-    let cases: [Case; 14] = [
+    type SweepCase = (fn(&mut SweepArguments), &'static str);
+    let cases: [SweepCase; 14] = [
         (
             |a| a.variants = Some(json!({"a": {}, "b": {"load": {"rows": 1}}})),
             "variant \"b\" loads a fixture and variant \"a\" does not (22023)",

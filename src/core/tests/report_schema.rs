@@ -35,7 +35,7 @@ fn filled() -> Document {
         }],
         environment: Environment {
             server_settings: vec![ServerSetting::default()],
-            unserved_defaults: vec![String::new()],
+            unsupported_settings: vec![String::new()],
             unlogged_tables: vec![String::new()],
             ..Environment::default()
         },

@@ -11,7 +11,7 @@ mod sink;
 use std::ffi::{CStr, c_char};
 
 use bench_core::error::{SqlError, sqlstate};
-use bench_core::rows::{Key, Keys, RowColumn, RowWriter, Scene};
+use bench_core::rows::{Key, KeySelection, RowColumn, RowWriter, Scene};
 use bench_core::script::Prng;
 use pgrx::pg_sys;
 
@@ -48,7 +48,7 @@ impl Session {
     pub fn insert_produced(
         &mut self,
         rows: &BulkRows,
-        keys: &Keys,
+        keys: &KeySelection,
         columns: &[RowColumn],
         random: &mut Prng,
         counters: &CommandCounters,
@@ -246,7 +246,7 @@ fn type_of(column: &RowColumn) -> pg_sys::Oid {
 
 /// Receives what a plan returns.
 #[repr(C)]
-struct Receiver {
+struct BulkReceiver {
     base: pg_sys::DestReceiver,
     sink: *mut Sink,
 }
@@ -256,7 +256,7 @@ unsafe extern "C-unwind" fn receive(
     receiver: *mut pg_sys::DestReceiver,
 ) -> bool {
     // SAFETY: called by the executor, inside the trap of `insert_selected`, with the receiver it was given.
-    unsafe { (*(*receiver.cast::<Receiver>()).sink).take(row) };
+    unsafe { (*(*receiver.cast::<BulkReceiver>()).sink).take(row) };
     true
 }
 
@@ -304,7 +304,7 @@ unsafe fn run_into(
 ) {
     // SAFETY: by the caller; as SPI drives the executor (_SPI_pquery in executor/spi.c).
     unsafe {
-        let mut receiver = Receiver {
+        let mut receiver = BulkReceiver {
             base: pg_sys::DestReceiver {
                 receiveSlot: Some(receive),
                 rStartup: Some(start_up),

@@ -89,7 +89,7 @@ impl Session {
         &self,
         plan: ExecutionPlan,
         source: *const c_char,
-        book: StatementStats,
+        statistics: StatementStats,
         convert: impl FnOnce(),
     ) {
         // SAFETY: by the caller.
@@ -106,11 +106,11 @@ impl Session {
                 raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
             }
             convert();
-            if !(plan.is_plannable && self.run_directly(plan, source, book)) {
+            if !(plan.is_plannable && self.run_directly(plan, source, statistics)) {
                 if plan.needs_snapshot {
                     raw::PopActiveSnapshot();
                 }
-                self.run_portal(plan, source, book.counters);
+                self.run_portal(plan, source, statistics.counters);
             }
         }
     }
@@ -125,9 +125,9 @@ impl Session {
         &self,
         of: ExecutionPlan,
         source: *const c_char,
-        book: StatementStats,
+        statistics: StatementStats,
     ) -> bool {
-        let counters = book.counters;
+        let counters = statistics.counters;
         // SAFETY: as SPI does it (_SPI_pquery), with a plan held by the current resource owner, or by
         // the memory context that the whole statement lives in.
         unsafe {
@@ -166,7 +166,7 @@ impl Session {
                 None => counters.index_scans_unknown.store(1, Relaxed),
             }
             let (plan_source, params) = (of.plan_source, of.params);
-            plans::note(book, PlanExecution { plan_source, plan, planned, params, source });
+            plans::note(statistics, PlanExecution { plan_source, plan, planned, params, source });
             raw::ReleaseCachedPlan(plan, owner);
             raw::PopActiveSnapshot();
             true
@@ -251,8 +251,8 @@ impl Session {
     ///
     /// # Safety
     /// Inside a trap and a transaction; `text` stays valid throughout.
-    pub(super) unsafe fn run_query(&self, text: *const c_char, book: StatementStats) {
-        let counters = book.counters;
+    pub(super) unsafe fn run_query(&self, text: *const c_char, statistics: StatementStats) {
+        let counters = statistics.counters;
         // SAFETY: by the caller; the sequence is exec_simple_query's.
         unsafe {
             statement::judge_text(text);
@@ -308,7 +308,10 @@ impl Session {
                     raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
                     let nothing: *mut u8 = std::ptr::null_mut();
                     let (plan_source, plan, params) = (nothing.cast(), nothing.cast(), nothing.cast());
-                    plans::note(book, PlanExecution { plan_source, plan, planned, params, source: text });
+                    plans::note(
+                        statistics,
+                        PlanExecution { plan_source, plan, planned, params, source: text },
+                    );
                     raw::PopActiveSnapshot();
                 }
                 let is_last = index + 1 == count;

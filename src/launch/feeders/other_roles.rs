@@ -15,7 +15,7 @@ use crate::server::roles;
 const KIND: WorkerKind = kind(c"pgbench_ext_feeders_main", c"pgbench_ext feeders");
 
 #[derive(Serialize, Deserialize)]
-struct Question {
+struct FeederRequest {
     scripts: Vec<ScriptSpec>,
     seed: i64,
     rows: RowLimit,
@@ -24,7 +24,7 @@ struct Question {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct FeederAnswer {
     /// Rows of each feeder of each script.
     counts: Vec<Vec<Option<u32>>>,
     feeders: u32,
@@ -71,26 +71,26 @@ pub fn read_as(
     if has_none || role.oid == roles::current().oid && !roles::is_switched() {
         return read_here(scripts, seed, rows, schemas, settings);
     }
-    let question = Question {
+    let question = FeederRequest {
         scripts: scripts.to_vec(),
         seed,
         rows,
         schemas: schemas.iter().map(|&schema| schema.to_owned()).collect(),
         settings: settings.to_vec(),
     };
-    let (told, bytes): (Told, _) = ask(KIND, role, &question)?;
+    let (told, bytes): (FeederAnswer, _) = ask(KIND, role, &question)?;
     for (script, counts) in scripts.iter_mut().zip(told.counts) {
         script.feeders.iter_mut().zip(counts).for_each(|(feeder, count)| feeder.rows = count);
     }
     Ok(RunFeeders { bytes, feeders: told.feeders, variables: told.variables })
 }
 
-fn found(question: Question) -> Result<(Told, Vec<u8>), UserError> {
-    let Question { mut scripts, seed, rows, schemas, settings } = question;
+fn found(question: FeederRequest) -> Result<(FeederAnswer, Vec<u8>), UserError> {
+    let FeederRequest { mut scripts, seed, rows, schemas, settings } = question;
     let schemas: Vec<&str> = schemas.iter().map(String::as_str).collect();
     let fed = read_here(&mut scripts, seed, rows, &schemas, &settings)?;
     let counts = scripts.iter().map(|script| script.feeders.iter().map(|feeder| feeder.rows).collect());
-    let told = Told { counts: counts.collect(), feeders: fed.feeders, variables: fed.variables };
+    let told = FeederAnswer { counts: counts.collect(), feeders: fed.feeders, variables: fed.variables };
     Ok((told, fed.bytes))
 }
 

@@ -20,15 +20,15 @@ use crate::server::trust::statement::{self, Judged};
 const KIND: WorkerKind = kind(c"pgbench_ext_shapes_main", c"pgbench_ext capture");
 
 #[derive(Serialize, Deserialize)]
-struct Asked {
+struct RequestedShape {
     script: String,
     /// The names of its variables that rows have values for.
     columns: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Question {
-    shapes: Vec<Asked>,
+struct ShapeRequest {
+    shapes: Vec<RequestedShape>,
     writes: bool,
 }
 
@@ -50,11 +50,11 @@ pub fn checked<'a>(
     shapes: impl Iterator<Item = &'a Replayable>,
     writes: bool,
 ) -> Result<Vec<Result<Checked, String>>, UserError> {
-    let asked = |shape: &Replayable| Asked {
+    let asked = |shape: &Replayable| RequestedShape {
         script: shape.script.clone(),
         columns: shape.columns.iter().map(|column| column.name.clone()).collect(),
     };
-    let question = Question { shapes: shapes.map(asked).collect(), writes };
+    let question = ShapeRequest { shapes: shapes.map(asked).collect(), writes };
     ask(KIND, role, &question).map(|(checked, _)| checked)
 }
 
@@ -62,7 +62,7 @@ pub fn checked<'a>(
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_shapes_main(segment: pg_sys::Datum) {
-    answer(segment, |question: Question| {
+    answer(segment, |question: ShapeRequest| {
         let _judged = Judged::new()?;
         let checked = question.shapes.iter().map(|shape| {
             pgrx::check_for_interrupts!();
@@ -77,7 +77,7 @@ pub extern "C-unwind" fn pgbench_ext_shapes_main(segment: pg_sys::Datum) {
 ///
 /// # Errors
 /// The reason why it does not.
-fn check(shape: &Asked, writes: bool) -> Result<Checked, String> {
+fn check(shape: &RequestedShape, writes: bool) -> Result<Checked, String> {
     let mut symbols = Symbols::new();
     let parsed = script::parse("log", &shape.script, &mut symbols).map_err(|error| error.message)?;
     let path = guc::initial_search_path().map_err(|error| error.message)?;

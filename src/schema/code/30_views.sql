@@ -49,7 +49,7 @@ COMMENT ON COLUMN bench.runs.error IS 'Reason for not completing: sqlstate, mess
 COMMENT ON COLUMN bench.runs.horizon_held IS 'True if the waiting caller held back the xmin horizon, so dead rows could not be removed';
 COMMENT ON COLUMN bench.runs.server_version IS 'server_version at the time of the run';
 COMMENT ON COLUMN bench.runs.extension_version IS 'Version of the extension at the time of the run';
-COMMENT ON COLUMN bench.runs.environment IS 'Environment: server_settings (non-default settings of a client''s session), version, processors, memory, kernel, filesystem, cost of a clock read and of a flush to disk, unserved_defaults (parameters that were on but have no effect on engine sessions), transaction ids used';
+COMMENT ON COLUMN bench.runs.environment IS 'Environment: server_settings (non-default settings of a client''s session), version, processors, memory, kernel, filesystem, cost of a clock read and of a flush to disk, unsupported_settings (parameters that were on but have no effect on engine sessions), transaction ids used';
 COMMENT ON COLUMN bench.runs.origin IS 'Origin of an imported run: run_id, role, database, system_identifier (as in pg_control_system) and started_at on the original server, exported_at, imported_at; NULL for runs of this database';
 COMMENT ON COLUMN bench.runs.part_of IS 'If this is this node''s part of another node''s run, until that node has fetched it: node, name and run_id there';
 COMMENT ON COLUMN bench.runs.before IS 'Actions before the run, separated by commas, or none';

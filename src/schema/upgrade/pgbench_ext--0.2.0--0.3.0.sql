@@ -64,5 +64,11 @@ ALTER TABLE bench_internal.load_log ADD COLUMN error jsonb;
 -- No name that has to be quoted.
 ALTER TABLE bench.feeders RENAME COLUMN "order" TO pick;
 
+-- Settings that a driver's sessions do not support are called so.
+UPDATE bench_internal.run_log SET environment = environment - 'unserved_defaults'
+    || jsonb_build_object('unsupported_settings', environment -> 'unserved_defaults') WHERE environment ? 'unserved_defaults';
+UPDATE bench_internal.node_log SET environment = environment - 'unserved_defaults'
+    || jsonb_build_object('unsupported_settings', environment -> 'unserved_defaults') WHERE environment ? 'unserved_defaults';
+
 -- What has another name keeps its users' grants.
 UPDATE bench_internal.kept_grants SET object = 'bench.stop_capture' WHERE object = 'bench.cancel_capture';

@@ -200,7 +200,7 @@ fn vacuum(
     is_vacuumed: bool,
 ) -> Result<(), UserError> {
     /// What holds back the horizon is in most cases over in a moment, as an ANALYZE of autovacuum's is.
-    const PATIENCE: Duration = Duration::from_millis(500);
+    const HORIZON_TIMEOUT: Duration = Duration::from_millis(500);
     let began = Instant::now();
     let schema = catalog::staging_schema(context.segment.load_id());
     let qualified = |name| format!("{}.{}", quote_identifier(&schema), quote_identifier(name));
@@ -221,7 +221,7 @@ fn vacuum(
         }
         let holder = transaction(|| catalog::horizon_holder(&loaded))?;
         let is_over = holder.is_none();
-        if !is_over && began.elapsed() >= PATIENCE {
+        if !is_over && began.elapsed() >= HORIZON_TIMEOUT {
             context.segment.header().load.horizon_holder.set(&holder.unwrap_or_default());
             break;
         }

@@ -242,10 +242,10 @@ impl<'a> RunUnderWay<'a> {
         let segment = self.segment;
         self.sampler.observer.prepare(now_ns(), || stop_reason(segment.header()).is_some());
         let header = self.segment.header();
-        let unserved = unsupported_settings::names(header.unsupported.load(Relaxed));
+        let unsupported = unsupported_settings::names(header.unsupported.load(Relaxed));
         let mut environment = match &self.spec.target {
             Some(target) => environment::of_target(target),
-            None => environment::read(header.settings.get(), &unserved),
+            None => environment::read(header.settings.get(), &unsupported),
         };
         environment.unlogged_tables = relations::unlogged(&self.tables()).unwrap_or_default();
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;

@@ -9,7 +9,7 @@ use bench_core::spec::RunSpec;
 use bench_core::timeline::Timeline;
 
 use crate::catalog::lock_timeout::LockTimeout;
-use crate::catalog::recorder::{self, Sample, Totals};
+use crate::catalog::recorder::{self, RunSample, Totals};
 use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
 use crate::server::process::{NS_PER_SEC, now_ns, wake};
@@ -27,7 +27,7 @@ pub struct Sampler<'a> {
     /// The next intervals, while they are being read.
     opened: Option<Opened>,
     /// The last sample, in case a short rest has to be joined to it.
-    last: Option<Sample>,
+    last: Option<RunSample>,
     /// What was measured so far.
     pub measured: Totals,
     /// Read and not yet written, oldest first.
@@ -56,7 +56,7 @@ const WRITTEN_AT_ONCE: usize = 16;
 
 /// A sample to be written, over the one whose interval ended at `replaces`.
 struct Unwritten {
-    sample: Sample,
+    sample: RunSample,
     replaces: Option<f64>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// The sample that was read last.
-    pub fn newest(&self) -> Option<&Sample> {
+    pub fn newest(&self) -> Option<&RunSample> {
         self.last.as_ref()
     }
 
@@ -159,7 +159,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// A sample of its own: shown, kept for a rest that may follow, and due to be written.
-    fn take(&mut self, sample: Sample) {
+    fn take(&mut self, sample: RunSample) {
         self.announce(&sample);
         self.last = Some(sample.clone());
         self.unwritten.push_back(Unwritten { sample, replaces: None });
@@ -189,12 +189,12 @@ impl<'a> Sampler<'a> {
 
     /// Reads the next interval, which is complete. `end_ns` is where it ends in truth: earlier than planned when the
     /// run was stopped.
-    fn read_interval(&mut self, end_ns: i64, observed: Observed) -> Sample {
+    fn read_interval(&mut self, end_ns: i64, observed: Observed) -> RunSample {
         let interval = self.next_interval;
         let (start_ns, _) = self.timeline.bounds(interval);
         let in_warmup = self.timeline.is_warmup(interval);
         let origin = if in_warmup { self.timeline.warmup_start_ns } else { self.timeline.measure_start_ns };
-        let mut sample = Sample {
+        let mut sample = RunSample {
             in_warmup,
             elapsed_secs: (end_ns - origin) as f64 / NS_PER_SEC,
             secs: (end_ns - start_ns) as f64 / NS_PER_SEC,
@@ -211,7 +211,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Adds a sample to the totals and shows it to those who wait.
-    fn announce(&mut self, sample: &Sample) {
+    fn announce(&mut self, sample: &RunSample) {
         let progress = &self.segment.header().progress;
         progress.set_figures(ProgressFigures {
             elapsed_secs: sample.elapsed_secs,
@@ -290,7 +290,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Joins a short rest to the sample before it; the first of its phase stays alone.
-    fn join(&mut self, mut rest: Sample) {
+    fn join(&mut self, mut rest: RunSample) {
         match self.last.take() {
             Some(mut last) if last.in_warmup == rest.in_warmup => {
                 let elapsed = last.elapsed_secs;

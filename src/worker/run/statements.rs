@@ -96,10 +96,10 @@ impl<'a> ClientStatements<'a> {
         let program = &programs[program];
         let Action::Sql(sql) = &program.script.commands[command].action else { return Ok(()) };
         let place = program.first_command + command;
-        let book = StatementStats { counters: &self.counters[place], plans: self.plans.get(place) };
-        let Some(capture) = &sql.capture else { return self.send(place, sql, variables, book) };
+        let statistics = StatementStats { counters: &self.counters[place], plans: self.plans.get(place) };
+        let Some(capture) = &sql.capture else { return self.send(place, sql, variables, statistics) };
         self.session.capture(true);
-        let result = self.send(place, sql, variables, book);
+        let result = self.send(place, sql, variables, statistics);
         self.session.capture(false);
         result?;
         let session = &self.session;
@@ -107,7 +107,7 @@ impl<'a> ClientStatements<'a> {
             captured.keep(capture, |text| session.to_server_encoding(text), symbols, variables)
         });
         kept.map_err(|error| {
-            book.counters.errors.add(1);
+            statistics.counters.errors.add(1);
             session.abort().err().unwrap_or(error)
         })
     }
@@ -118,12 +118,12 @@ impl<'a> ClientStatements<'a> {
         place: usize,
         sql: &Sql,
         variables: &Variables,
-        book: StatementStats,
+        statistics: StatementStats,
     ) -> Result<(), SqlError> {
         let Self { session, steps, text, .. } = self;
         match &mut steps[place] {
-            CommandStep::Prepared(statement) => session.execute(statement, variables, book),
-            CommandStep::Extended(statement) => session.execute_unprepared(statement, variables, book),
+            CommandStep::Prepared(statement) => session.execute(statement, variables, statistics),
+            CommandStep::Extended(statement) => session.execute_unprepared(statement, variables, statistics),
             CommandStep::Simple => {
                 text.clear();
                 match sql.substitute(variables, text) {
@@ -131,18 +131,18 @@ impl<'a> ClientStatements<'a> {
                         // No text of the server's contains a zero byte.
                         text.push('\0');
                         let statement = CStr::from_bytes_until_nul(text.as_bytes()).unwrap_or(c"");
-                        let result = session.execute_simple(statement, book);
+                        let result = session.execute_simple(statement, statistics);
                         result.map_err(|error| point_at(text.trim_end_matches('\0'), error))
                     }
                     Err(error) => {
-                        book.counters.errors.add(1);
+                        statistics.counters.errors.add(1);
                         Err(session.abort().err().unwrap_or(error.into()))
                     }
                 }
             }
             step @ CommandStep::Deferred(_) => {
-                prepare_at_last(step, book)?;
-                self.send(place, sql, variables, book)
+                prepare_at_last(step, statistics)?;
+                self.send(place, sql, variables, statistics)
             }
             CommandStep::Meta => Ok(()),
         }
@@ -151,12 +151,12 @@ impl<'a> ClientStatements<'a> {
 
 /// Prepares a statement that the script has come to.
 #[cold]
-fn prepare_at_last(step: &mut CommandStep, book: StatementStats) -> Result<(), SqlError> {
+fn prepare_at_last(step: &mut CommandStep, statistics: StatementStats) -> Result<(), SqlError> {
     if let CommandStep::Deferred(parameterized) = step {
         match PreparedStatement::prepare(&parameterized.text, &parameterized.parameters, Log::Errors) {
             Ok(statement) => *step = CommandStep::Prepared(Box::new(statement)),
             Err(error) => {
-                book.counters.errors.add(1);
+                statistics.counters.errors.add(1);
                 return Err(point_at(&parameterized.text, error));
             }
         }

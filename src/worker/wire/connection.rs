@@ -393,7 +393,7 @@ impl<'a> Connection<'a> {
     /// Shows who serves it.
     fn show_backend(&self, shared: &JobState) {
         let pid = self.session.backend().map_or(0, |(pid, _)| pid);
-        self.cell.show_backend(pid, shared.routes[0].is_elsewhere);
+        self.cell.show_backend(pid, shared.routes[0].is_remote);
     }
 
     /// The way that it goes to the server.

@@ -241,7 +241,7 @@ impl<'a> Job<'a> {
             }
         }
         (self.has_stopped, self.is_ending) = (true, true);
-        if self.shared.routes[0].is_elsewhere {
+        if self.shared.routes[0].is_remote {
             self.cancel_statements()?;
         }
         if disconnect_ns == i64::MAX {

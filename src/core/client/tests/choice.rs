@@ -22,22 +22,22 @@ fn terminals() -> ClientWorkload<'static> {
 
 /// Runs a client whose transactions take so long; the transactions.
 fn drive(workload: &ClientWorkload, transactions: u64, each_ns: i64) -> Vec<Transaction> {
-    let mut book = book();
+    let mut recorder = recorder();
     let mut client = Client::new(workload, beginning(workload, transactions), None, 0);
-    let mut step = client.start(&book);
+    let mut step = client.start(&recorder);
     loop {
         step = match step {
-            Step::Between => client.next(workload, &mut book),
+            Step::Between => client.next(workload, &mut recorder),
             Step::Wait { until_ns } => {
-                assert!(until_ns >= book.now_ns);
-                book.now_ns = until_ns;
-                client.due(workload, &mut book, true)
+                assert!(until_ns >= recorder.now_ns);
+                recorder.now_ns = until_ns;
+                client.due(workload, &mut recorder, true)
             }
             Step::Execute { .. } => {
-                book.now_ns += each_ns;
-                client.executed(workload, &mut book, Ok(false))
+                recorder.now_ns += each_ns;
+                client.executed(workload, &mut recorder, Ok(false))
             }
-            Step::End(None) => return book.transactions,
+            Step::End(None) => return recorder.transactions,
             other => panic!("{other:?}"),
         };
     }
@@ -105,12 +105,12 @@ fn think_times_are_cut_off_at_ten_times_the_mean() {
 #[test]
 fn a_client_that_waits_ends_with_the_run() {
     let workload = terminals();
-    let mut book = Book { end_ns: 1000 * MS, ..book() };
+    let mut recorder = TestRecorder { end_ns: 1000 * MS, ..recorder() };
     let mut client = Client::new(&workload, beginning(&workload, u64::MAX), None, 0);
-    let Step::Between = client.start(&book) else { panic!("it may begin") };
-    let Step::Wait { until_ns } = client.next(&workload, &mut book) else { panic!("it waits") };
-    assert_eq!(until_ns, book.end_ns);
-    book.now_ns = until_ns;
-    assert!(matches!(client.due(&workload, &mut book, true), Step::End(None)));
-    assert!(book.transactions.is_empty() && book.errors.is_empty());
+    let Step::Between = client.start(&recorder) else { panic!("it may begin") };
+    let Step::Wait { until_ns } = client.next(&workload, &mut recorder) else { panic!("it waits") };
+    assert_eq!(until_ns, recorder.end_ns);
+    recorder.now_ns = until_ns;
+    assert!(matches!(client.due(&workload, &mut recorder, true), Step::End(None)));
+    assert!(recorder.transactions.is_empty() && recorder.errors.is_empty());
 }

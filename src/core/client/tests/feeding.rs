@@ -24,21 +24,26 @@ fn fed<'a>(script: &str, max_tries: u64, bytes: &'a [u8], taken: &'a AtomicU64) 
 }
 
 /// The value of `n` at each execution, while these answers last.
-fn values(workload: &ClientWorkload, client: &mut Client, book: &mut Book, answers: &[Answer]) -> Vec<Value> {
+fn values(
+    workload: &ClientWorkload,
+    client: &mut Client,
+    recorder: &mut TestRecorder,
+    answers: &[Answer],
+) -> Vec<Value> {
     let n = workload.symbols.lookup("n").expect("n is read");
     let mut answers = answers.iter();
     let mut values = Vec::new();
-    let mut step = client.start(book);
+    let mut step = client.start(recorder);
     loop {
         step = match step {
-            Step::Between => client.next(workload, book),
+            Step::Between => client.next(workload, recorder),
             Step::Execute { .. } => {
                 let Some(answer) = answers.next() else { return values };
                 values.extend(client.variables.get(n).cloned());
                 let error = |sqlstate: &str| SqlError::new(sqlstate, "refused");
-                client.executed(workload, book, answer.map_err(error))
+                client.executed(workload, recorder, answer.map_err(error))
             }
-            Step::Retry => client.retry(workload, book),
+            Step::Retry => client.retry(workload, recorder),
             Step::End(_) => return values,
             other => panic!("{other:?}"),
         };
@@ -50,7 +55,7 @@ fn each_transaction_takes_the_next_row() {
     let (bytes, taken) = (packed(false, 2), AtomicU64::new(0));
     let workload = fed("SELECT :n;", 1, &bytes, &taken);
     let mut client = Client::new(&workload, beginning(&workload, 5), None, 0);
-    let numbers = values(&workload, &mut client, &mut book(), &[Ok(false); 9]);
+    let numbers = values(&workload, &mut client, &mut recorder(), &[Ok(false); 9]);
     assert_eq!(numbers, [0, 1, 0, 1, 0].map(Value::Integer));
 }
 
@@ -61,7 +66,7 @@ fn another_try_has_the_same_row_whatever_the_script_has_made_of_it() {
     let mut client = Client::new(&workload, beginning(&workload, 2), None, 0);
     let answers =
         [Ok(false), Err("40001"), Ok(false), Err("40P01"), Ok(false), Ok(false), Ok(false), Ok(false)];
-    let numbers = values(&workload, &mut client, &mut book(), &answers);
+    let numbers = values(&workload, &mut client, &mut recorder(), &answers);
     assert_eq!(numbers, [0, 100, 0, 100, 0, 100, 1, 101].map(Value::Integer));
 }
 
@@ -71,9 +76,9 @@ fn a_client_ends_where_each_row_has_been_taken() {
     let workload = fed("SELECT :n;", 1, &bytes, &taken);
     let new = || Client::new(&workload, beginning(&workload, u64::MAX), None, 0);
     let (mut one, mut other) = (new(), new());
-    let mut book = book();
-    assert_eq!(values(&workload, &mut one, &mut book, &[Ok(false); 9]).len(), 3);
-    assert_eq!(values(&workload, &mut other, &mut book, &[Ok(false); 9]).len(), 0, "over all clients");
-    assert_eq!(book.transactions.len(), 3);
-    assert!(book.errors.is_empty());
+    let mut recorder = recorder();
+    assert_eq!(values(&workload, &mut one, &mut recorder, &[Ok(false); 9]).len(), 3);
+    assert_eq!(values(&workload, &mut other, &mut recorder, &[Ok(false); 9]).len(), 0, "over all clients");
+    assert_eq!(recorder.transactions.len(), 3);
+    assert!(recorder.errors.is_empty());
 }

@@ -25,8 +25,8 @@ fn ids_seeds_times_and_measurements_are_no_differences() {
 
 #[test]
 fn every_option_is_told() {
-    type Change = fn(&mut Run);
-    let options: [(&str, Change, Option<&str>, &str); 18] = [
+    type Mutation = fn(&mut Run);
+    let options: [(&str, Mutation, Option<&str>, &str); 18] = [
         ("workload", |run| run.workload = "pk_select".into(), Some("tpcb"), "pk_select"),
         ("fixture", |run| run.fixture = Some("small".into()), None, "small"),
         ("clients", |run| run.clients = 16, Some("8"), "16"),
@@ -66,8 +66,8 @@ fn every_option_is_told() {
 
 #[test]
 fn every_trait_of_the_machine_is_told() {
-    type Change = fn(&mut Environment);
-    let traits: [(&str, Change, Option<&str>, &str); 15] = [
+    type Mutation = fn(&mut Environment);
+    let traits: [(&str, Mutation, Option<&str>, &str); 15] = [
         ("server build", |of| of.version = Some("by clang".into()), None, "by clang"),
         ("data checksums", |of| of.data_checksums = Some(true), None, "on"),
         ("processors", |of| of.processors = Some(4), Some("8"), "4"),

@@ -48,7 +48,7 @@ const LEAST_LOST_DEEP_SECS: f64 = 0.25;
 const MOST_TOLD: usize = 3;
 
 /// A cause that coincides with some dips.
-struct Found<'a> {
+struct DipCause<'a> {
     cause: &'a Cause,
     seen: Coincidence,
 }
@@ -91,7 +91,7 @@ fn by_cause(document: &Document, intervals: &Intervals, detected: &Detected) -> 
         let beside = found[1..]
             .iter()
             .filter(|other| with.iter().any(|dip| is_there(other.cause, document, intervals, dip)));
-        let told: Vec<&Found> = std::iter::once(main).chain(beside).take(MOST_TOLD).collect();
+        let told: Vec<&DipCause> = std::iter::once(main).chain(beside).take(MOST_TOLD).collect();
         let (levels, with): (Vec<&Dip>, Vec<&Dip>) =
             with.into_iter().partition(|dip| dip.open && !main.cause.kind.is_root());
         all_levels.extend(levels.into_iter().cloned());
@@ -110,25 +110,25 @@ fn coinciding<'a>(
     intervals: &Intervals,
     all: &'a [Cause],
     dips: &[&Dip],
-) -> Vec<Found<'a>> {
+) -> Vec<DipCause<'a>> {
     let stretches: Vec<Range<usize>> = dips.iter().map(|dip| dip.intervals.clone()).collect();
     let candidates: Vec<Candidate> = all.iter().map(|cause| cause.candidate.clone()).collect();
-    let mut found: Vec<Found> = all
+    let mut found: Vec<DipCause> = all
         .iter()
         .zip(coincidences(intervals.len(), &stretches, &candidates))
-        .filter_map(|(cause, seen)| Some(Found { cause, seen: seen? }))
+        .filter_map(|(cause, seen)| Some(DipCause { cause, seen: seen? }))
         .filter(|found| is_beyond_chance(found, intervals))
         .filter(|found| dips.iter().any(|dip| is_there(found.cause, document, intervals, dip)))
         .collect();
     found.sort_by(|one, other| {
-        let rank = |found: &Found| (found.cause.kind.is_root(), found.seen.correlation);
+        let rank = |found: &DipCause| (found.cause.kind.is_root(), found.seen.correlation);
         let (one, other) = (rank(one), rank(other));
         other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))
     });
     found
 }
 
-fn is_beyond_chance(found: &Found, intervals: &Intervals) -> bool {
+fn is_beyond_chance(found: &DipCause, intervals: &Intervals) -> bool {
     match &found.cause.kind {
         CauseKind::FullPageImages => found.seen.p <= MOST_P_WITH_WITNESS,
         CauseKind::Wait(_) if found.seen.inside - found.seen.outside >= LEAST_RISE_OF_WAIT => true,
@@ -150,7 +150,7 @@ fn of_group(
     intervals: &Intervals,
     detected: &Detected,
     dips: &[&Dip],
-    told: &[&Found],
+    told: &[&DipCause],
 ) -> Option<Finding> {
     let depth = dips.iter().map(|dip| dip.depth).fold(0.0, f64::max);
     let lost: f64 = dips.iter().map(|dip| dip.lost_secs).sum();
@@ -201,7 +201,7 @@ fn of_group(
     ))
 }
 
-fn coincidence_figures(found: &Found) -> serde_json::Value {
+fn coincidence_figures(found: &DipCause) -> serde_json::Value {
     json!({
         "cause": found.cause.kind.name(),
         "in_dip": found.seen.inside,

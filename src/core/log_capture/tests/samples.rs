@@ -36,9 +36,9 @@ fn captured(entries: &[LogEntry], options: LogOptions) -> CapturedLog {
 }
 
 /// A shape's script, how often it was there, and its rows.
-type Found = (String, u64, Vec<Vec<Option<String>>>);
+type FoundStatement = (String, u64, Vec<Vec<Option<String>>>);
 
-fn scripts(captured: &CapturedLog) -> Vec<Found> {
+fn scripts(captured: &CapturedLog) -> Vec<FoundStatement> {
     let values = |shape: &Replayable| {
         let value = |row: &ShapeRow| {
             let columns = shape.columns.iter().filter(|column| !column.is_pause());
@@ -57,7 +57,7 @@ fn both_forms_say_the_same() {
 }
 
 /// What each of the sample's databases logs: all but `cut` the same.
-fn expected(database: &str) -> Vec<Found> {
+fn expected(database: &str) -> Vec<FoundStatement> {
     let row = |values: &[&str]| values.iter().map(|&value| Some(value.to_owned())).collect::<Vec<_>>();
     let transfer = |from: &str, to: &str, third: &str, fourth: &str| {
         format!(

@@ -135,14 +135,14 @@ fn statement() -> impl Strategy<Value = (String, Vec<String>)> {
 
 /// The statement with constants in the places of the slots.
 fn filled(template: &Template, values: &[String]) -> String {
-    let fill = |piece: &TemplatePart| match piece {
+    let fill = |part: &TemplatePart| match part {
         TemplatePart::Text(text) => text.clone(),
         TemplatePart::Slot { slot, .. } if template.slots[*slot] == TemplateValue::String => {
             format!("'{}'", values[*slot].replace('\'', "''"))
         }
         TemplatePart::Slot { slot, .. } => values[*slot].clone(),
     };
-    template.pieces.iter().map(fill).collect()
+    template.parts.iter().map(fill).collect()
 }
 
 proptest! {

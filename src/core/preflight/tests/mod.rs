@@ -77,9 +77,9 @@ fn with(change: impl FnOnce(&mut Situation)) -> Vec<String> {
     let mut situation = at_rest();
     change(&mut situation);
     let line = |risk: Risk| {
-        let told = if risk.told == Told::Always { "+ " } else { "" };
+        let announced = if risk.announced == Announced::Always { "+ " } else { "" };
         assert!(risk.finding.ends_with('.') && risk.advice.ends_with('.'), "{risk:?}");
-        format!("{told}{} {}: {}", risk.severity.as_str(), risk.topic.as_str(), risk.finding)
+        format!("{announced}{} {}: {}", risk.severity.as_str(), risk.topic.as_str(), risk.finding)
     };
     risks(&situation).into_iter().map(line).collect()
 }
@@ -244,7 +244,8 @@ fn settings_without_durability_are_named_where_the_run_does_not_set_them() {
 
 #[test]
 fn a_message_has_no_capital_and_no_full_stop() {
-    let risk = warning(RiskTopic::Dead, "Tables have 1.5 GB. They grow.".to_owned(), "Wait.", Told::Always);
+    let risk =
+        warning(RiskTopic::Dead, "Tables have 1.5 GB. They grow.".to_owned(), "Wait.", Announced::Always);
     assert_eq!(risk.message(), "tables have 1.5 GB. They grow");
 }
 
@@ -289,7 +290,7 @@ fn what_others_do_is_told_before_runs_of_ten_seconds() {
         situation.machine.swapped_per_sec = Some(GB);
         situation.machine.swap_used_bytes = Some(8.0 * GB);
         situation.machine.governors = [("powersave".to_owned(), 8)].into();
-        told(&situation).into_iter().map(|risk| risk.topic.as_str()).collect::<Vec<_>>()
+        announced(&situation).into_iter().map(|risk| risk.topic.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(topics(Some(9.9)), [""; 0]);
     assert_eq!(topics(None), [""; 0], "nobody knows how long it is");
@@ -391,7 +392,7 @@ fn what_the_server_says_is_read() {
 }
 
 proptest! {
-    /// No figure, however odd, is a panic, and what is told in any case is a warning.
+    /// No figure, however odd, is a panic, and what is announced in any case is a warning.
     #[test]
     fn no_figure_is_too_odd(figures in proptest::collection::vec(proptest::num::f64::ANY, 12), writes: bool) {
         let mut situation = at_rest();
@@ -408,7 +409,7 @@ proptest! {
         situation.server.holders = Some(vec![session(Some(figures[6]), figures[7])]);
         let table = TableStatistics { live: figures[8], dead: figures[9], reltuples: figures[10], modified: figures[11], ..table() };
         situation.server.tables = Some(vec![table]);
-        for risk in told(&situation).into_iter().filter(|risk| risk.told == Told::Always) {
+        for risk in announced(&situation).into_iter().filter(|risk| risk.announced == Announced::Always) {
             prop_assert_eq!(risk.severity, Severity::Warning);
         }
     }

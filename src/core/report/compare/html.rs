@@ -2,7 +2,7 @@
 
 use super::{ComparisonReport, PLAN, STATEMENTS, content, plans, plot};
 use crate::report::content::{ColumnKind, Section, Table};
-use crate::report::html::page::{self, Head};
+use crate::report::html::page::{self, PageHead};
 use crate::report::html::{PlanRows, write_figure, write_plots, write_section};
 use crate::report::number::{MISSING, tps};
 use crate::report::sanitize::shortened;
@@ -12,7 +12,7 @@ pub fn render(report: &ComparisonReport) -> String {
     let mut page = String::new();
     let workloads = content::workloads(report);
     let remarks = content::remarks(report);
-    let head = Head {
+    let head = PageHead {
         subject: content::SUBJECT.to_owned(),
         workload: &workloads,
         status: "",

@@ -182,7 +182,8 @@ pub fn environment(environment: &Environment) -> Section {
         ("horizon held back by", environment.horizon_holder.clone()),
         (
             "not honoured by sessions",
-            (!environment.unserved_defaults.is_empty()).then(|| environment.unserved_defaults.join(", ")),
+            (!environment.unsupported_settings.is_empty())
+                .then(|| environment.unsupported_settings.join(", ")),
         ),
     ];
     Section::of_facts("environment", "Environment", facts)

@@ -20,7 +20,7 @@ const PLANS: usize = 400_000;
 pub fn render(document: &Document) -> String {
     let mut page = String::new();
     let run = &document.run;
-    let head = page::Head {
+    let head = page::PageHead {
         subject: format!("Run {}", run.run_id),
         workload: &run.workload,
         status: &run.status,

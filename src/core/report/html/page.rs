@@ -14,7 +14,7 @@ const NAME: usize = 120;
 const OUTCOME: usize = 2_000;
 
 /// What is said above the figures.
-pub struct Head<'a> {
+pub struct PageHead<'a> {
     /// As `Run 42`.
     pub subject: String,
     pub workload: &'a str,
@@ -36,7 +36,7 @@ pub struct Conclusion<'a> {
 }
 
 /// Writes everything up to the headline's figures, whose list it opens.
-pub fn open(page: &mut String, head: &Head) {
+pub fn open(page: &mut String, head: &PageHead) {
     let subject = &head.subject;
     let name = shortened(&one_line(head.workload), NAME);
     let title = escaped(&format!("{subject}: {name}"));

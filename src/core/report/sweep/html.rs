@@ -2,7 +2,7 @@
 
 use super::results::{is_completed, peak, rungs, variants};
 use super::{Report, content, plot};
-use crate::report::html::page::{self, Conclusion, Head};
+use crate::report::html::page::{self, Conclusion, PageHead};
 use crate::report::html::{PlanRows, write_figure, write_plots, write_section};
 use crate::report::number::{MISSING, tps};
 use crate::report::sanitize::cut;
@@ -15,7 +15,7 @@ pub fn render(report: &Report) -> String {
     let (document, sweep) = (report.document, &report.document.sweep);
     let mut page = String::new();
     let sentences: Vec<String> = document.capacities.iter().map(content::sentence).collect();
-    let head = Head {
+    let head = PageHead {
         subject: content::subject(sweep),
         workload: &sweep.workload,
         status: &sweep.status,

@@ -102,13 +102,13 @@ pub fn results(document: &SweepDocument) -> Vec<RungResult> {
 }
 
 /// A figure of a run.
-type Figure = fn(&SweepRun) -> Option<f64>;
+type RunFigure = fn(&SweepRun) -> Option<f64>;
 
 /// The figures of some runs.
 fn result(variant: &str, clients: u32, runs: &[&SweepRun], range_of: RangeOf) -> RungResult {
-    let all = |figure: Figure| runs.iter().map(|run| figure(run)).collect::<Vec<_>>();
+    let all = |figure: RunFigure| runs.iter().map(|run| figure(run)).collect::<Vec<_>>();
     let of_all = |figure| finite(mean(&all(figure)));
-    let (least, greatest): (Figure, Figure) = match range_of {
+    let (least, greatest): (RunFigure, RunFigure) = match range_of {
         RangeOf::Runs => (|run| run.tps, |run| run.tps),
         RangeOf::Intervals => (|run| run.tps_min, |run| run.tps_max),
     };

@@ -169,7 +169,7 @@ pub fn hostile() -> Document {
         *field = Some(text());
     }
     environment.kernel_parameters.insert(text(), text());
-    environment.unserved_defaults = vec![text(); 100];
+    environment.unsupported_settings = vec![text(); 100];
     environment.server_settings.push(ServerSetting { name: text(), setting: long.clone(), source: text() });
     (environment.clock_read_ns, environment.fsync_us) = (Some(f64::NAN), Some(f64::INFINITY));
     for severity in [Severity::Critical, Severity::Warning, Severity::Notice] {

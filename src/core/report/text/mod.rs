@@ -86,7 +86,7 @@ pub fn write_title(lines: &mut Vec<String>, title: &str) {
     lines.push("─".repeat(width(title)));
 }
 
-/// How many lines of one value are shown: a setting or a message may be as long as a book.
+/// How many lines of one value are shown: a setting or a message may be as long as a file.
 const LINES: usize = 12;
 
 /// A value after its name, in as many lines as it needs, the further ones indented.

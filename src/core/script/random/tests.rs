@@ -1,12 +1,12 @@
 use super::*;
 use proptest::prelude::*;
 
-type Distribution = fn(&mut Prng, IntegerRange, f64) -> Result<i64, UserError>;
+type DrawFn = fn(&mut Prng, IntegerRange, f64) -> Result<i64, UserError>;
 
 /// Asserts what a generator of seed 42 gives. The expected numbers are what a C program printed that was made
 /// of pgbench 18's functions.
 #[track_caller]
-fn check<const N: usize>(distribution: Distribution, min: i64, max: i64, parameter: f64, expected: [i64; N]) {
+fn check<const N: usize>(distribution: DrawFn, min: i64, max: i64, parameter: f64, expected: [i64; N]) {
     let mut random = Prng::from_seed(42);
     let range = IntegerRange::new(min, max).unwrap();
     assert_eq!(
@@ -65,8 +65,7 @@ fn zipfian_numbers_are_pgbenchs() {
 fn parameters_are_limited_as_pgbenchs() {
     let mut random = Prng::from_seed(42);
     let range = IntegerRange::new(0, 10).unwrap();
-    let mut error =
-        |distribution: Distribution, p| distribution(&mut random, range, p).unwrap_err().to_string();
+    let mut error = |distribution: DrawFn, p| distribution(&mut random, range, p).unwrap_err().to_string();
     let message = "gaussian parameter must be at least 2.000000 (not 1.000000) (22023)";
     assert_eq!(error(gaussian, 1.0), message);
     let message = "exponential parameter must be greater than zero (not 0.000000) (22023)";

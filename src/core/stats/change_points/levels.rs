@@ -13,7 +13,7 @@ pub fn that_differ<T>(values: &[f64], mut bounds: Vec<(usize, T)>, margin: f64) 
     loop {
         let change = |number: usize| {
             let [start, index, end] = [number - 1, number, number + 1].map(|bound| bounds[bound].0);
-            Change::new(values, start..index, index..end)
+            LevelChange::new(values, start..index, index..end)
         };
         let idle = (1..bounds.len().saturating_sub(1))
             .map(|number| (number, change(number)))
@@ -25,14 +25,14 @@ pub fn that_differ<T>(values: &[f64], mut bounds: Vec<(usize, T)>, margin: f64) 
 }
 
 /// The runs before a change and after it, by their medians, which a few wild values do not move.
-struct Change<'a> {
+struct LevelChange<'a> {
     before: &'a [f64],
     after: &'a [f64],
     from: f64,
     to: f64,
 }
 
-impl<'a> Change<'a> {
+impl<'a> LevelChange<'a> {
     fn new(values: &'a [f64], before: Range<usize>, after: Range<usize>) -> Self {
         let (before, after) = (&values[before], &values[after]);
         let middle = |values| robust::median(values).unwrap_or(f64::NAN);

@@ -291,13 +291,13 @@ proptest! {
     #[test]
     fn no_law_with_that_peak_is_better(
         law in (0.0..0.1f64, 1e-4..0.002f64), shaken in prop::collection::vec(0.9..1.1f64, LADDER.len()),
-        elsewhere in 0.3..3.0f64,
+        factor in 0.3..3.0f64,
     ) {
         let law = Law { lambda: 1000.0, sigma: law.0, kappa: law.1 };
         let runs: Vec<(f64, f64)> =
             LADDER.iter().zip(shaken).map(|(clients, by)| (*clients, law.tps(*clients) * by)).collect();
         let near = least_squares::solve(&runs).unwrap().law;
-        let peak = law.peak().unwrap() * elsewhere;
+        let peak = law.peak().unwrap() * factor;
         let least = (0..=2000).map(|step| {
             let sigma = (f64::from(step) / 2000.0).powi(2);
             let unit = Law { lambda: 1.0, sigma, kappa: (1.0 - sigma) / (peak * peak) };

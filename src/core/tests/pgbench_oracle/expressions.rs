@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-type Text = BoxedStrategy<String>;
+type Expression = BoxedStrategy<String>;
 
 /// Variables as -D gives them: name, and a text that may look like a number.
 pub const VARIABLES: [(&str, &str); 46] = [
@@ -66,9 +66,9 @@ const BOOLEANS: usize = 28;
 /// Strategies for texts of each type, with what is of the wrong type, or out of its limits, now and then.
 #[derive(Clone)]
 pub struct Expressions {
-    pub integer: Text,
-    pub double: Text,
-    pub boolean: Text,
+    pub integer: Expression,
+    pub double: Expression,
+    pub boolean: Expression,
 }
 
 impl Expressions {
@@ -89,7 +89,7 @@ impl Expressions {
     }
 
     /// Any type, more often of numbers.
-    pub fn any(&self) -> Text {
+    pub fn any(&self) -> Expression {
         prop_oneof![
             8 => self.integer.clone(),
             4 => self.double.clone(),
@@ -100,16 +100,16 @@ impl Expressions {
     }
 
     /// An integer, seldom something else.
-    fn mostly_integer(&self) -> Text {
+    fn mostly_integer(&self) -> Expression {
         prop_oneof![40 => self.integer.clone(), 4 => self.double.clone(), 1 => self.any()].boxed()
     }
 
     /// A double or an integer, seldom something else.
-    fn number(&self) -> Text {
+    fn number(&self) -> Expression {
         prop_oneof![20 => self.double.clone(), 15 => self.integer.clone(), 1 => self.any()].boxed()
     }
 
-    fn mostly_boolean(&self) -> Text {
+    fn mostly_boolean(&self) -> Expression {
         prop_oneof![40 => self.boolean.clone(), 1 => self.any()].boxed()
     }
 
@@ -182,11 +182,11 @@ impl Expressions {
     }
 }
 
-fn variable(range: std::ops::Range<usize>) -> Text {
+fn variable(range: std::ops::Range<usize>) -> Expression {
     range.prop_map(|index| format!(":{}", VARIABLES[index].0)).boxed()
 }
 
-fn automatic() -> Text {
+fn automatic() -> Expression {
     prop_oneof![
         30 => select(&[":client_id", ":scale", ":random_seed", ":default_seed"][..]),
         1 => Just(":nowhere"),
@@ -195,7 +195,7 @@ fn automatic() -> Text {
     .boxed()
 }
 
-fn integer_constant() -> Text {
+fn integer_constant() -> Expression {
     const SPECIAL: [&str; 22] = [
         "9223372036854775807",
         "-9223372036854775808",
@@ -231,7 +231,7 @@ fn integer_constant() -> Text {
     .boxed()
 }
 
-fn double_constant() -> Text {
+fn double_constant() -> Expression {
     const SPECIAL: [&str; 24] = [
         "0.0",
         "-0.0",
@@ -270,7 +270,7 @@ fn double_constant() -> Text {
 }
 
 /// One of the words, in lower, upper or mixed case.
-fn cased(words: &[&'static str]) -> Text {
+fn cased(words: &[&'static str]) -> Expression {
     (select(words.to_vec()), 0..4_u8)
         .prop_map(|(word, how)| match how {
             0 => word.to_uppercase(),
@@ -286,7 +286,7 @@ fn blank() -> impl Strategy<Value = &'static str> {
 }
 
 /// No blanks can be left out: `1-9`; not those around words.
-fn infix(left: &Text, operators: &[&'static str], right: &Text) -> Text {
+fn infix(left: &Expression, operators: &[&'static str], right: &Expression) -> Expression {
     (left.clone(), select(operators.to_vec()), right.clone(), blank(), any::<bool>())
         .prop_map(|(left, operator, right, blank, tight)| {
             let is_word = operator.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
@@ -296,18 +296,18 @@ fn infix(left: &Text, operators: &[&'static str], right: &Text) -> Text {
         .boxed()
 }
 
-fn prefix(operators: &[&'static str], operand: &Text) -> Text {
+fn prefix(operators: &[&'static str], operand: &Expression) -> Expression {
     (select(operators.to_vec()), operand.clone())
         .prop_map(|(operator, operand)| format!("{operator}{operand}"))
         .boxed()
 }
 
-fn parentheses(inner: &Text) -> Text {
+fn parentheses(inner: &Expression) -> Expression {
     inner.clone().prop_map(|inner| format!("({inner})")).boxed()
 }
 
 /// A call with as many arguments as given, seldom with one more or less.
-fn call(names: &[&'static str], arguments: &[Text]) -> Text {
+fn call(names: &[&'static str], arguments: &[Expression]) -> Expression {
     let names = names.to_vec();
     let mut more = arguments.to_vec();
     more.extend(arguments.first().cloned());
@@ -319,7 +319,7 @@ fn call(names: &[&'static str], arguments: &[Text]) -> Text {
 }
 
 /// A call with these arguments.
-fn called(names: &[&'static str], arguments: Vec<String>) -> Text {
+fn called(names: &[&'static str], arguments: Vec<String>) -> Expression {
     (cased(names), select(vec![", ", ",", " , "]), blank())
         .prop_map(move |(name, comma, blank)| {
             let blank = if blank == " " { "" } else { blank };
@@ -329,7 +329,7 @@ fn called(names: &[&'static str], arguments: Vec<String>) -> Text {
 }
 
 /// The parameter of a random distribution, around the limits of all of them. Infinity would be undefined.
-fn parameter() -> Text {
+fn parameter() -> Expression {
     const SPECIAL: [&str; 21] = [
         "0", "0.0", "-1", "1e-3", "1e-6", "1.0", "1.001", "1.0009", "1.001001", "1000", "1000.1", "2.0",
         "1.999", "2", "50", "700", "800", "1e18", "null", "true", ":text",
@@ -342,7 +342,7 @@ fn parameter() -> Text {
 }
 
 /// A random function with arguments around its limits.
-pub fn random_call() -> Text {
+pub fn random_call() -> Expression {
     let functions = ["random", "random_exponential", "random_gaussian", "random_zipfian"];
     let least = prop_oneof![6 => -1000..1000_i64, 1 => any::<i64>()];
     let length = prop_oneof![4 => 0..20_i64, 4 => 0..1_000_000_i64, 1 => any::<i64>()];
@@ -356,7 +356,7 @@ pub fn random_call() -> Text {
 }
 
 /// CASE with conditions of any type.
-fn case(any: &Text, boolean: &Text, result: &Text) -> Text {
+fn case(any: &Expression, boolean: &Expression, result: &Expression) -> Expression {
     let condition = prop_oneof![6 => boolean.clone(), 1 => any.clone()];
     let arms = vec((condition, result.clone()), 1..3);
     (arms, proptest::option::of(result.clone()), blank())
@@ -374,7 +374,7 @@ fn case(any: &Text, boolean: &Text, result: &Text) -> Text {
 }
 
 /// Words and symbols in any order, which seldom make sense.
-pub fn tokens() -> Text {
+pub fn tokens() -> Expression {
     const TOKENS: [&str; 64] = [
         "1", "2.5", ":five", "+", "-", "*", "/", "%", "|", "#", "&", "~", "<<", ">>", "=", "<>", "!=", "<",
         "<=", ">", ">=", "(", ")", ",", "or", "and", "not", "is", "isnull", "notnull", "case", "when",
@@ -388,7 +388,7 @@ pub fn tokens() -> Text {
 }
 
 /// Expressions from which a piece is missing, or that have one too many.
-pub fn damaged(expressions: &Expressions) -> Text {
+pub fn damaged(expressions: &Expressions) -> Expression {
     const EXTRA: [&str; 20] = [
         "", "(", ")", ",", " 1 ", " end ", " is ", "-", "+", ":", "\\", "\\\n", "\n", "\"", "e", ".",
         " not ", "=", "é", " null",

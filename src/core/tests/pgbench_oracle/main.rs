@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRng, TestRunner};
 
 use expressions::{Expressions, VARIABLES};
-use pgbench::{Doings, Job, Mode, Pgbench, RunError, is_deliberate, is_undefined, line_of};
+use pgbench::{Doings, Mode, Pgbench, PgbenchJob, RunError, is_deliberate, is_undefined, line_of};
 
 /// As many expressions as can be compared in a moment.
 const DEFAULT_CASES: u32 = 5000;
@@ -72,12 +72,20 @@ fn given() -> Vec<(String, String)> {
     VARIABLES.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-fn one_client(script: String, seed: u64) -> Job {
-    Job { script, clients: 1, transactions: 1, seed, variables: given(), mode: Mode::Simple, max_tries: 1 }
+fn one_client(script: String, seed: u64) -> PgbenchJob {
+    PgbenchJob {
+        script,
+        clients: 1,
+        transactions: 1,
+        seed,
+        variables: given(),
+        mode: Mode::Simple,
+        max_tries: 1,
+    }
 }
 
 /// Compares a script's acceptance, and what comes of it.
-fn compare(pgbench: &Pgbench, job: &Job) -> Result<(), String> {
+fn compare(pgbench: &Pgbench, job: &PgbenchJob) -> Result<(), String> {
     let ours = job.run_here();
     if ours.as_ref().is_err_and(is_deliberate) {
         return Ok(());
@@ -176,10 +184,10 @@ fn is_accepted(script: &str) -> bool {
 
 /// A job for these expressions, without those of which nothing can be said. What becomes of one that is random
 /// depends on the number of clients.
-fn together(mut expressions: Vec<String>, seed: u64) -> Option<Job> {
+fn together(mut expressions: Vec<String>, seed: u64) -> Option<PgbenchJob> {
     while !expressions.is_empty() {
         let clients = expressions.len() as u32;
-        let job = Job { clients, ..one_client(dispatch(&expressions), seed) };
+        let job = PgbenchJob { clients, ..one_client(dispatch(&expressions), seed) };
         let errors = job.run_here().map(|doings| doings.errors).unwrap_or_default();
         let is_undefined = |error: &RunError| is_undefined(&job.script, error);
         if !errors.iter().flatten().any(is_undefined) {
@@ -224,7 +232,7 @@ fn sequences_of_random_numbers_are_pgbenchs() {
     let batches = vec(expressions::random_call(), 1..=40);
     check(6, (batches, any::<u64>()), |pgbench, (expressions, seed)| {
         let Some(job) = together(expressions, seed) else { return Ok(()) };
-        compare(pgbench, &Job { transactions: 100, ..job })
+        compare(pgbench, &PgbenchJob { transactions: 100, ..job })
     });
 }
 
@@ -253,7 +261,7 @@ fn texts_of_variables_mean_the_same() {
         // pgbench takes no empty ones.
         let variables = variables.filter(|(_, text)| !text.is_empty());
         let variables = variables.map(|(at, text)| (format!("v{at}"), text)).collect();
-        compare(pgbench, &Job { clients, variables, ..one_client(dispatch(&expressions), seed) })
+        compare(pgbench, &PgbenchJob { clients, variables, ..one_client(dispatch(&expressions), seed) })
     });
 }
 
@@ -261,7 +269,7 @@ fn texts_of_variables_mean_the_same() {
 fn scripts_do_the_same() {
     let strategy = (scripts::programs(), 1..4_u32, 1..5_u32, any::<u64>());
     check(80, strategy, |pgbench, (script, clients, transactions, seed)| {
-        compare(pgbench, &Job { clients, transactions, ..one_client(script, seed) })
+        compare(pgbench, &PgbenchJob { clients, transactions, ..one_client(script, seed) })
     });
 }
 
@@ -279,7 +287,7 @@ fn statements_are_split_and_sent_alike() {
     let script = prop_oneof![scripts::statements(), scripts::tame_statements()];
     check(200, (script, any::<bool>()), |pgbench, (script, default_seed)| {
         let variables = given_to_statements(default_seed);
-        compare(pgbench, &Job { variables, ..one_client(script, 1) })
+        compare(pgbench, &PgbenchJob { variables, ..one_client(script, 1) })
     });
 }
 
@@ -288,7 +296,10 @@ fn statements_with_parameters_are_sent_alike() {
     let strategy = (scripts::parameterized(), prop_oneof![Just(Mode::Extended), Just(Mode::Prepared)]);
     check(40, (strategy, 1..4_u32, any::<u64>()), |pgbench, ((script, mode), clients, seed)| {
         let variables = given_to_statements(false);
-        compare(pgbench, &Job { clients, transactions: 2, mode, variables, ..one_client(script, seed) })
+        compare(
+            pgbench,
+            &PgbenchJob { clients, transactions: 2, mode, variables, ..one_client(script, seed) },
+        )
     });
 }
 

@@ -16,7 +16,7 @@ use bench_core::script::{
     self, Action, ClientSeeds, Flow, Prng, Script, Symbols, Value, VariableId, Variables, client_seeds,
 };
 
-use crate::server::{Recording, Sent, Server};
+use crate::server::{Recording, SentMessage, Server};
 
 /// No script of these tests takes as long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ const PORT: u16 = 5432;
 
 /// A script to be run, and with what.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct PgbenchJob {
     pub script: String,
     pub clients: u32,
     pub transactions: u32,
@@ -50,7 +50,7 @@ pub enum Mode {
 #[derive(Debug, Default, PartialEq)]
 pub struct Doings {
     /// The statements that each client sent.
-    pub sent: Vec<Vec<Sent>>,
+    pub sent: Vec<Vec<SentMessage>>,
     /// The lines that `debug()` prints. In order if there is one client, else sorted.
     pub debug: Vec<String>,
     /// The error that ended each client.
@@ -114,15 +114,16 @@ impl Pgbench {
     }
 
     /// What pgbench does with a job; the error is what it says when it refuses the script.
-    pub fn run(&self, job: &Job) -> Result<Doings, String> {
+    pub fn run(&self, job: &PgbenchJob) -> Result<Doings, String> {
         let (recordings, said) = self.record(job)?;
-        let mut sent: Vec<Vec<Sent>> = recordings.into_iter().map(|recording| recording.sent).collect();
+        let mut sent: Vec<Vec<SentMessage>> =
+            recordings.into_iter().map(|recording| recording.sent).collect();
         sent.iter_mut().flatten().for_each(trim_end);
         Ok(job.doings(sent, &said))
     }
 
     /// What pgbench's clients send for a job, and what it says; the error is what it says when it refuses the script.
-    pub fn record(&self, job: &Job) -> Result<(Vec<Recording>, String), String> {
+    pub fn record(&self, job: &PgbenchJob) -> Result<(Vec<Recording>, String), String> {
         let number = self.directories.fetch_add(1, Ordering::Relaxed);
         let name = format!("pgbench_oracle.{}.{number}", std::process::id());
         let directory = Directory(env::temp_dir().join(name));
@@ -164,7 +165,7 @@ impl Pgbench {
     }
 }
 
-impl Job {
+impl PgbenchJob {
     fn arguments(&self) -> Vec<String> {
         let mode = match self.mode {
             Mode::Simple => "simple",
@@ -192,7 +193,7 @@ impl Job {
     }
 
     /// What pgbench has `said` is an error's message, and then which client it has ended.
-    fn doings(&self, sent: Vec<Vec<Sent>>, said: &str) -> Doings {
+    fn doings(&self, sent: Vec<Vec<SentMessage>>, said: &str) -> Doings {
         let mut doings = Doings { sent, debug: Vec::new(), errors: vec![None; self.clients as usize] };
         // pgbench tells the command's index, ours its line.
         let script = script::parse("script", &self.script, &mut Symbols::new());
@@ -261,7 +262,7 @@ impl Job {
                     if line.output.starts_with("debug(script=") {
                         debug.push(line.output);
                     } else {
-                        sent.push(Sent::Query(line.output));
+                        sent.push(SentMessage::Query(line.output));
                     }
                 };
                 script::preview(
@@ -294,8 +295,8 @@ impl Job {
 }
 
 /// Takes semicolons and blanks off a statement's end: pgbench sends those that it finds there, ours does not.
-fn trim_end(statement: &mut Sent) {
-    let (Sent::Query(text) | Sent::Bound(text, _)) = statement;
+fn trim_end(statement: &mut SentMessage) {
+    let (SentMessage::Query(text) | SentMessage::Bound(text, _)) = statement;
     text.truncate(text.trim_end_matches([';', ' ', '\t', '\n', '\r', '\x0b', '\x0c']).len());
 }
 
@@ -311,7 +312,7 @@ fn with_parameters(
     mut variables: Variables,
     mut random: Prng,
     transactions: u32,
-    sent: &mut Vec<Sent>,
+    sent: &mut Vec<SentMessage>,
 ) -> Result<(), UserError> {
     let constants = variables.clone();
     for _ in 0..transactions {
@@ -322,7 +323,7 @@ fn with_parameters(
                 // Null as pgbench sends it; the engine sends a null.
                 let value = |id: &VariableId| variables.get(*id).map(|value| value.to_text().into_owned());
                 let values = parameterized.parameters.iter().map(value).collect();
-                sent.push(Sent::Bound(parameterized.text, values));
+                sent.push(SentMessage::Bound(parameterized.text, values));
             }
             let flow = command
                 .action

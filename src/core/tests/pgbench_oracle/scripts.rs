@@ -8,20 +8,20 @@ use proptest::sample::select;
 
 use crate::expressions::Expressions;
 
-type Text = BoxedStrategy<String>;
+type Script = BoxedStrategy<String>;
 
 /// Variables that every script of [`programs`] sets before it uses them.
 const OWN: [&str; 4] = ["a", "b", "c", "d"];
 
 /// A variable, an operator and a number.
-fn with_small_number(operators: &[&'static str]) -> Text {
+fn with_small_number(operators: &[&'static str]) -> Script {
     (select(&OWN[..]), select(operators.to_vec()), -9..9_i32)
         .prop_map(|(name, operator, number)| format!(":{name} {operator} {number}"))
         .boxed()
 }
 
 /// Scripts of assignments, conditions and statements; seldom with conditions that do not fit.
-pub fn programs() -> Text {
+pub fn programs() -> Script {
     let expressions = Expressions::new(2);
     // A script is refused for a single one that is wrong.
     let is_right = |text: &String| script::parse("", &format!("\\set a {text}"), &mut Symbols::new()).is_ok();
@@ -86,7 +86,7 @@ pub fn programs() -> Text {
 }
 
 /// Pieces of statements and meta commands in any order. `:v`, `:w_2` and `:é` are defined.
-pub fn statements() -> Text {
+pub fn statements() -> Script {
     const PIECES: [&str; 140] = [
         "SELECT",
         "1",
@@ -254,13 +254,13 @@ fn joined(pieces: &[(&str, &str)]) -> String {
 }
 
 /// Statements without quotes that may stay open, so that fewer are refused.
-pub fn tame_statements() -> Text {
+pub fn tame_statements() -> Script {
     let is_tame = |text: &String| !text.contains("\\x") && !text.contains("\\\\");
     statements().prop_filter("nothing that is surely refused", is_tame).boxed()
 }
 
 /// Statements whose variables stand where values can, for the modes with parameters.
-pub fn parameterized() -> Text {
+pub fn parameterized() -> Script {
     const OTHERS: [&str; 7] = [
         "\\set a :a + 1",
         "\\set a random(1, 1000)",
@@ -300,7 +300,7 @@ pub fn parameterized() -> Text {
 }
 
 /// Lines of meta commands that are mostly wrong.
-pub fn meta_lines() -> Text {
+pub fn meta_lines() -> Script {
     const PIECES: [&str; 58] = [
         "\\set",
         "\\SeT",

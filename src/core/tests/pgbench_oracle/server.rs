@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 /// What a client has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SentMessage {
     /// By the simple protocol.
     Query(String),
     /// By the extended protocol: the statement, and the values of its parameters.
@@ -25,7 +25,7 @@ pub enum Sent {
 #[derive(Debug, Default)]
 pub struct Recording {
     /// The statements.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SentMessage>,
     /// All of it.
     pub bytes: Vec<u8>,
 }
@@ -51,7 +51,7 @@ impl Server {
                     break;
                 }
                 if let Ok(stream) = stream {
-                    sessions.push(thread::spawn(|| Session::default().serve(stream)));
+                    sessions.push(thread::spawn(|| OracleSession::default().serve(stream)));
                 }
             }
             sessions.into_iter().map(|session| session.join().unwrap_or_default()).collect()
@@ -85,7 +85,7 @@ impl Drop for Server {
 const NO_COLUMNS: &[u8] = &[0, 0];
 
 /// One connection.
-pub struct Session {
+pub struct OracleSession {
     recording: Recording,
     /// Prepared statements by name; the unnamed one is the portal's as well.
     statements: HashMap<Vec<u8>, String>,
@@ -100,7 +100,7 @@ pub struct Session {
     answer: Vec<u8>,
 }
 
-impl Default for Session {
+impl Default for OracleSession {
     fn default() -> Self {
         Self {
             recording: Recording::default(),
@@ -114,7 +114,7 @@ impl Default for Session {
     }
 }
 
-impl Session {
+impl OracleSession {
     /// Serves a client until it says goodbye, or breaks off.
     fn serve(mut self, mut stream: UnixStream) -> Recording {
         // However it ended, what was sent until then counts.
@@ -168,7 +168,7 @@ impl Session {
             }
             b'Q' => {
                 let statement = text(until_zero(body).0);
-                self.recording.sent.push(Sent::Query(statement.clone()));
+                self.recording.sent.push(SentMessage::Query(statement.clone()));
                 if statement == "ROLLBACK" {
                     // What pgbench sends by itself must not return rows.
                     self.status = b'I';
@@ -190,7 +190,7 @@ impl Session {
                 let (_portal, rest) = until_zero(body);
                 let (name, rest) = until_zero(rest);
                 self.bound = self.statements.get(name).cloned().unwrap_or_default();
-                self.recording.sent.push(Sent::Bound(self.bound.clone(), values(rest)));
+                self.recording.sent.push(SentMessage::Bound(self.bound.clone(), values(rest)));
                 self.say(b'2', b"");
             }
             b'D' => self.say(b'T', NO_COLUMNS),

@@ -9,7 +9,7 @@ use bench_core::script::{
 use bench_core::wire::{self, SessionEvent, Startup, TransactionStatus};
 
 use crate::one_client;
-use crate::pgbench::{Job, Mode, Pgbench};
+use crate::pgbench::{Mode, Pgbench, PgbenchJob};
 use crate::server;
 
 /// Scripts in which all statements end with a semicolon, or directly before a meta command.
@@ -55,12 +55,12 @@ fn given() -> Vec<(String, String)> {
 }
 
 /// A client of ours, connected with the server of these tests: sends as the driver of a run has to.
-struct Client<'a> {
+struct WireClient<'a> {
     script: &'a Script,
     mode: Mode,
     max_tries: u32,
     session: wire::WireSession,
-    server: server::Session,
+    server: server::OracleSession,
     pipeline: PipelineMode,
     /// By the command's index.
     prepared: Vec<bool>,
@@ -69,20 +69,20 @@ struct Client<'a> {
 }
 
 /// What ends a transaction early.
-enum Failure {
+enum WireFailure {
     /// It may be tried again.
     Retryable,
     /// The client ends.
     Final(String),
 }
 
-impl From<UserError> for Failure {
+impl From<UserError> for WireFailure {
     fn from(error: UserError) -> Self {
-        Failure::Final(error.message)
+        WireFailure::Final(error.message)
     }
 }
 
-impl Client<'_> {
+impl WireClient<'_> {
     /// Sends what there is, and takes what comes back.
     fn exchange(&mut self) -> SessionEvent {
         let mut output = self.session.output();
@@ -99,12 +99,14 @@ impl Client<'_> {
     }
 
     /// As [`exchange`](Self::exchange), to the end of a command.
-    fn finish(&mut self) -> Result<(), Failure> {
+    fn finish(&mut self) -> Result<(), WireFailure> {
         assert_eq!(self.exchange(), SessionEvent::Ready);
         match self.session.outcome().error {
             None => Ok(()),
-            Some(error) if ["40001", "40P01"].contains(&&*unpack(error.sqlstate)) => Err(Failure::Retryable),
-            Some(error) => Err(Failure::Final(error.message)),
+            Some(error) if ["40001", "40P01"].contains(&&*unpack(error.sqlstate)) => {
+                Err(WireFailure::Retryable)
+            }
+            Some(error) => Err(WireFailure::Final(error.message)),
         }
     }
 
@@ -131,7 +133,7 @@ impl Client<'_> {
     }
 
     /// Prepares a statement, unless it is.
-    fn prepare(&mut self, index: usize, sql: &Sql) -> Result<(), Failure> {
+    fn prepare(&mut self, index: usize, sql: &Sql) -> Result<(), WireFailure> {
         if std::mem::replace(&mut self.prepared[index], true) {
             return Ok(());
         }
@@ -140,7 +142,7 @@ impl Client<'_> {
         if self.pipeline.is_open() { Ok(()) } else { self.finish() }
     }
 
-    fn send(&mut self, index: usize, sql: &Sql) -> Result<(), Failure> {
+    fn send(&mut self, index: usize, sql: &Sql) -> Result<(), WireFailure> {
         self.pipeline.check_statement(sql)?;
         if self.mode == Mode::Simple {
             let mut text = String::new();
@@ -161,7 +163,7 @@ impl Client<'_> {
         if self.pipeline.is_open() { Ok(()) } else { self.finish() }
     }
 
-    fn pipe(&mut self, index: usize, command: Pipeline) -> Result<(), Failure> {
+    fn pipe(&mut self, index: usize, command: Pipeline) -> Result<(), WireFailure> {
         let is_simple = self.mode == Mode::Simple;
         if command == Pipeline::Start && self.mode == Mode::Prepared && !self.pipeline.is_open() {
             for (at, sql) in self.script.statements_in_pipeline(index) {
@@ -181,7 +183,7 @@ impl Client<'_> {
     }
 
     /// One try of a transaction.
-    fn run(&mut self) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), WireFailure> {
         let (mut index, mut otherwise) = (0, false);
         let script = self.script;
         while let Some(command) = script.commands.get(index) {
@@ -189,7 +191,7 @@ impl Client<'_> {
                 Action::Sql(sql) => self.send(index, sql)?,
                 Action::Pipeline(pipeline) => {
                     let result = self.pipe(index, *pipeline);
-                    if matches!(result, Err(Failure::Retryable)) {
+                    if matches!(result, Err(WireFailure::Retryable)) {
                         self.session.discard_until_sync();
                         assert_eq!(self.exchange(), SessionEvent::Ready);
                     }
@@ -208,7 +210,7 @@ impl Client<'_> {
         self.pipeline.check_end()?;
         match self.session.status() {
             TransactionStatus::Idle => Ok(()),
-            _ => Err(Failure::Final(
+            _ => Err(WireFailure::Final(
                 "end of script reached without completing the last transaction".to_owned(),
             )),
         }
@@ -220,12 +222,12 @@ impl Client<'_> {
             for _ in 0..self.max_tries {
                 match self.run() {
                     Ok(()) => break,
-                    Err(Failure::Final(message)) => return Some(message),
-                    Err(Failure::Retryable) if self.session.status() != TransactionStatus::Idle => {
+                    Err(WireFailure::Final(message)) => return Some(message),
+                    Err(WireFailure::Retryable) if self.session.status() != TransactionStatus::Idle => {
                         self.session.query("ROLLBACK").expect("fine");
                         assert!(self.finish().is_ok());
                     }
-                    Err(Failure::Retryable) => {}
+                    Err(WireFailure::Retryable) => {}
                 }
             }
         }
@@ -234,16 +236,16 @@ impl Client<'_> {
 }
 
 /// What ours sends for the only client of a job, and what ended it.
-fn ours(job: &Job) -> (Vec<u8>, Option<String>) {
+fn ours(job: &PgbenchJob) -> (Vec<u8>, Option<String>) {
     let mut symbols = Symbols::new();
     let script = script::parse("script", &job.script, &mut symbols).expect("a script");
     let (variables, seeds) = job.client(0, &mut symbols);
-    let mut client = Client {
+    let mut client = WireClient {
         script: &script,
         mode: job.mode,
         max_tries: job.max_tries,
         session: wire::WireSession::new(),
-        server: server::Session::default(),
+        server: server::OracleSession::default(),
         pipeline: PipelineMode::default(),
         prepared: vec![false; script.commands.len()],
         variables,
@@ -269,7 +271,7 @@ fn shown(mut bytes: &[u8]) -> Vec<String> {
     lines
 }
 
-fn compare(pgbench: &Pgbench, job: &Job) {
+fn compare(pgbench: &Pgbench, job: &PgbenchJob) {
     let (recordings, said) = pgbench.record(job).expect("pgbench takes the script");
     let [theirs] = &recordings[..] else { panic!("{} connections", recordings.len()) };
     let (ours, failure) = ours(job);
@@ -281,8 +283,8 @@ fn compare(pgbench: &Pgbench, job: &Job) {
     }
 }
 
-fn job(script: &str) -> Job {
-    Job { variables: given(), ..one_client(script.to_owned(), 1) }
+fn job(script: &str) -> PgbenchJob {
+    PgbenchJob { variables: given(), ..one_client(script.to_owned(), 1) }
 }
 
 #[test]
@@ -293,7 +295,7 @@ fn messages_are_pgbenchs() {
     let is_known = |script: &&&str| pgbench.major >= 17 || !script.contains("syncpipeline");
     for script in SCRIPTS.iter().chain(&PIPELINES).filter(is_known) {
         for mode in [Mode::Simple, Mode::Extended, Mode::Prepared] {
-            let job = Job { transactions: 3, max_tries: 3, mode, ..job(script) };
+            let job = PgbenchJob { transactions: 3, max_tries: 3, mode, ..job(script) };
             compare(pgbench, &job);
             compared += 1;
         }
@@ -306,6 +308,6 @@ fn messages_are_pgbenchs() {
 fn compound_statements_are_pgbenchs() {
     let Some(pgbench) = Pgbench::from_environment() else { return };
     for script in ["SELECT 1 \\; SELECT :one \\;;\n", "SELECT 1 AS a \\; SELECT 2 AS b\\aset\nSELECT :a;\n"] {
-        compare(pgbench, &Job { transactions: 2, ..job(script) });
+        compare(pgbench, &PgbenchJob { transactions: 2, ..job(script) });
     }
 }

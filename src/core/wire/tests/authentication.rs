@@ -73,13 +73,13 @@ fn methods_that_are_not_supported() {
 }
 
 /// The server's side of one exchange of SCRAM, after the client's first message.
-struct Server {
+struct ScramServer {
     key: Vec<u8>,
     client_first_bare: String,
     first: String,
 }
 
-impl Server {
+impl ScramServer {
     /// Answers SASLInitialResponse.
     fn new(password: &str, initial_response: &[u8], mechanism: &str, header: &str) -> Self {
         // SCRAM-SHA-256$ITERATIONS:SALT$STORED_KEY:SERVER_KEY
@@ -113,7 +113,7 @@ impl Server {
 fn exchange(startup: &Startup, offered: &[u8], mechanism: &str, header: &str) -> (String, WireSession) {
     let mut session = started(startup);
     assert_eq!(session.receive(&request(10, offered)), Ok(SessionEvent::Pending));
-    let server = Server::new("secret", &output(&mut session), mechanism, header);
+    let server = ScramServer::new("secret", &output(&mut session), mechanism, header);
     assert_eq!(session.receive(&request(11, server.first.as_bytes())), Ok(SessionEvent::Pending));
     let (last, binding) = server.last(&output(&mut session));
     assert_eq!(session.receive(&request(12, last.as_bytes())), Ok(SessionEvent::Pending));
@@ -174,7 +174,7 @@ fn a_server_has_to_prove_that_it_knows_the_password() {
     let begin = |password| {
         let mut session = started(&with_password());
         session.receive(&request(10, PLAIN)).unwrap();
-        let server = Server::new(password, &output(&mut session), "SCRAM-SHA-256\0", "n,,");
+        let server = ScramServer::new(password, &output(&mut session), "SCRAM-SHA-256\0", "n,,");
         (session, server)
     };
     let (mut session, _) = begin("secret");

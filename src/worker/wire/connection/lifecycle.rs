@@ -281,7 +281,7 @@ impl Connection<'_> {
         let pid = self.cell.pid.load(Relaxed);
         self.cell.cpu_ns.store(cpu_ns(pid).unwrap_or(0), Relaxed);
         self.cell.switches.store(context_switches::of_process(pid).unwrap_or(0), Relaxed);
-        self.cell.pid_elsewhere.store(0, Relaxed);
+        self.cell.remote_pid.store(0, Relaxed);
         self.cell.ended_ns.store(now_ns, Relaxed);
         self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
         // Where the server has closed the connection, it has ended the session.

@@ -239,12 +239,12 @@ const EXPECTED: [(usize, &str); 75] = [
 
 /// A client's variables and names.
 #[derive(Default)]
-struct Client {
+struct PgbenchClient {
     symbols: Symbols,
     variables: Variables,
 }
 
-impl Client {
+impl PgbenchClient {
     fn set(&mut self, name: &str, value: Value) {
         self.variables.set(self.symbols.intern(name), value);
     }
@@ -270,7 +270,7 @@ fn commands(script: &str) -> Vec<String> {
 
 #[test]
 fn expressions() {
-    let mut client = Client::default();
+    let mut client = PgbenchClient::default();
     let options = [
         ("foo", "-10.1"),
         ("bla", "false"),
@@ -364,7 +364,7 @@ fn expression_errors() {
         (":badtrue or true", "malformed variable \"badtrue\" value: \"trueXXX\" (22023)"),
         ("permute(0, 0)", "permute size parameter must be greater than zero (22023)"),
     ] {
-        let mut client = Client::default();
+        let mut client = PgbenchClient::default();
         for (name, value) in [
             ("foo", "bla"),
             ("badtrue", "trueXXX"),

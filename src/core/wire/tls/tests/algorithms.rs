@@ -23,7 +23,7 @@ fn the_end_point_is_that_of_openssl() {
 #[test]
 fn the_end_point_of_a_session_is_that_of_its_certificate() {
     let (session, _) =
-        connect(&client("require", None).expect("a client"), "x", &Server::of("v1")).expect("a session");
+        connect(&client("require", None).expect("a client"), "x", &TlsServer::of("v1")).expect("a session");
     let certificate = CertificateDer::from_pem_slice(&pem("v1")).expect("PEM");
     let own = Certificate::parse(&certificate).expect("a certificate").end_point();
     assert!(own.is_some());
@@ -34,7 +34,7 @@ fn the_end_point_of_a_session_is_that_of_its_certificate() {
 fn each_key_serves_in_both_versions() {
     for certificate in ["good", "v1", "sha384", "sha512", "rsa", "ed25519"] {
         for versions in [&OLD[..], &NEW] {
-            let server = Server { versions, ..Server::of(certificate) };
+            let server = TlsServer { versions, ..TlsServer::of(certificate) };
             let client = client("require", None).expect("a client");
             assert_eq!(verdict(&client, "db.example", &server), Ok(()), "{certificate} {versions:?}");
         }
@@ -45,7 +45,7 @@ fn each_key_serves_in_both_versions() {
 fn a_server_without_the_key_of_its_certificate_is_refused() {
     for versions in [&OLD[..], &NEW] {
         // Both keys are of one kind.
-        let server = Server { key: "client.key", versions, ..Server::default() };
+        let server = TlsServer { key: "client.key", versions, ..TlsServer::default() };
         let error = verdict(&client("require", None).expect("a client"), "db.example", &server)
             .expect_err("another's key");
         assert_eq!(error.sqlstate, "08001");
@@ -58,7 +58,7 @@ fn versions_are_those_of_the_options() {
     let version = |min: &str, max: &str, versions: &'static [&'static SupportedProtocolVersion]| {
         let options = options(&[("ssl_min_protocol_version", min), ("ssl_max_protocol_version", max)]);
         let client = TlsClient::new(&options, TlsFiles::default()).expect("a client");
-        let (_, server) = connect(&client, "x", &Server { versions, ..Server::default() })?;
+        let (_, server) = connect(&client, "x", &TlsServer { versions, ..TlsServer::default() })?;
         Ok::<_, UserError>(server.protocol_version().expect("a version"))
     };
 

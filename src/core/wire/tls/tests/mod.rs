@@ -32,7 +32,7 @@ fn pem(name: &str) -> Vec<u8> {
 }
 
 /// What a server of these tests is like.
-struct Server {
+struct TlsServer {
     certificate: &'static str,
     key: &'static str,
     versions: &'static [&'static SupportedProtocolVersion],
@@ -40,13 +40,13 @@ struct Server {
     alpn: &'static [&'static [u8]],
 }
 
-impl Default for Server {
+impl Default for TlsServer {
     fn default() -> Self {
         Self { certificate: "good", key: "server.key", versions: &BOTH, asks_for_client: false, alpn: &[] }
     }
 }
 
-impl Server {
+impl TlsServer {
     fn of(certificate: &'static str) -> Self {
         let key = match certificate {
             "rsa" | "sha512" | "pss_sha1" | "pss_sha256" | "pss_sha512" => "rsa.key",
@@ -139,7 +139,7 @@ fn from_server(
 fn connect(
     client: &TlsClient,
     host: &str,
-    server: &Server,
+    server: &TlsServer,
 ) -> Result<(TlsSession, ServerConnection), UserError> {
     let mut session = client.session(host)?;
     let mut server = server.start();
@@ -155,7 +155,7 @@ fn connect(
 }
 
 /// Whether a client comes to terms with a server, and that nothing can be sent where not.
-fn verdict(client: &TlsClient, host: &str, server: &Server) -> Result<(), UserError> {
+fn verdict(client: &TlsClient, host: &str, server: &TlsServer) -> Result<(), UserError> {
     let (session, _) = connect(client, host, server)?;
     assert!(session.is_established());
     Ok(())

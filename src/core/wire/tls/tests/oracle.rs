@@ -115,7 +115,7 @@ fn psql_connects_where_this_driver_does() {
         ["db.example", "other.example", "a.db.example", "192.0.2.1", "192.0.2.2", "ignored.example", ""];
     let (mut tried, mut different) = (0, Vec::new());
     for (certificate, roots) in CASES {
-        let server = Server::of(certificate);
+        let server = TlsServer::of(certificate);
         sql(&format!("ALTER SYSTEM SET ssl_cert_file = '{folder}/{certificate}.pem'"));
         sql(&format!("ALTER SYSTEM SET ssl_key_file = '{folder}/{}.pem'", server.key));
         sql("ALTER SYSTEM SET ssl = on");

@@ -6,7 +6,7 @@ use super::*;
 
 fn established(versions: &'static [&'static SupportedProtocolVersion]) -> (TlsSession, ServerConnection) {
     let client = client("verify-full", Some("root")).expect("a client");
-    connect(&client, "db.example", &Server { versions, ..Server::default() }).expect("a session")
+    connect(&client, "db.example", &TlsServer { versions, ..TlsServer::default() }).expect("a session")
 }
 
 /// Bytes of which no two parts are alike.
@@ -50,7 +50,7 @@ fn a_handshake_cut_at_every_byte_is_done() {
     for versions in [&OLD[..], &NEW] {
         let client = client("verify-full", Some("root")).expect("a client");
         let mut session = client.session("db.example").expect("a session");
-        let mut server = Server { versions, ..Server::default() }.start();
+        let mut server = TlsServer { versions, ..TlsServer::default() }.start();
         while !session.is_established() || server.is_handshaking() {
             to_server(&mut session, &mut server).expect("a handshake");
             from_server(&mut session, &mut server, 1).expect("a handshake");
@@ -156,12 +156,12 @@ fn a_client_certificate_is_sent_where_it_is_asked_for() {
         let (certificate, key) = (pem("client"), pem("client.key"));
         let files = TlsFiles { certificate: Some(&certificate), key: Some(&key), ..TlsFiles::default() };
         let client = TlsClient::new(&options(&[]), files).expect("a client");
-        let asking = Server { asks_for_client: true, versions, ..Server::default() };
+        let asking = TlsServer { asks_for_client: true, versions, ..TlsServer::default() };
         let (_, server) = connect(&client, "x", &asking).expect("a session");
         let own = CertificateDer::from_pem_slice(&certificate).expect("PEM");
         assert_eq!(server.peer_certificates(), Some(&[own][..]));
         let (_, server) =
-            connect(&client, "x", &Server { versions, ..Server::default() }).expect("a session");
+            connect(&client, "x", &TlsServer { versions, ..TlsServer::default() }).expect("a session");
         assert_eq!(server.peer_certificates(), None);
         let without = TlsClient::new(&options(&[]), TlsFiles::default()).expect("a client");
         let error = connect(&without, "x", &asking).map(|_| ()).expect_err("no certificate");
@@ -194,12 +194,12 @@ fn direct_negotiation_needs_the_protocol_by_name() {
         let options = options(&[("sslmode", "require"), ("sslnegotiation", negotiation)]);
         TlsClient::new(&options, TlsFiles::default()).expect("a client")
     };
-    let named = Server { alpn: &[b"postgresql"], ..Server::default() };
+    let named = TlsServer { alpn: &[b"postgresql"], ..TlsServer::default() };
     for negotiation in ["postgres", "direct"] {
         assert_eq!(verdict(&new(negotiation), "x", &named), Ok(()), "{negotiation}");
     }
-    assert_eq!(verdict(&new("postgres"), "x", &Server::default()), Ok(()));
-    let error = verdict(&new("direct"), "x", &Server::default()).expect_err("no protocol");
+    assert_eq!(verdict(&new("postgres"), "x", &TlsServer::default()), Ok(()));
+    let error = verdict(&new("direct"), "x", &TlsServer::default()).expect_err("no protocol");
     assert!(error.message.contains("without ALPN"), "{}", error.message);
     assert!(error.hint.expect("a hint").contains("sslnegotiation"));
 }
@@ -208,7 +208,7 @@ fn direct_negotiation_needs_the_protocol_by_name() {
 fn the_host_is_told_unless_it_is_an_address() {
     let told = |sslsni: &str, host: &str| {
         let client = TlsClient::new(&options(&[("sslsni", sslsni)]), TlsFiles::default()).expect("a client");
-        connect(&client, host, &Server::default()).expect("a session").1.server_name().map(str::to_owned)
+        connect(&client, host, &TlsServer::default()).expect("a session").1.server_name().map(str::to_owned)
     };
     assert_eq!(told("1", "db.example"), Some("db.example".to_owned()));
     for (sslsni, host) in [("0", "db.example"), ("1", "192.0.2.1"), ("1", "::1"), ("1", ""), ("1", "no name")]
@@ -238,7 +238,7 @@ proptest! {
     ) {
         let client = client("verify-full", Some("root")).expect("a client");
         let mut session = client.session("db.example").expect("a session");
-        let mut server = Server::default().start();
+        let mut server = TlsServer::default().start();
         to_server(&mut session, &mut server).expect("a handshake");
         let mut bytes = of_server(&mut server);
         bytes.truncate(after);

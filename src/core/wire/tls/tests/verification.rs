@@ -7,7 +7,7 @@ const FAILED: &str = "SSL error: certificate verify failed";
 /// The reason for which a chain is refused, in every mode that verifies, and that the others take it.
 #[track_caller]
 fn refused(certificate: &'static str, root: &str, reason: &str) {
-    let server = Server::of(certificate);
+    let server = TlsServer::of(certificate);
     for mode in ["allow", "prefer", "require"] {
         let client = client(mode, None).expect("a client");
         assert_eq!(verdict(&client, "db.example", &server), Ok(()), "{mode}");
@@ -27,7 +27,7 @@ fn refused(certificate: &'static str, root: &str, reason: &str) {
 fn accepted(certificate: &'static str, root: &str) {
     for mode in ["require", "verify-ca", "verify-full"] {
         let client = client(mode, Some(root)).expect("a client");
-        assert_eq!(verdict(&client, "db.example", &Server::of(certificate)), Ok(()), "{certificate} {mode}");
+        assert_eq!(verdict(&client, "db.example", &TlsServer::of(certificate)), Ok(()), "{certificate} {mode}");
     }
 }
 
@@ -129,7 +129,7 @@ const NAMES: [(&str, &str, Option<&str>); 17] = [
 fn names_are_checked_by_verify_full_alone() {
     let client = |mode| client(mode, Some("root")).expect("a client");
     for (certificate, host, others) in NAMES {
-        let server = Server::of(certificate);
+        let server = TlsServer::of(certificate);
         let refused = verdict(&client("verify-full"), host, &server).err();
         let message =
             others.map(|names| format!("server certificate for {names} does not match host name \"{host}\""));
@@ -144,9 +144,9 @@ fn names_are_checked_by_verify_full_alone() {
         }
         assert_eq!(verdict(&client("verify-ca"), host, &server), Ok(()), "{certificate} for {host}");
     }
-    let error = verdict(&client("verify-full"), "", &Server::default()).expect_err("no name");
+    let error = verdict(&client("verify-full"), "", &TlsServer::default()).expect_err("no name");
     assert_eq!(error.message, "host name must be specified for a verified SSL connection");
-    assert_eq!(verdict(&client("verify-ca"), "", &Server::default()), Ok(()));
+    assert_eq!(verdict(&client("verify-ca"), "", &TlsServer::default()), Ok(()));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn roots_are_needed_where_they_are_used() {
 fn the_systems_roots_know_nothing_of_this_one() {
     match TlsClient::new(&options(&[("sslrootcert", "system")]), TlsFiles::default()) {
         Ok(client) => {
-            let error = verdict(&client, "db.example", &Server::default()).expect_err("an unknown authority");
+            let error = verdict(&client, "db.example", &TlsServer::default()).expect_err("an unknown authority");
             assert_eq!(error.message, FAILED);
         }
         // A system without any.
