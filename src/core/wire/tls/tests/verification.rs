@@ -27,7 +27,11 @@ fn refused(certificate: &'static str, root: &str, reason: &str) {
 fn accepted(certificate: &'static str, root: &str) {
     for mode in ["require", "verify-ca", "verify-full"] {
         let client = client(mode, Some(root)).expect("a client");
-        assert_eq!(verdict(&client, "db.example", &TlsServer::of(certificate)), Ok(()), "{certificate} {mode}");
+        assert_eq!(
+            verdict(&client, "db.example", &TlsServer::of(certificate)),
+            Ok(()),
+            "{certificate} {mode}"
+        );
     }
 }
 
@@ -180,7 +184,8 @@ fn roots_are_needed_where_they_are_used() {
 fn the_systems_roots_know_nothing_of_this_one() {
     match TlsClient::new(&options(&[("sslrootcert", "system")]), TlsFiles::default()) {
         Ok(client) => {
-            let error = verdict(&client, "db.example", &TlsServer::default()).expect_err("an unknown authority");
+            let error =
+                verdict(&client, "db.example", &TlsServer::default()).expect_err("an unknown authority");
             assert_eq!(error.message, FAILED);
         }
         // A system without any.
