@@ -23,7 +23,7 @@ pub enum OptionOf {
 
 /// Where a keyword of libpq belongs.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+pub(super) enum Place {
     Server,
     UserMapping,
     /// Nowhere, with the reason as a sentence.
@@ -31,7 +31,7 @@ enum Place {
 }
 
 /// Checks a value, of the option of this name.
-type Check = fn(&str, &str) -> Result<(), UserError>;
+pub(super) type Check = fn(&str, &str) -> Result<(), UserError>;
 
 const SYSTEM_USER: &str = "Nothing of the server's operating-system user is used.";
 const GSSAPI: &str = "GSSAPI is not supported.";
@@ -42,7 +42,7 @@ const SCRAM_KEYS: &str = "SCRAM keys are derived from the password.";
 const OBSOLETE: &str = "libpq itself ignores it.";
 
 /// The keywords of libpq (PQconninfoOptions in fe-connect.c, up to PostgreSQL 18), and `password_required`.
-const KEYWORDS: [(&str, Place, Check); 56] = [
+pub(super) const KEYWORDS: [(&str, Place, Check); 56] = [
     ("host", Place::Server, anything),
     ("hostaddr", Place::Server, hosts::check_addresses),
     ("port", Place::Server, |name, value| hosts::ports(name, value).map(drop)),

@@ -1,5 +1,6 @@
 //! The validator, and the values that options come to.
 
+use super::super::options::{KEYWORDS, Place};
 use super::super::*;
 use super::{options, target};
 
@@ -129,6 +130,30 @@ fn unsupported_options_say_why() {
         assert!(error.message.starts_with(&format!("option \"{name}\" is not supported")));
         assert_eq!(error.detail.as_deref(), Some(detail));
         assert!(!format!("{error:?}").contains("hunter2"));
+    }
+}
+
+/// The manual has each of them once, in the table's order, with its place or the reason why it is refused.
+#[test]
+fn the_manual_lists_all_options() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/targets.md");
+    let manual = std::fs::read_to_string(path).expect("the manual");
+    let rows =
+        manual.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | "));
+    let mut listed = Vec::new();
+    for (names, of) in rows {
+        for name in names.split("`, `") {
+            listed.push((name, of.replace('`', "\"")));
+        }
+    }
+    assert_eq!(listed.len(), KEYWORDS.len());
+    for ((name, of), (keyword, place, _)) in listed.iter().zip(KEYWORDS) {
+        assert_eq!(*name, keyword);
+        match place {
+            Place::Server => assert!(of.starts_with("server |"), "{name} is {of}"),
+            Place::UserMapping => assert!(of.starts_with("user mapping |"), "{name} is {of}"),
+            Place::Refused(reason) => assert_eq!(*of, format!("refused | {reason}"), "{name}"),
+        }
     }
 }
 

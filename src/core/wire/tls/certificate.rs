@@ -1,25 +1,101 @@
-//! One certificate: what of it is asked for. Its parser is the crate x509-cert, which takes version 1 as well.
+//! What is asked of a server's certificate beside its chain: whether it is that of a host, as libpq decides it since
+//! PostgreSQL 15 (pgtls_verify_peer_name_matches_certificate_guts), and the hash that SCRAM binds itself to.
 
-use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier};
-use der::oid::AssociatedOid;
-use der::{Decode, Encode, Sequence};
-use rustls::pki_types::SubjectPublicKeyInfoDer;
-use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
-use x509_cert::certificate::{CertificateInner, Raw, TbsCertificateInner};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A certificate as it is signed: its parts as they came, so that a signature is over these very bytes.
+use der::asn1::{AnyRef, ObjectIdentifier};
+use der::{Decode, Sequence};
+use openssl::asn1::Asn1Object;
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::x509::{GeneralNameRef, X509Ref};
+
+use super::failed;
+use crate::error::UserError;
+use crate::untrusted;
+
+/// Checks that a certificate is that of a host: by its subjectAltNames, and by its common name where none of them is of the
+/// host's kind, a name or an address.
+///
+/// # Errors
+/// 08001.
+pub fn check_name(certificate: &X509Ref, host: &str) -> Result<(), UserError> {
+    if host.is_empty() {
+        return Err(failed("host name must be specified for a verified SSL connection")
+            .hint("Set option host of the server to a name that the certificate has."));
+    }
+    let address: Option<IpAddr> = host.parse().ok();
+    let mut names = Vec::new();
+    let mut is_common_name_used = true;
+    let alternatives = certificate.subject_alt_names();
+    for name in alternatives.iter().flatten() {
+        let is_match = if let Some(bytes) = name.ipaddress() {
+            is_common_name_used &= address.is_none();
+            let own = to_address(bytes)?;
+            names.push(own.to_string());
+            address == Some(own)
+        } else if let Some(name) = name.dnsname() {
+            is_common_name_used &= address.is_some();
+            names.push(name.to_owned());
+            is_name_of(name, host)?
+        } else {
+            // A name of DNS that is no text is one for all that.
+            is_common_name_used &= is_of_other_kind(name);
+            false
+        };
+        if is_match {
+            return Ok(());
+        }
+    }
+    if is_common_name_used && let Some(name) = common_name(certificate)? {
+        if is_name_of(&name, host)? {
+            return Ok(());
+        }
+        names.push(name);
+    }
+    Err(mismatch(&names, host))
+}
+
+fn is_of_other_kind(name: &GeneralNameRef) -> bool {
+    name.email().is_some() || name.uri().is_some() || name.directory_name().is_some()
+}
+
+/// The first common name of the subject.
+fn common_name(certificate: &X509Ref) -> Result<Option<String>, UserError> {
+    let Some(entry) = certificate.subject_name().entries_by_nid(Nid::COMMONNAME).next() else {
+        return Ok(None);
+    };
+    let name = String::from_utf8(entry.data().as_slice().to_owned());
+    name.map(Some).map_err(|_| failed("could not read the common name of the server certificate"))
+}
+
+/// The subject of a certificate, as `CN=db.example, O=Example`.
+pub fn subject(certificate: &X509Ref) -> String {
+    let entries = certificate.subject_name().entries().map(|entry| {
+        let name = entry.object().nid().short_name().unwrap_or("?");
+        format!("{name}={}", String::from_utf8_lossy(entry.data().as_slice()))
+    });
+    entries.collect::<Vec<_>>().join(", ")
+}
+
+/// The hash `tls-server-end-point` of RFC 5929, section 4.1: by the hash of the signature algorithm, and by SHA-256
+/// instead of MD5 and SHA-1. `None` for algorithms that have none of their own, as Ed25519, and for unknown ones.
+pub fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
+    let algorithm = certificate.signature_algorithm().object().nid();
+    let hash = match algorithm {
+        Nid::RSASSAPSS => pss_hash(&certificate.to_der().ok()?)?,
+        algorithm => algorithm.signature_algorithms()?.digest,
+    };
+    let hash = if [Nid::MD5, Nid::SHA1].contains(&hash) { Nid::SHA256 } else { hash };
+    Some(certificate.digest(MessageDigest::from_nid(hash)?).ok()?.to_vec())
+}
+
+/// A certificate, as far as its signature's algorithm.
 #[derive(Sequence)]
 struct Signed<'a> {
     contents: AnyRef<'a>,
-    algorithm: AnyRef<'a>,
-    signature: BitStringRef<'a>,
-}
-
-/// The key within a certificate.
-#[derive(Sequence)]
-struct PublicKey<'a> {
-    algorithm: AnyRef<'a>,
-    key: BitStringRef<'a>,
+    algorithm: Algorithm<'a>,
+    signature: AnyRef<'a>,
 }
 
 /// An algorithm, with whatever it takes.
@@ -43,140 +119,62 @@ struct PssParameters<'a> {
     trailer: Option<AnyRef<'a>>,
 }
 
-/// A certificate.
-pub struct Certificate {
-    /// As it came.
-    pub der: Vec<u8>,
-    parsed: CertificateInner<Raw>,
-    /// The bytes that are signed.
-    pub contents: Vec<u8>,
-    /// The AlgorithmIdentifier of the signature, without its header: as rustls names algorithms.
-    pub signature_algorithm: Vec<u8>,
-    pub signature: Vec<u8>,
-    /// The AlgorithmIdentifier of the key, without its header.
-    pub key_algorithm: Vec<u8>,
-    pub key: Vec<u8>,
-}
-
-impl std::fmt::Debug for Certificate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Certificate({})", self.fields().subject())
+/// The hash of a certificate that is signed by RSASSA-PSS, of which SHA-1 is the default. The crate has nothing for it
+/// (X509_get_signature_info).
+fn pss_hash(der: &[u8]) -> Option<Nid> {
+    let algorithm = Signed::from_der(der).ok()?.algorithm;
+    match algorithm.parameters?.decode_as::<PssParameters<'_>>().ok()?.hash {
+        None => Some(Nid::SHA1),
+        Some(hash) => Some(Asn1Object::from_str(&hash.oid.to_string()).ok()?.nid()),
     }
 }
 
-impl Certificate {
-    /// Reads a certificate in DER; the error is the reason why it is none.
-    pub fn parse(der: &[u8]) -> Result<Self, der::Error> {
-        let parsed = CertificateInner::<Raw>::from_der(der)?;
-        let signed = Signed::from_der(der)?;
-        let spki = parsed.tbs_certificate().subject_public_key_info().to_der()?;
-        let key = PublicKey::from_der(&spki)?;
-        Ok(Self {
-            der: der.to_owned(),
-            contents: signed.contents.to_der()?,
-            signature_algorithm: signed.algorithm.value().to_owned(),
-            signature: octets(signed.signature)?,
-            key_algorithm: key.algorithm.value().to_owned(),
-            key: octets(key.key)?,
-            parsed,
-        })
+/// Whether a name of a certificate, which may begin with a wildcard for one label, is that of a host.
+fn is_name_of(name: &str, host: &str) -> Result<bool, UserError> {
+    if name.contains('\0') {
+        return Err(failed("SSL certificate's name contains embedded null"));
     }
-
-    /// Everything that is signed.
-    pub fn fields(&self) -> &TbsCertificateInner<Raw> {
-        self.parsed.tbs_certificate()
+    if name.eq_ignore_ascii_case(host) {
+        return Ok(true);
     }
-
-    /// An extension, where the certificate has it.
-    ///
-    /// # Errors
-    /// It cannot be read, or is there more than once.
-    pub fn extension<'a, T: Decode<'a, Error = der::Error> + AssociatedOid>(
-        &'a self,
-    ) -> Result<Option<T>, der::Error> {
-        let mut found = self.extensions().iter().filter(|extension| extension.extn_id == T::OID);
-        let Some(extension) = found.next() else { return Ok(None) };
-        if found.next().is_some() {
-            return Err(der::ErrorKind::Failed.into());
-        }
-        T::from_der(extension.extn_value.as_bytes()).map(Some)
-    }
-
-    /// All extensions.
-    pub fn extensions(&self) -> &[x509_cert::ext::Extension] {
-        self.fields().extensions().map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether issuer and subject are the same: the certificate may have signed itself.
-    pub fn is_self_issued(&self) -> bool {
-        self.fields().issuer() == self.fields().subject()
-    }
-
-    /// The key with its algorithm, in DER.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn public_key(&self) -> Result<SubjectPublicKeyInfoDer<'static>, der::Error> {
-        Ok(self.fields().subject_public_key_info().to_der()?.into())
-    }
-
-    /// The hash `tls-server-end-point` of RFC 5929, section 4.1: by the hash of the signature algorithm, and by SHA-256
-    /// instead of MD5 and SHA-1. `None` for algorithms that have none of their own, as Ed25519, and for unknown ones.
-    pub fn end_point(&self) -> Option<Vec<u8>> {
-        let algorithm = self.parsed.signature_algorithm().to_der().ok()?;
-        let hash = match hash_of_signature(&Algorithm::from_der(&algorithm).ok()?)? {
-            Hash::Sha224 => Sha224::digest(&self.der).to_vec(),
-            Hash::Sha256 => Sha256::digest(&self.der).to_vec(),
-            Hash::Sha384 => Sha384::digest(&self.der).to_vec(),
-            Hash::Sha512 => Sha512::digest(&self.der).to_vec(),
-        };
-        Some(hash)
-    }
+    // "*.db.example" is "a.db.example" and neither "db.example" nor "a.b.db.example".
+    let Some(domain) = name.strip_prefix('*').filter(|domain| domain.len() >= 2 && domain.starts_with('.'))
+    else {
+        return Ok(false);
+    };
+    let Some(label) = host.len().checked_sub(domain.len()).filter(|_| host.len() > domain.len()) else {
+        return Ok(false);
+    };
+    Ok(host.is_char_boundary(label)
+        && host[label..].eq_ignore_ascii_case(domain)
+        && !host[..label].contains('.'))
 }
 
-/// A string of bits that has to be one of octets, as all keys and signatures are.
-fn octets(bits: BitStringRef<'_>) -> Result<Vec<u8>, der::Error> {
-    bits.as_bytes().map(<[u8]>::to_owned).ok_or_else(|| der::ErrorKind::Failed.into())
+fn to_address(bytes: &[u8]) -> Result<IpAddr, UserError> {
+    if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+        return Ok(Ipv4Addr::from(four).into());
+    }
+    let sixteen = <[u8; 16]>::try_from(bytes).map_err(|_| {
+        failed(format!("certificate contains IP address with invalid length {}", bytes.len()))
+    })?;
+    Ok(Ipv6Addr::from(sixteen).into())
 }
 
-/// The hashes of channel binding.
-enum Hash {
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-/// The hash for a certificate that is signed so (RFC 3279, 4055, 5758).
-fn hash_of_signature(algorithm: &Algorithm<'_>) -> Option<Hash> {
-    Some(match algorithm.oid.to_string().as_str() {
-        // md5, sha1 and sha256WithRSAEncryption, ecdsa-with-SHA1 and SHA256
-        "1.2.840.113549.1.1.4" | "1.2.840.113549.1.1.5" | "1.2.840.113549.1.1.11" => Hash::Sha256,
-        "1.2.840.10045.4.1" | "1.2.840.10045.4.3.2" => Hash::Sha256,
-        // sha384, sha512 and sha224WithRSAEncryption
-        "1.2.840.113549.1.1.12" => Hash::Sha384,
-        "1.2.840.113549.1.1.13" => Hash::Sha512,
-        "1.2.840.113549.1.1.14" => Hash::Sha224,
-        // ecdsa-with-SHA224, SHA384 and SHA512
-        "1.2.840.10045.4.3.1" => Hash::Sha224,
-        "1.2.840.10045.4.3.3" => Hash::Sha384,
-        "1.2.840.10045.4.3.4" => Hash::Sha512,
-        // RSASSA-PSS, of which SHA-1 is the default
-        "1.2.840.113549.1.1.10" => match algorithm.parameters?.decode_as::<PssParameters<'_>>().ok()?.hash {
-            None => Hash::Sha256,
-            Some(hash) => named_hash(hash.oid)?,
-        },
-        _ => return None,
-    })
-}
-
-fn named_hash(oid: ObjectIdentifier) -> Option<Hash> {
-    Some(match oid.to_string().as_str() {
-        // md5, sha1, sha256
-        "1.2.840.113549.2.5" | "1.3.14.3.2.26" | "2.16.840.1.101.3.4.2.1" => Hash::Sha256,
-        "2.16.840.1.101.3.4.2.2" => Hash::Sha384,
-        "2.16.840.1.101.3.4.2.3" => Hash::Sha512,
-        "2.16.840.1.101.3.4.2.4" => Hash::Sha224,
-        _ => return None,
-    })
+fn mismatch(names: &[String], host: &str) -> UserError {
+    let hint =
+        "Set option host of the server to a name that the certificate has, and hostaddr to the address.";
+    let others = |count: usize| match count {
+        0 => String::new(),
+        1 => " (and 1 other name)".to_owned(),
+        more => format!(" (and {more} other names)"),
+    };
+    match names {
+        [] => failed("could not get server's host name from server certificate").hint(hint),
+        [first, rest @ ..] => failed(format!(
+            "server certificate for \"{}\"{} does not match host name \"{host}\"",
+            untrusted::text(first.as_bytes(), 0),
+            others(rest.len())
+        ))
+        .hint(hint),
+    }
 }

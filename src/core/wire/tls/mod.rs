@@ -1,5 +1,5 @@
-//! TLS as libpq has it, without the connection: encrypted bytes in, plaintext out, and the other way round. The protocol is
-//! the crate rustls's; what a certificate has to be is libpq's word and OpenSSL's, not rustls's.
+//! TLS as libpq has it, without the connection: encrypted bytes in, plaintext out, and the other way round. Protocol,
+//! certificates and their verification are OpenSSL's, with libpq's settings; the check of a host's name is libpq's own.
 //!
 //! [`TlsClient`] is made once from a target's options and the files that they name, a [`TlsSession`] for each connection. A
 //! session has no socket: it stands between one and a [`Session`](super::Session), and is used as that is. Bytes from the
@@ -19,31 +19,24 @@
 //! without TLS may be tried. In any case the server has to have the key of its certificate.
 
 mod certificate;
-mod chain;
-mod names;
+mod records;
 mod session;
-mod verifier;
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
-
-use rustls::client::{ClientConfig, Resumption};
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConnection, SupportedProtocolVersion};
+use openssl::error::ErrorStack;
+use openssl::pkey::PKey;
+use openssl::ssl::{
+    Ssl, SslContext, SslContextBuilder, SslMethod, SslMode as SslFlags, SslOptions, SslSessionCacheMode,
+    SslVerifyMode, SslVersion,
+};
+use openssl::x509::X509;
 
 pub use session::TlsSession;
 
 use crate::error::{UserError, sqlstate};
 use crate::target::{SYSTEM_ROOTS, SslMode, SslNegotiation, TlsOptions, TlsVersion};
-use certificate::Certificate;
-use verifier::Verifier;
 
-/// The name of PostgreSQL's protocol in ALPN.
-const PROTOCOL: &[u8] = b"postgresql";
+/// The name of PostgreSQL's protocol in ALPN, with its length before it.
+const PROTOCOL: &[u8] = b"\x0apostgresql";
 
 /// The contents of the files that [`TlsOptions`] name, in PEM.
 #[derive(Clone, Copy, Default)]
@@ -58,7 +51,8 @@ pub struct TlsFiles<'a> {
 
 /// What all connections to a target have in common.
 pub struct TlsClient {
-    config: Arc<ClientConfig>,
+    context: SslContext,
+    is_chain_verified: bool,
     is_name_checked: bool,
     is_named: bool,
     is_direct: bool,
@@ -70,23 +64,13 @@ impl TlsClient {
     /// # Errors
     /// 08001 for files that are missing or not what they should be.
     pub fn new(options: &TlsOptions, files: TlsFiles<'_>) -> Result<Self, UserError> {
-        let provider = Arc::new(ring::default_provider());
-        let verifier = Verifier::new(roots(options, files)?, provider.signature_verification_algorithms);
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&versions(options))
-            .map_err(|error| failed(format!("could not set the versions of TLS: {error}")))?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier));
-        let mut config = match identity(files, &provider)? {
-            Some(identity) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity))),
-            None => builder.with_no_client_auth(),
-        };
-        // Each connection is a handshake of its own, as libpq's are.
-        config.resumption = Resumption::disabled();
-        config.enable_sni = options.sslsni;
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        let mut context = settings(options)
+            .map_err(|error| failed(format!("could not create SSL context: {}", reason(&error))))?;
+        let is_chain_verified = trust(&mut context, options, files)?;
+        identify(&mut context, files)?;
         Ok(Self {
-            config: Arc::new(config),
+            context: context.build(),
+            is_chain_verified,
             is_name_checked: options.sslmode == SslMode::VerifyFull,
             is_named: options.sslsni,
             is_direct: options.sslnegotiation == SslNegotiation::Direct,
@@ -104,90 +88,119 @@ impl TlsClient {
     /// # Errors
     /// 08001.
     pub fn session(&self, host: &str) -> Result<TlsSession, UserError> {
-        // Addresses are not told, and neither is this one, which stands for a host that is no name of DNS.
-        let nobody = || ServerName::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
-        let name = match ServerName::try_from(host) {
-            Ok(name) if self.is_named => name.to_owned(),
-            _ => nobody(),
+        let begin = || {
+            let mut ssl = Ssl::new(&self.context)?;
+            if self.is_named && is_told(host) {
+                ssl.set_hostname(host)?;
+            }
+            Ok(ssl)
         };
-        let connection = ClientConnection::new(Arc::clone(&self.config), name)
-            .map_err(|error| failed(format!("could not establish SSL connection: {error}")))?;
-        Ok(TlsSession::new(connection, self.is_name_checked.then(|| host.to_owned()), self.is_direct))
+        let ssl = begin().map_err(|error: ErrorStack| {
+            failed(format!("could not establish SSL connection: {}", reason(&error)))
+        })?;
+        let host = self.is_name_checked.then(|| host.to_owned());
+        TlsSession::new(ssl, self.is_chain_verified, host, self.is_direct)
     }
 }
 
-/// The versions from the oldest to the newest that the options allow.
-fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
-    let min = options.ssl_min_protocol_version.unwrap_or(TlsVersion::V1_2);
-    let max = options.ssl_max_protocol_version.unwrap_or(TlsVersion::V1_3);
-    let all = [(TlsVersion::V1_2, &TLS12), (TlsVersion::V1_3, &TLS13)];
-    all.into_iter().filter(|(version, _)| (min..=max).contains(version)).map(|(_, version)| version).collect()
+/// Whether a server is told this name of its own: addresses are not, as libpq looks at them (initialize_SSL in
+/// fe-secure-openssl.c).
+fn is_told(host: &str) -> bool {
+    let is_address = host.contains(':') || host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    !host.is_empty() && !is_address
 }
 
-/// The certificates that are trusted; `None`: nothing is verified.
-fn roots(options: &TlsOptions, files: TlsFiles<'_>) -> Result<Option<Vec<Certificate>>, UserError> {
+/// A context with libpq's settings.
+fn settings(options: &TlsOptions) -> Result<SslContextBuilder, ErrorStack> {
+    let version = |version: TlsVersion| match version {
+        TlsVersion::V1_2 => SslVersion::TLS1_2,
+        TlsVersion::V1_3 => SslVersion::TLS1_3,
+    };
+    let mut context = SslContextBuilder::new(SslMethod::tls_client())?;
+    let min = options.ssl_min_protocol_version.unwrap_or(TlsVersion::V1_2);
+    context.set_min_proto_version(Some(version(min)))?;
+    context.set_max_proto_version(options.ssl_max_protocol_version.map(version))?;
+    context.set_alpn_protos(PROTOCOL)?;
+    // Each connection is a handshake of its own, as libpq's are, and there is one.
+    context.set_session_cache_mode(SslSessionCacheMode::OFF);
+    context.set_options(SslOptions::NO_RENEGOTIATION | SslOptions::NO_COMPRESSION);
+    // Thousands of connections wait for most of their time.
+    context.set_mode(SslFlags::RELEASE_BUFFERS);
+    Ok(context)
+}
+
+/// Names the certificates that are trusted; false where nothing is verified.
+fn trust(
+    context: &mut SslContextBuilder,
+    options: &TlsOptions,
+    files: TlsFiles<'_>,
+) -> Result<bool, UserError> {
     let Some(named) = &options.sslrootcert else {
         if options.sslmode < SslMode::VerifyCa {
-            return Ok(None);
+            context.set_verify(SslVerifyMode::NONE);
+            return Ok(false);
         }
         return Err(failed("root certificate file is not given")
             .detail("sslmode \"verify-ca\" and \"verify-full\" verify the server's certificate.")
             .hint("Set option sslrootcert of the server to a file, or to \"system\" for the operating system's roots with sslmode \"verify-full\"."));
     };
     if named == SYSTEM_ROOTS {
-        let found = rustls_native_certs::load_native_certs();
-        // What this crate cannot read, it does not trust either.
-        let roots: Vec<_> = found.certs.iter().filter_map(|der| Certificate::parse(der).ok()).collect();
-        if roots.is_empty() {
-            return Err(failed("could not load system root certificate paths").hint(
+        context.set_default_verify_paths().map_err(|error| {
+            failed(format!("could not load system root certificate paths: {}", reason(&error))).hint(
                 "Install the package ca-certificates, or set option sslrootcert of the server to a file.",
-            ));
-        }
-        return Ok(Some(roots));
+            )
+        })?;
+        return Ok(true);
     }
-    let unreadable = || {
+    let unreadable = |reason| {
         failed(format!("could not read root certificate file \"{named}\""))
+            .detail(reason)
             .hint("Set option sslrootcert of the server to a file with certificates in PEM.")
     };
-    let roots = certificates(files.root.unwrap_or_default()).map_err(|reason| unreadable().detail(reason))?;
-    let parse = |der: &CertificateDer<'_>| {
-        Certificate::parse(der).map_err(|error| unreadable().detail(format!("{error}.")))
-    };
-    roots.iter().map(parse).collect::<Result<_, _>>().map(Some)
+    for root in certificates(files.root.unwrap_or_default()).map_err(unreadable)? {
+        let added = context.cert_store_mut().add_cert(root);
+        added.map_err(|error| unreadable(format!("{}.", reason(&error))))?;
+    }
+    Ok(true)
 }
 
 /// The certificates of a file in PEM, at least one; the error is a sentence.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match found {
+fn certificates(pem: &[u8]) -> Result<Vec<X509>, String> {
+    match X509::stack_from_pem(pem) {
         Ok(found) if found.is_empty() => Err("There is no certificate in it.".to_owned()),
         Ok(found) => Ok(found),
-        Err(error) => Err(format!("{error}.")),
+        Err(error) => Err(format!("{}.", reason(&error))),
     }
 }
 
-/// The client's certificate, those that stand behind it, and its key.
-fn identity(files: TlsFiles<'_>, provider: &CryptoProvider) -> Result<Option<CertifiedKey>, UserError> {
-    let (Some(chain), Some(key)) = (files.certificate, files.key) else { return Ok(None) };
-    let chain = certificates(chain).map_err(|reason| {
+/// Gives the client its certificate, those that stand behind it, and its key.
+fn identify(context: &mut SslContextBuilder, files: TlsFiles<'_>) -> Result<(), UserError> {
+    let (Some(chain), Some(key)) = (files.certificate, files.key) else { return Ok(()) };
+    let bad_certificate = |reason| {
         failed("could not read certificate file")
             .detail(reason)
             .hint("Set option sslcert of the user mapping to a file with the certificate in PEM.")
-    })?;
-    let unreadable = || {
+    };
+    let mut chain = certificates(chain).map_err(bad_certificate)?.into_iter();
+    let mut given = chain.next().map_or(Ok(()), |own| context.set_certificate(&own));
+    for other in chain {
+        given = given.and_then(|()| context.add_extra_chain_cert(other));
+    }
+    given.map_err(|error| bad_certificate(format!("{}.", reason(&error))))?;
+    // Nobody is asked for the password of one that is encrypted; and the errors are not shown: they may quote the key.
+    let key = PKey::private_key_from_pem_passphrase(key, b"").map_err(|_| {
         failed("could not load private key file")
             .hint("Set option sslkey of the user mapping to a file with the unencrypted private key in PEM.")
-    };
-    // The errors of the parsers are not shown: they may quote the key.
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| unreadable())?;
-    let key = provider.key_provider.load_private_key(key).map_err(|_| unreadable())?;
-    let own = Certificate::parse(&chain[0]).and_then(|certificate| certificate.public_key());
-    let own = own.map_err(|error| failed("could not read certificate file").detail(format!("{error}.")))?;
-    if key.public_key().is_some_and(|public| public.as_ref() != own.as_ref()) {
-        return Err(failed("certificate does not match private key file")
-            .hint("Set options sslcert and sslkey of the user mapping to files of one pair."));
-    }
-    Ok(Some(CertifiedKey::new(chain, key)))
+    })?;
+    context.set_private_key(&key).and_then(|()| context.check_private_key()).map_err(|_| {
+        failed("certificate does not match private key file")
+            .hint("Set options sslcert and sslkey of the user mapping to files of one pair.")
+    })
+}
+
+/// The reason that OpenSSL gives, as libpq shows it (SSLerrmessage in fe-secure-openssl.c).
+fn reason(error: &ErrorStack) -> &str {
+    error.errors().first().and_then(|error| error.reason()).unwrap_or("no SSL error reported")
 }
 
 /// The error for a connection that does not come about.

@@ -1,19 +1,21 @@
 //! One connection's TLS.
 
-use std::io::{BufRead, ErrorKind, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::ClientConnection;
+use openssl::error::ErrorStack;
+use openssl::ssl::{Error, ErrorCode, Ssl, SslStream, SslVerifyMode};
+use openssl::x509::X509StoreContextRef;
 
-use super::certificate::Certificate;
-use super::verifier::of_rustls;
-use super::{PROTOCOL, failed, names};
+use super::records::Records;
+use super::{certificate, failed, reason};
 use crate::error::{UserError, sqlstate};
+use crate::untrusted;
 
 /// As much encrypted output as is gathered before [`TlsSession::send`] takes no more, in bytes.
 const FULL: usize = 65_536;
 
-/// The room in bytes that an empty output may keep.
-const KEPT: usize = 4096;
+/// The most plaintext of one record, in bytes.
+const RECORD: usize = 16_384;
 
 /// Where a session is in its life.
 #[derive(Clone, Copy, PartialEq)]
@@ -26,23 +28,41 @@ enum TlsPhase {
 
 /// TLS between a socket and a session of PostgreSQL's protocol.
 pub struct TlsSession {
-    connection: ClientConnection,
+    stream: SslStream<Records>,
     phase: TlsPhase,
+    /// Why the server's chain is not good.
+    refusal: Arc<Mutex<Option<String>>>,
     /// The host that the certificate has to name.
     host: Option<String>,
     is_direct: bool,
-    /// What is to be sent, from `sent` on.
-    output: Vec<u8>,
-    sent: usize,
 }
 
 impl TlsSession {
     /// The first message is in the output.
-    pub(super) fn new(connection: ClientConnection, host: Option<String>, is_direct: bool) -> Self {
-        let mut session =
-            Self { connection, phase: TlsPhase::Handshake, host, is_direct, output: Vec::new(), sent: 0 };
-        session.gather();
-        session
+    ///
+    /// # Errors
+    /// 08001.
+    pub(super) fn new(
+        mut ssl: Ssl,
+        is_chain_verified: bool,
+        host: Option<String>,
+        is_direct: bool,
+    ) -> Result<Self, UserError> {
+        let refusal = Arc::new(Mutex::new(None));
+        if is_chain_verified {
+            let refusal = Arc::clone(&refusal);
+            ssl.set_verify_callback(SslVerifyMode::PEER, move |is_good, chain| {
+                if !is_good {
+                    *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused(chain));
+                }
+                is_good
+            });
+        }
+        let stream = SslStream::new(ssl, Records::default())
+            .map_err(|error| failed(format!("could not establish SSL connection: {}", reason(&error))))?;
+        let mut session = Self { stream, phase: TlsPhase::Handshake, refusal, host, is_direct };
+        session.shake_hands().map_err(|error| session.ended(error))?;
+        Ok(session)
     }
 
     /// Takes all bytes that have come from the socket, cut in any way, and hands on all plaintext that they make, cut in
@@ -55,34 +75,15 @@ impl TlsSession {
     /// got all plaintext that came before.
     pub fn receive(
         &mut self,
-        mut bytes: &[u8],
+        bytes: &[u8],
         mut take: impl FnMut(&[u8]) -> Result<(), UserError>,
     ) -> Result<(), UserError> {
         if self.phase == TlsPhase::Over {
             return Ok(());
         }
-        while !bytes.is_empty() {
-            // A slice is read without an error, and so that nothing remains inside that could be handed on.
-            let read = self.connection.read_tls(&mut bytes);
-            let processed = match read {
-                Ok(0) => break,
-                Ok(_) => self.connection.process_new_packets().map_err(|error| of_rustls(&error)),
-                Err(error) => Err(failed(format!("SSL error: {error}"))),
-            };
-            let result = match processed {
-                Ok(_) => self.establish().and_then(|()| self.hand_on(&mut take)),
-                // Of what came along with a broken record, what is before it counts.
-                Err(error) if self.phase == TlsPhase::Established => self.hand_on(&mut take).and(Err(error)),
-                Err(error) => Err(error),
-            };
-            self.gather();
-            if let Err(error) = result {
-                let error = self.in_phase(error);
-                self.phase = TlsPhase::Over;
-                return Err(error);
-            }
-        }
-        Ok(())
+        self.stream.get_mut().receive(bytes);
+        let result = self.shake_hands().and_then(|()| self.hand_on(&mut take));
+        result.map_err(|error| self.ended(error))
     }
 
     /// Encrypts plaintext into the output, and says how much it has taken: nothing until the connection is established, and
@@ -93,30 +94,23 @@ impl TlsSession {
         }
         let mut taken = 0;
         while taken < plaintext.len() && self.output().len() < FULL {
-            // One record at most: its plaintext has 16 kB.
-            let end = plaintext.len().min(taken + 16_384);
-            match self.connection.writer().write(&plaintext[taken..end]) {
+            let end = plaintext.len().min(taken + RECORD);
+            match self.stream.ssl_write(&plaintext[taken..end]) {
                 Ok(0) | Err(_) => break,
                 Ok(bytes) => taken += bytes,
             }
-            self.gather();
         }
         taken
     }
 
     /// The bytes for the socket.
     pub fn output(&self) -> &[u8] {
-        &self.output[self.sent..]
+        self.stream.get_ref().output()
     }
 
     /// Takes this many bytes off the front of [`output`](Self::output): they have been sent.
     pub fn sent(&mut self, bytes: usize) {
-        self.sent = self.output.len().min(self.sent.saturating_add(bytes));
-        if self.sent == self.output.len() {
-            self.sent = 0;
-            self.output.clear();
-            self.output.shrink_to(KEPT);
-        }
+        self.stream.get_mut().sent(bytes);
     }
 
     /// Whether the handshake is done, and the server the right one: plaintext can be sent.
@@ -128,20 +122,19 @@ impl TlsSession {
     /// established. `None` for signature algorithms without a hash of their own, as Ed25519: PostgreSQL's server has none
     /// for them either.
     pub fn tls_server_end_point(&self) -> Option<Vec<u8>> {
-        let certificate = self.connection.peer_certificates()?.first()?;
-        Certificate::parse(certificate).ok()?.end_point()
+        certificate::end_point(&*self.stream.ssl().peer_certificate()?)
     }
 
     /// The server's certificate in DER.
     #[cfg(test)]
-    pub(super) fn peer(&self) -> &[u8] {
-        self.connection.peer_certificates().and_then(<[_]>::first).expect("a handshake")
+    pub(super) fn peer(&self) -> Vec<u8> {
+        self.stream.ssl().peer_certificate().expect("a handshake").to_der().expect("a certificate")
     }
 
     /// Puts the message that ends the connection into the output (close_notify), behind everything else.
     pub fn close(&mut self) {
-        self.connection.send_close_notify();
-        self.gather();
+        // It has no other end: the server's answer is not awaited.
+        drop(self.stream.shutdown());
         self.phase = TlsPhase::Over;
     }
 
@@ -155,12 +148,19 @@ impl TlsSession {
         })
     }
 
-    /// Checks what is to be checked when the handshake is done.
-    fn establish(&mut self) -> Result<(), UserError> {
-        if self.phase != TlsPhase::Handshake || self.connection.is_handshaking() {
+    /// Goes on with the handshake, and checks what is to be checked when it is done.
+    fn shake_hands(&mut self) -> Result<(), UserError> {
+        if self.phase != TlsPhase::Handshake {
             return Ok(());
         }
-        if self.is_direct && self.connection.alpn_protocol() != Some(PROTOCOL) {
+        clear_errors();
+        match self.stream.connect() {
+            Ok(()) => {}
+            Err(error) if is_blocked(&error) => return Ok(()),
+            Err(error) => return Err(self.failure(&error)),
+        }
+        let ssl = self.stream.ssl();
+        if self.is_direct && ssl.selected_alpn_protocol().is_none() {
             let message = "direct SSL connection was established without ALPN protocol negotiation extension";
             return Err(failed(message).hint(
                 "Servers support direct negotiation since PostgreSQL 17: set option sslnegotiation of the server to \
@@ -168,9 +168,8 @@ impl TlsSession {
             ));
         }
         if let Some(host) = &self.host {
-            let certificate = self.connection.peer_certificates().and_then(<[_]>::first);
-            let certificate = certificate.and_then(|der| Certificate::parse(der).ok());
-            names::check(&certificate.ok_or_else(|| failed("certificate could not be obtained"))?, host)?;
+            let peer = ssl.peer_certificate().ok_or_else(|| failed("certificate could not be obtained"))?;
+            certificate::check_name(&peer, host)?;
         }
         self.phase = TlsPhase::Established;
         Ok(())
@@ -178,38 +177,68 @@ impl TlsSession {
 
     /// Hands on all plaintext there is.
     fn hand_on(&mut self, take: &mut impl FnMut(&[u8]) -> Result<(), UserError>) -> Result<(), UserError> {
-        let mut reader = self.connection.reader();
-        loop {
-            let length = match reader.fill_buf() {
-                // The server has said that nothing more comes.
-                Ok([]) => return Ok(()),
-                Ok(plaintext) => {
-                    take(plaintext)?;
-                    plaintext.len()
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(failed(format!("SSL error: {error}"))),
-            };
-            reader.consume(length);
+        if self.phase != TlsPhase::Established {
+            return Ok(());
         }
-    }
-
-    /// Moves what is to be sent into the output.
-    fn gather(&mut self) {
-        while self.connection.wants_write() {
-            if !matches!(self.connection.write_tls(&mut self.output), Ok(1..)) {
-                return;
+        let mut buffer = [0; RECORD];
+        loop {
+            clear_errors();
+            match self.stream.ssl_read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => take(&buffer[..bytes])?,
+                // The server has said that nothing more comes.
+                Err(error) if is_blocked(&error) || error.code() == ErrorCode::ZERO_RETURN => return Ok(()),
+                Err(error) => return Err(self.failure(&error)),
             }
         }
     }
 
-    /// An error of TLS, with the SQLSTATE of an established connection where it is one.
-    fn in_phase(&self, error: UserError) -> UserError {
+    /// The error for what OpenSSL does not like.
+    fn failure(&self, error: &Error) -> UserError {
+        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(refusal) = refusal.filter(|_| self.phase == TlsPhase::Handshake) {
+            return failed("SSL error: certificate verify failed").detail(refusal).hint(
+                "Set option sslrootcert of the server to a file with the certificate of the authority that signed the server's.",
+            );
+        }
+        let reason = error.ssl_error().map_or("no SSL error reported", reason);
+        let failed = failed(format!("SSL error: {reason}"));
+        if reason.contains(" alert ") {
+            return failed.hint(
+                "The server's log has the reason. Where it asks for a client certificate, set options sslcert and sslkey of the user mapping.",
+            );
+        }
         match self.phase {
+            TlsPhase::Handshake => failed.hint("Check host and port: this may be no PostgreSQL server."),
+            _ => failed,
+        }
+    }
+
+    /// An error that ends the session; one of TLS with the SQLSTATE of an established connection where it is one.
+    fn ended(&mut self, error: UserError) -> UserError {
+        let phase = std::mem::replace(&mut self.phase, TlsPhase::Over);
+        match phase {
             TlsPhase::Established if error.sqlstate == sqlstate::UNABLE_TO_CONNECT => {
                 UserError { sqlstate: sqlstate::CONNECTION_FAILURE.to_owned(), ..error }
             }
             _ => error,
         }
     }
+}
+
+/// Whether nothing is wrong but that more has to come in.
+fn is_blocked(error: &Error) -> bool {
+    [ErrorCode::WANT_READ, ErrorCode::WANT_WRITE].contains(&error.code())
+}
+
+/// Which certificate of a chain is not good, by its subject, and why, as a sentence.
+fn refused(chain: &X509StoreContextRef) -> String {
+    let subject = chain.current_cert().map(certificate::subject).unwrap_or_default();
+    format!("Certificate \"{}\": {}.", untrusted::text(subject.as_bytes(), 0), chain.error().error_string())
+}
+
+/// Takes away what others' calls of OpenSSL in this process have left in the queue of errors: the next result is judged
+/// by it.
+fn clear_errors() {
+    drop(ErrorStack::get());
 }

@@ -4,6 +4,7 @@
 //! `hostssl all all all scram-sha-256`.
 
 use std::env;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
@@ -70,7 +71,7 @@ fn own(mode: &str, root: Option<&str>, host: &str, binding: &str) -> Result<Vec<
         })?;
         if is_started && event == SessionEvent::Ready {
             assert!(session.used_password());
-            return Ok(tls.peer().to_vec());
+            return Ok(tls.peer());
         }
     }
 }
@@ -120,9 +121,9 @@ fn psql_connects_where_this_driver_does() {
         sql(&format!("ALTER SYSTEM SET ssl_key_file = '{folder}/{}.pem'", server.key));
         sql("ALTER SYSTEM SET ssl = on");
         sql("SELECT pg_reload_conf()");
-        let presented = CertificateDer::from_pem_slice(&pem(certificate)).expect("PEM");
+        let presented = super::certificate(certificate).to_der().expect("a certificate");
         // The postmaster takes the file in its own time.
-        while own("require", None, "db.example", "require").is_ok_and(|peer| peer != presented.as_ref()) {
+        while own("require", None, "db.example", "require").is_ok_and(|peer| peer != presented) {
             std::thread::yield_now();
         }
         let mut compare = |mode: &str, root: Option<&str>, host: &str, binding: &str| {

@@ -77,6 +77,7 @@ signed client_only server.key.pem root /CN=db.example "$leaf\nextendedKeyUsage=c
 signed no_signature server.key.pem root /CN=db.example "$leaf\nkeyUsage=cRLSign"
 signed critical server.key.pem root /CN=db.example "$leaf\n1.2.3.4=critical,ASN1:NULL"
 signed constrained server.key.pem constrained_root /CN=db.example "$leaf\nsubjectAltName=DNS:db.example"
+signed beyond_constraint server.key.pem constrained_root /CN=db.example "$leaf\nsubjectAltName=DNS:db.example,DNS:other.example"
 signed of_no_signing server.key.pem no_signing_root /CN=db.example "$leaf"
 dated expired 20000101000000Z 20010101000000Z
 dated future 20990101000000Z 21000101000000Z
