@@ -95,6 +95,18 @@ impl<'a> ClientCounters<'a> {
         if end_ns >= self.end_ns() { Phase::Drain } else { self.phase }
     }
 
+    /// A client has ended before the first interval, or in one of the warm-up: it is missing from then on, and counts in its
+    /// script's tally all the same; from before the first interval, in that one.
+    #[cold]
+    fn count_early_abort(&mut self, of: TotalsOf, script: usize) {
+        if of == TotalsOf::Ramp {
+            self.intervals.tally(0).aborted.add(1);
+        }
+        if let Some(tally) = self.scripts.get(script) {
+            tally.aborted.add(1);
+        }
+    }
+
     /// Lets `write` count into an interval, and into the script's tally where there is one and the interval is measured.
     /// Returns which it is.
     #[inline]
@@ -175,6 +187,10 @@ impl TransactionRecorder for ClientCounters<'_> {
             }
         };
         count(&self.slot.totals[of as usize], t);
+        let is_early = matches!(of, TotalsOf::Ramp | TotalsOf::Warmup);
+        if is_early && matches!(t.outcome, Outcome::Aborted | Outcome::LeftOpen) {
+            self.count_early_abort(of, t.script);
+        }
         self.intervals.pass();
         if of == TotalsOf::Measured && !self.counts_cpu {
             self.count_cpu();

@@ -183,6 +183,29 @@ SELECT
     ok((SELECT reason LIKE '%rolled back%' FROM bench.audit(:run_id) WHERE counter = 'n_tup_upd'),
         'and the reason says so');
 
+-- Clients that end before the measurement: in the ramp and in the warm-up.
+SELECT bench.create_workload('acc_early', $$\if :client_id > 0
+SELECT 1 / 0;
+\endif
+SELECT 1;$$) \g /dev/null
+CREATE FUNCTION pg_temp.ended(run bigint) RETURNS text LANGUAGE sql AS $$
+    SELECT format('%s of summary, %s of samples, %s of scripts, %s of nodes, %s errors', s.aborted,
+        (SELECT sum(x.aborted) FROM (SELECT aborted FROM bench.samples WHERE run_id = run
+            UNION ALL SELECT aborted FROM bench.warmup_samples WHERE run_id = run) AS x),
+        (SELECT sum(aborted) FROM bench.scripts WHERE run_id = run),
+        (SELECT sum(aborted) FROM bench.nodes WHERE run_id = run),
+        (SELECT sum(count) FROM bench.errors WHERE run_id = run))
+    FROM bench.summary s WHERE s.run_id = run
+$$;
+SELECT is(pg_temp.ended(bench.run(workload, 8, secs => 0.5, warmup => warmup, driver => driver)),
+    '7 of summary, 7 of samples, 7 of scripts, 7 of nodes, 7 errors',
+    format('clients that end early count: %s, %s s of warm-up, %s', workload, warmup, driver))
+FROM unnest('{acc_early,"acc_early,acc_early@1"}'::text[]) AS workload, unnest('{0,0.5}'::float8[]) AS warmup,
+    unnest('{engine,wire}'::text[]) AS driver;
+SELECT is(pg_temp.ended(bench.run('acc_fail', 4, transactions => 1)),
+    '2 of summary, 2 of samples, 2 of scripts, 2 of nodes, 2 errors', 'and where all do something else');
+
+
 CREATE TABLE acc_counter (n int);
 INSERT INTO acc_counter VALUES (0);
 SELECT bench.create_workload('acc_retry', $$BEGIN;

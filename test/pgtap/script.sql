@@ -37,7 +37,8 @@ CREATE FUNCTION pg_temp.disagreements(run bigint) RETURNS SETOF text LANGUAGE sq
             ('samples', (SELECT sum(transactions) FROM bench.samples WHERE run_id = run), s.transactions::numeric),
             ('skipped of samples', (SELECT sum(skipped) FROM bench.samples WHERE run_id = run), s.skipped::numeric),
             ('late of samples', (SELECT sum(late) FROM bench.samples WHERE run_id = run), s.late::numeric),
-            ('aborted of samples', (SELECT sum(aborted) FROM bench.samples WHERE run_id = run), s.aborted::numeric),
+            ('aborted of samples', (SELECT sum(x.aborted) FROM (SELECT aborted FROM bench.samples WHERE run_id = run
+                UNION ALL SELECT aborted FROM bench.warmup_samples WHERE run_id = run) AS x), s.aborted::numeric),
             ('failed of samples', (SELECT sum(failed) FROM bench.samples WHERE run_id = run), s.failed::numeric)
         ) AS v (what, one, other)
     WHERE s.run_id = run AND v.one IS DISTINCT FROM v.other

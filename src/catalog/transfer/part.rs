@@ -91,7 +91,9 @@ fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserE
              FROM pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
                  (SELECT pg_catalog.sum(secs) AS secs, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
                          pg_catalog.sum(failed)::pg_catalog.int8 AS failed, pg_catalog.sum(retried)::pg_catalog.int8 AS retried, \
-                         pg_catalog.sum(aborted)::pg_catalog.int8 AS aborted \
+                         (SELECT pg_catalog.sum(aborted)::pg_catalog.int8 FROM ( \
+                              SELECT aborted FROM bench.samples WHERE run_id = $2 AND node = $3 \
+                              UNION ALL SELECT aborted FROM bench.warmup_samples WHERE run_id = $2 AND node = $3) AS a) AS aborted \
                   FROM bench.samples WHERE run_id = $2 AND node = $3) s \
              ON CONFLICT (run_id, node) DO UPDATE SET status = excluded.status, error = excluded.error, \
                  latency_avg_ms = excluded.latency_avg_ms, latency_stddev_ms = excluded.latency_stddev_ms, \

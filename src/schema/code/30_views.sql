@@ -97,7 +97,7 @@ COMMENT ON COLUMN bench.scripts.fixture IS 'Fixture used';
 COMMENT ON COLUMN bench.scripts.transactions IS 'Transactions committed during the measurement';
 COMMENT ON COLUMN bench.scripts.tps IS 'Transactions per measured second';
 COMMENT ON COLUMN bench.scripts.failed IS 'Transactions that failed with a serialization failure or deadlock during the measurement';
-COMMENT ON COLUMN bench.scripts.aborted IS 'Clients that another error ended during the measurement';
+COMMENT ON COLUMN bench.scripts.aborted IS 'Clients that another error ended, before the measurement or during it';
 COMMENT ON COLUMN bench.scripts.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.scripts.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
 COMMENT ON COLUMN bench.scripts.late IS 'Committed transactions that took longer than latency_limit';
@@ -247,7 +247,9 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
-       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted,
+       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog,
+       (SELECT sum(a.aborted)::bigint FROM (SELECT aborted FROM bench.samples x WHERE x.run_id = r.run_id
+            UNION ALL SELECT aborted FROM bench.warmup_samples x WHERE x.run_id = r.run_id) a) AS aborted,
        r.server_cpu_us, r.connect_avg_ms, r.connect_p50_ms, r.connect_p95_ms, r.connect_p99_ms, r.connect_max_ms, r.unknown,
        1e6 * (r.environment ->> 'driver_cpu_secs')::float8 / nullif(s.transactions, 0) AS driver_cpu_us,
        (SELECT sum(l.transactions) FROM bench_internal.script_log l
@@ -255,7 +257,7 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
 FROM bench_internal.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed,
-           sum(x.retried)::bigint AS retried, sum(x.aborted)::bigint AS aborted,
+           sum(x.retried)::bigint AS retried,
            -- the sum of the nodes'
            (SELECT sum(n.tps ORDER BY n.node) FROM (SELECT y.node, sum(y.transactions) / nullif(sum(y.secs), 0) AS tps
                                     FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
@@ -291,7 +293,7 @@ COMMENT ON COLUMN bench.summary.started_at IS 'When the clients started';
 COMMENT ON COLUMN bench.summary.secs IS 'Measured seconds';
 COMMENT ON COLUMN bench.summary.transactions IS 'Transactions committed during the measurement';
 COMMENT ON COLUMN bench.summary.failed IS 'Transactions that failed with a serialization failure or deadlock during the measurement';
-COMMENT ON COLUMN bench.summary.aborted IS 'Clients that another error ended during the measurement';
+COMMENT ON COLUMN bench.summary.aborted IS 'Clients that another error ended, before the measurement or during it';
 COMMENT ON COLUMN bench.summary.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.summary.tps IS 'transactions / secs of the whole run';
 COMMENT ON COLUMN bench.summary.tps_avg IS 'Mean tps of the samples';
@@ -333,7 +335,9 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
-       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted,
+       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings,
+       (SELECT sum(a.aborted)::bigint FROM (SELECT aborted FROM bench.samples x WHERE x.run_id = r.run_id AND x.node = k.node
+            UNION ALL SELECT aborted FROM bench.warmup_samples x WHERE x.run_id = r.run_id AND x.node = k.node) a) AS aborted,
        coalesce(n.server_cpu_us, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.server_cpu_us END) AS server_cpu_us,
        n.machine,
        coalesce(n.clients_stuck, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.clients_stuck END) AS clients_stuck
@@ -345,7 +349,7 @@ CROSS JOIN LATERAL (
 ) k
 LEFT JOIN bench_internal.node_log n ON n.run_id = r.run_id AND n.node = k.node
 LEFT JOIN LATERAL (
-    SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.aborted)::bigint AS aborted,
+    SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried,
            sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(x.latency_max_ms) AS latency_max_ms,
            sum(x.cpu_user * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_user IS NOT NULL), 0) AS cpu_user,
            sum(x.cpu_system * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_system IS NOT NULL), 0) AS cpu_system,
@@ -369,7 +373,7 @@ COMMENT ON COLUMN bench.nodes.clock_error_ms IS 'Maximum error of clock_offset_m
 COMMENT ON COLUMN bench.nodes.secs IS 'Measured seconds';
 COMMENT ON COLUMN bench.nodes.transactions IS 'Transactions committed during the measurement';
 COMMENT ON COLUMN bench.nodes.failed IS 'Transactions that failed with a serialization failure or deadlock during the measurement';
-COMMENT ON COLUMN bench.nodes.aborted IS 'Clients that another error ended during the measurement';
+COMMENT ON COLUMN bench.nodes.aborted IS 'Clients that another error ended, before the measurement or during it';
 COMMENT ON COLUMN bench.nodes.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.nodes.tps IS 'transactions / secs; the nodes add up to tps in bench.summary';
 COMMENT ON COLUMN bench.nodes.latency_avg_ms IS 'Mean latency in milliseconds';

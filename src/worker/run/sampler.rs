@@ -30,6 +30,8 @@ pub struct Sampler<'a> {
     last: Option<RunSample>,
     /// What was measured so far.
     pub measured: Totals,
+    /// Clients that errors have ended so far, in the warm-up too.
+    aborted: u64,
     /// Read and not yet written, oldest first.
     unwritten: VecDeque<Unwritten>,
     lock_timeout: LockTimeout,
@@ -71,6 +73,7 @@ impl<'a> Sampler<'a> {
             opened: None,
             last: None,
             measured: Totals::default(),
+            aborted: 0,
             unwritten: VecDeque::new(),
             lock_timeout: LockTimeout::new(),
             began: (0, 0),
@@ -222,12 +225,13 @@ impl<'a> Sampler<'a> {
         });
         progress.in_warmup.store(sample.in_warmup.into(), Relaxed);
         progress.clients.store(sample.clients, Relaxed);
+        self.aborted += sample.totals.aborted;
+        progress.aborted.set(self.aborted);
         if !sample.in_warmup {
             self.measured.merge(&sample.totals);
             self.waits.merge(&sample.observed.waits);
             progress.transactions.set(self.measured.moments.count);
             progress.failed.set(self.measured.failed);
-            progress.aborted.set(self.measured.aborted);
             progress.skipped.set(self.measured.skipped);
         }
         progress.samples.fetch_add(1, Release);
@@ -268,11 +272,13 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// What was measured of each script, when all clients have ended.
+    /// What was measured of each script, when all clients have ended, with all clients that errors have ended.
     pub fn scripts(&self) -> Vec<Totals> {
         let scripts = self.segment.shape().scripts as usize;
         if scripts == 1 {
-            return vec![self.measured.clone()];
+            let mut whole = self.measured.clone();
+            whole.aborted = self.aborted;
+            return vec![whole];
         }
         let mut totals = vec![Totals::default(); scripts];
         for client in 0..self.segment.shape().slots {
