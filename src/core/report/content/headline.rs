@@ -23,7 +23,7 @@ pub fn closing_lines(document: &Document) -> Vec<String> {
             times_nodes(document),
             run.clients,
             clients_noun(run),
-            extent(run),
+            measured_extent(document, |secs| format!("{secs} s")),
             run.seed
         ),
         format!("number of transactions actually processed: {done}"),
@@ -100,11 +100,17 @@ pub fn clients_noun(run: &Run) -> &'static str {
     if run.clients == 1 { "client" } else { "clients" }
 }
 
-/// How long the run was to be.
-pub fn extent(run: &Run) -> String {
+/// How long the run was to be, and how long one was that was stopped before.
+fn measured_extent(document: &Document, duration: impl Fn(f64) -> String) -> String {
+    let run = &document.run;
     match (finite(run.secs), run.transactions) {
         (_, Some(count)) => format!("{count} transactions per client"),
-        (Some(secs), None) => format!("{secs} s"),
+        (Some(secs), None) => match finite(document.summary.secs).map(tenths) {
+            Some(measured) if run.status == "canceled" && measured < secs => {
+                format!("{measured} of {}", duration(secs))
+            }
+            _ => duration(secs),
+        },
         (None, None) => "until it was stopped".to_owned(),
     }
 }
@@ -113,10 +119,9 @@ pub fn extent(run: &Run) -> String {
 pub fn subtitle(document: &Document) -> String {
     let run = &document.run;
     let clients = format!("{}{} {}", times_nodes(document), run.clients, clients_noun(run));
-    let extent = match (finite(run.secs), run.transactions) {
-        (_, Some(count)) => format!("{} transactions per client", number::count(count)),
-        (Some(secs), None) => number::duration(secs),
-        (None, None) => extent(run),
+    let extent = match run.transactions {
+        Some(count) => format!("{} transactions per client", number::count(count)),
+        None => measured_extent(document, number::duration),
     };
     let mut parts = vec![clients, extent];
     // As asked for, where it was: a stop within the warm-up is told elsewhere.
@@ -200,7 +205,7 @@ pub fn run(document: &Document) -> Section {
         ("workload", given(&run.workload)),
         ("fixture", run.fixture.clone()),
         ("clients", Some(times_nodes(document) + &run.clients.to_string())),
-        ("measured", Some(extent(run))),
+        ("measured", Some(measured_extent(document, |secs| format!("{secs} s")))),
         ("warm-up", warmup(run)),
         ("rate", finite(run.rate).map(|rate| format!("{} tps", number::tps(Some(rate))))),
         ("latency limit", finite(run.latency_limit).map(|limit| format!("{limit} ms"))),

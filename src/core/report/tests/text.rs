@@ -106,3 +106,20 @@ fn a_warm_up_until_throughput_was_steady_is_told() {
     assert_eq!(told(Some(30.0), Some(30.0), "completed"), of("30 s"));
     assert_eq!(told(Some(0.0), Some(0.0), "completed"), None);
 }
+
+#[test]
+fn a_canceled_run_says_how_long_it_was() {
+    let told = |secs: Option<f64>, measured: Option<f64>, status: &str| {
+        let mut document = believable(20);
+        (document.run.secs, document.run.transactions, document.summary.secs) = (secs, None, measured);
+        document.run.status = status.to_owned();
+        let report = render(&document, Format::Text);
+        let line = report.lines().find_map(|line| line.trim_start().strip_prefix("measured:"));
+        line.expect("a line").trim().to_owned()
+    };
+    assert_eq!(told(Some(15.0), Some(6.23), "canceled"), "6.2 of 15 s");
+    assert_eq!(told(Some(15.0), Some(15.001), "canceled"), "15 s");
+    assert_eq!(told(Some(15.0), Some(6.23), "completed"), "15 s");
+    assert_eq!(told(Some(15.0), None, "canceled"), "15 s");
+    assert_eq!(told(None, Some(6.23), "canceled"), "until it was stopped");
+}
