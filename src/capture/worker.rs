@@ -12,7 +12,6 @@ use crate::catalog::{self, CaptureEnd, CapturedStatement};
 use crate::error::internal;
 use crate::launch::horizon::releasable_or_warn;
 use crate::launch::launch_handle::LaunchHandle;
-use crate::observe::statement_calls;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
 use crate::server::roles::current_role_oid;
@@ -69,7 +68,6 @@ pub extern "C-unwind" fn pgbench_ext_capture_main(segment: pg_sys::Datum) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
-    statement_calls::leave_out_this_session();
     if let Err(error) = capture(&context.segment) {
         header.fail(&error);
     }

@@ -18,7 +18,6 @@ use serde::de::DeserializeOwned;
 
 use super::checks::check_session_of;
 use crate::error::internal;
-use crate::observe::statement_calls;
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc::{set_as_session, set_for_session};
 use crate::server::locks::is_blocked_by_me;
@@ -188,7 +187,6 @@ pub fn answer<Q: DeserializeOwned, A: Serialize>(
     let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
     ANSWERS.set(true);
-    statement_calls::leave_out_this_session();
     set_for_session(c"application_name", c"pgbench_ext");
     let question = serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));
     // Nobody sees the question again, nor what asks it.

@@ -39,7 +39,7 @@ const KERNEL_PARAMETERS: [&str; 17] = [
 /// only superusers may see, passwords in primary_conninfo among them, are left out whoever asks: reports are shown
 /// to others.
 pub fn settings_json() -> Result<String, UserError> {
-    let sql = "SELECT s.name, pg_catalog.current_setting(s.name), s.source FROM pg_catalog.pg_settings s \
+    let sql = "SELECT /* pgbench_ext */ s.name, pg_catalog.current_setting(s.name), s.source FROM pg_catalog.pg_settings s \
                WHERE NOT s.source OPERATOR(pg_catalog.=) ANY (ARRAY['default', 'override']) \
                  AND coalesce(s.setting OPERATOR(pg_catalog.<>) s.boot_val, true) ORDER BY s.name";
     let settings = transaction(|| {

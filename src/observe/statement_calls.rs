@@ -31,6 +31,9 @@ const COLUMNS: [&CStr; 10] = [
     c"total_exec_time",
 ];
 
+/// How a statement begins that is this project's own and not a client's, in the session of a client.
+pub const OWN: &str = "SELECT /* pgbench_ext */ ";
+
 /// A line of the view: what one role has had executed of a statement.
 pub struct StatementCalls {
     pub user: u32,
@@ -50,7 +53,7 @@ fn function() -> Result<Option<SetFunction>, UserError> {
     SetFunction::find(PG_STAT_STATEMENTS)
 }
 
-/// The lines of a database's top-level statements, with their texts where asked for, as this role sees them; `None` where the
+/// The lines of a database's top-level statements, with their texts where asked for and then without [`OWN`] ones, as this role sees them; `None` where the
 /// view has not the columns.
 fn lines(
     function: &SetFunction,
@@ -63,10 +66,14 @@ fn lines(
         if of.integer() != i64::from(database) || toplevel.integer() == 0 {
             return;
         }
+        let query = if let ResultValue::Text(text) = query { Some(text) } else { None };
+        if query.as_ref().is_some_and(|text| text.starts_with(OWN)) {
+            return;
+        }
         found.push(StatementCalls {
             user: user.integer() as u32,
             query_id: (id != ResultValue::Null).then(|| id.integer()),
-            query: if let ResultValue::Text(text) = query { Some(text) } else { None },
+            query,
             counts: Counts {
                 calls: calls.integer(),
                 rows: rows.integer(),

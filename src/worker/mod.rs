@@ -22,6 +22,7 @@ use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 
 use crate::error::OrRaise;
+use crate::observe::statement_calls;
 use crate::server::background_worker::{begin, connect};
 use crate::server::own_settings::own_settings;
 use crate::server::process::{NS_PER_SEC, current_timestamp, my_pid};
@@ -41,6 +42,13 @@ pub struct WorkerContext {
 /// What every worker does first: signals, the segment, the connection to its database as its role. `None` when the
 /// segment is gone: then nobody waits for it any more. One of another build of this library is refused by an error.
 pub fn attach(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
+    let context = attach_client(segment, on_terminate)?;
+    statement_calls::leave_out_this_session();
+    Some(context)
+}
+
+/// As [`attach`], for a session with a client's settings: pg_stat_statements counts its statements.
+fn attach_client(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
     let context = attach_unconnected(segment, on_terminate)?;
     connect();
     Some(context)

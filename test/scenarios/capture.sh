@@ -32,6 +32,23 @@ work_of_owner() {
 sql 'SELECT pg_stat_statements_reset()' >/dev/null
 work_of_owner >/dev/null
 
+# What the harness itself executes is no application's.
+sql 'SELECT pg_stat_statements_reset()' "SELECT bench.load('pk', 1000)" \
+    "SELECT bench.run('pk_update', clients => 2, transactions => 20)" >/dev/null 2>&1
+sql 'CREATE ROLE cap_limited LOGIN IN ROLE pg_monitor' "SELECT bench.allow('cap_limited')" \
+    'GRANT ALL ON ALL TABLES IN SCHEMA bench_data TO cap_limited' \
+    'GRANT USAGE ON SCHEMA bench_data TO cap_limited' >/dev/null
+PGUSER=cap_limited sql "SELECT bench.run('pk_update', clients => 2, transactions => 20)" >/dev/null 2>&1
+is "$(sql "SELECT regexp_replace(query, ' SET.*', ''), sum(calls) FROM pg_stat_statements WHERE toplevel
+    AND query !~ 'bench\.|pg_stat_statements_reset|^SELECT /\* pgbench_ext \*/|^(CREATE|GRANT) ' GROUP BY 1")" \
+    'UPDATE pk|80' 'of a load and of runs, the statements of clients are counted and no others'
+sql "SELECT FROM bench.capture('harness', secs => 0,
+    options => '{\"writes\": true, \"roles\": [\"postgres\", \"cap_limited\"]}')" >/dev/null 2>&1
+is "$(sql "SELECT regexp_replace(query, ' SET.*', ''), sum(calls) FROM bench.capture_statements
+    WHERE capture = 'harness' AND query !~ 'bench\.|pg_stat_statements|^(CREATE|GRANT) ' GROUP BY 1")" 'UPDATE pk|80' \
+    'and a capture has no others'
+work_of_owner >/dev/null
+
 # A role's own.
 is "$(PGUSER=cap_owner sql "SELECT count(*) > 5 FROM bench.capture('own', secs => 0)" 2>/dev/null)" t \
     'a role captures its own statements'

@@ -44,7 +44,7 @@ pub fn guarded() -> Result<Option<pg_sys::Oid>, UserError> {
     if roles::superuser() {
         return Ok(Some(role));
     }
-    let sql = "SELECT r.rolcreaterole OR r.rolreplication OR r.rolbypassrls OR EXISTS ( \
+    let sql = "SELECT /* pgbench_ext */ r.rolcreaterole OR r.rolreplication OR r.rolbypassrls OR EXISTS ( \
                    SELECT FROM pg_catalog.pg_roles p WHERE pg_catalog.starts_with(p.rolname::pg_catalog.text, 'pg_') \
                        AND p.rolname OPERATOR(pg_catalog.<>) 'pg_database_owner'::pg_catalog.name \
                        AND pg_catalog.pg_has_role(r.oid, p.oid, 'MEMBER')) \

@@ -32,7 +32,7 @@ use crate::server::wait::as_idle;
 use crate::shm::{
     ClientCounters, ClientState, CommandCounters, Header, Segment, StopReason, unclear, untracked,
 };
-use crate::worker::{WorkerContext, attach, report_fatal_error};
+use crate::worker::{WorkerContext, attach_client, report_fatal_error};
 
 /// About a client's round trip. Without it the loser of a deadlock is back at the row before the
 /// winner has been woken, and the two meet again, and again.
@@ -42,7 +42,7 @@ const BEFORE_RETRY: Duration = Duration::from_micros(200);
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
-    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let Some(context) = attach_client(segment, OnTerminate::AtInterrupt) else { return };
     let slot = context.segment.slot(context.index);
     slot.pid.store(my_pid(), Release);
     report_fatal_error(&context);
@@ -132,7 +132,7 @@ fn judge(session: &Session) -> Result<(), SqlError> {
         if statement::judged().is_none() {
             return Ok(None);
         }
-        let sql = "SELECT coalesce(pg_catalog.string_agg(pg_catalog.quote_ident(s), ', '), 'pg_catalog') \
+        let sql = "SELECT /* pgbench_ext */ coalesce(pg_catalog.string_agg(pg_catalog.quote_ident(s), ', '), 'pg_catalog') \
                    FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s";
         fetch::<String>(sql, &[])
     })?;

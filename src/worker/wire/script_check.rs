@@ -14,7 +14,7 @@ use crate::server::process::{current_timestamp, my_pid, wake};
 use crate::server::signals::OnTerminate;
 use crate::shm::{ClientState, Segment, StopReason};
 use crate::worker::run::{client, run_status};
-use crate::worker::{WorkerContext, attach, workers};
+use crate::worker::{WorkerContext, attach_client, workers};
 
 /// The kind of worker that an examiner is.
 const KIND: WorkerKind = WorkerKind {
@@ -29,7 +29,7 @@ const KIND: WorkerKind = WorkerKind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_examiner_main(segment: pg_sys::Datum) {
-    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let Some(context) = attach_client(segment, OnTerminate::AtInterrupt) else { return };
     // In the first job's place, so that a caller in whose way this is finds it there.
     let slot = context.segment.slot(0);
     slot.pid.store(my_pid(), Release);
