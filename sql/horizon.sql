@@ -43,6 +43,12 @@ BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT bench.run('nothing', transactions => 1) IS NOT NULL AS ran;
 COMMIT;
 TABLE held;
+SET default_transaction_isolation = 'serializable';
+SELECT bench.run('nothing', transactions => 1) IS NOT NULL AS ran;
+RESET default_transaction_isolation;
+-- A call that returns rows is a statement of its own, wherever it stands
+SELECT bench.ab('nothing', a => '{}', b => '{}', rounds => 2, clients => 1, transactions => 10) \g /dev/null
+TABLE held;
 -- A transaction that has written
 BEGIN;
 INSERT INTO results VALUES (1);

@@ -11,6 +11,9 @@ use pgrx::pg_sys;
 #[derive(Clone, Copy)]
 pub struct Releasable(());
 
+/// The reason that is the transaction's isolation level, which may be the session's default.
+pub const ISOLATION: &str = "the transaction is REPEATABLE READ or SERIALIZABLE";
+
 /// Why the horizon cannot be released; `Ok` when it can.
 ///
 /// Released only where the call stands in a top-level SELECT that reads nothing else, in READ
@@ -20,7 +23,7 @@ pub fn can_release() -> Result<Releasable, &'static str> {
     // executing this very call; its statements and range table live as long as it.
     unsafe {
         if pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 {
-            return Err("the transaction is REPEATABLE READ or SERIALIZABLE");
+            return Err(ISOLATION);
         }
         if pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId {
             return Err("the transaction has written data");
@@ -107,14 +110,14 @@ unsafe fn computes_values_only(statements: *mut pg_sys::List) -> bool {
             return false;
         }
         let plan = (*planned).planTree;
-        let is_plain = (*plan).lefttree.is_null();
         let source_is_harmless = match (*plan).type_ {
-            pg_sys::NodeTag::T_Result => {
-                (*plan).qual.is_null() && (*plan.cast::<pg_sys::Result>()).resconstantqual.is_null()
-            }
+            pg_sys::NodeTag::T_Result => is_single_row(plan),
+            // SELECT bench.ab(…), whose rows come from one call
+            pg_sys::NodeTag::T_ProjectSet => is_single_row((*plan).lefttree),
             // SELECT … FROM bench.run(…), all of whose rows are there before a WHERE looks at the first of them
             pg_sys::NodeTag::T_FunctionScan => {
-                is_harmless((*plan.cast::<pg_sys::FunctionScan>()).functions.cast())
+                (*plan).lefttree.is_null()
+                    && is_harmless((*plan.cast::<pg_sys::FunctionScan>()).functions.cast())
                     && is_harmless((*plan).qual.cast())
             }
             _ => false,
@@ -124,7 +127,23 @@ unsafe fn computes_values_only(statements: *mut pg_sys::List) -> bool {
             let kind = (*entry.cast::<pg_sys::RangeTblEntry>()).rtekind;
             computes &= kind == pg_sys::RTEKind::RTE_RESULT || kind == pg_sys::RTEKind::RTE_FUNCTION;
         });
-        is_plain && source_is_harmless && computes && is_harmless((*plan).targetlist.cast())
+        source_is_harmless && computes && is_harmless((*plan).targetlist.cast())
+    }
+}
+
+/// Whether a node makes one row of values that read nothing.
+///
+/// # Safety
+/// A live plan node, or NULL.
+unsafe fn is_single_row(plan: *mut pg_sys::Plan) -> bool {
+    // SAFETY: by the caller; the node tag says what it is.
+    unsafe {
+        !plan.is_null()
+            && (*plan).type_ == pg_sys::NodeTag::T_Result
+            && (*plan).lefttree.is_null()
+            && (*plan).qual.is_null()
+            && (*plan.cast::<pg_sys::Result>()).resconstantqual.is_null()
+            && is_harmless((*plan).targetlist.cast())
     }
 }
 

@@ -77,7 +77,7 @@ fn own(mode: &str, root: Option<&str>, host: &str, binding: &str) -> Result<Vec<
 }
 
 /// Certificates, and the roots with which they are tried.
-const CASES: [(&str, &[&str]); 26] = [
+const CASES: [(&str, &[&str]); 28] = [
     ("good", &["root", "other_root", "impostor", "good"]),
     ("cn_only", &["root"]),
     ("v1", &["root"]),
@@ -93,6 +93,8 @@ const CASES: [(&str, &[&str]); 26] = [
     ("client_only", &["root"]),
     ("no_signature", &["root"]),
     ("critical", &["root"]),
+    ("constrained", &["constrained_root"]),
+    ("beyond_constraint", &["constrained_root"]),
     ("of_no_signing", &["no_signing_root"]),
     ("of_intermediate", &["root", "intermediate"]),
     ("of_no_ca", &["root"]),
