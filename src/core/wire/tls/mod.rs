@@ -25,8 +25,7 @@ mod session;
 use openssl::error::ErrorStack;
 use openssl::pkey::PKey;
 use openssl::ssl::{
-    Ssl, SslContext, SslContextBuilder, SslMethod, SslMode as SslFlags, SslOptions, SslSessionCacheMode,
-    SslVerifyMode, SslVersion,
+    Ssl, SslContext, SslContextBuilder, SslMethod, SslOptions, SslSessionCacheMode, SslVerifyMode, SslVersion,
 };
 use openssl::x509::X509;
 
@@ -124,8 +123,6 @@ fn settings(options: &TlsOptions) -> Result<SslContextBuilder, ErrorStack> {
     // Each connection is a handshake of its own, as libpq's are, and there is one.
     context.set_session_cache_mode(SslSessionCacheMode::OFF);
     context.set_options(SslOptions::NO_RENEGOTIATION | SslOptions::NO_COMPRESSION);
-    // Thousands of connections wait for most of their time.
-    context.set_mode(SslFlags::RELEASE_BUFFERS);
     Ok(context)
 }
 

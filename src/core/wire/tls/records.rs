@@ -24,6 +24,11 @@ impl Records {
         self.input.extend_from_slice(bytes);
     }
 
+    /// Whether all that has come in was read.
+    pub fn is_read(&self) -> bool {
+        self.read == self.input.len()
+    }
+
     /// What is to be sent.
     pub fn output(&self) -> &[u8] {
         &self.output[self.sent..]

@@ -17,6 +17,9 @@ const FULL: usize = 65_536;
 /// The most plaintext of one record, in bytes.
 const RECORD: usize = 16_384;
 
+/// As much plaintext is handed on at once, in bytes.
+const READ: usize = 4096;
+
 /// Where a session is in its life.
 #[derive(Clone, Copy, PartialEq)]
 enum TlsPhase {
@@ -180,12 +183,18 @@ impl TlsSession {
         if self.phase != TlsPhase::Established {
             return Ok(());
         }
-        let mut buffer = [0; RECORD];
+        let mut buffer = [0; READ];
+        clear_errors();
         loop {
-            clear_errors();
             match self.stream.ssl_read(&mut buffer) {
                 Ok(0) => return Ok(()),
-                Ok(bytes) => take(&buffer[..bytes])?,
+                Ok(bytes) => {
+                    take(&buffer[..bytes])?;
+                    // Asking once more, for nothing, costs as much as a short record.
+                    if self.stream.ssl().pending() == 0 && self.stream.get_ref().is_read() {
+                        return Ok(());
+                    }
+                }
                 // The server has said that nothing more comes.
                 Err(error) if is_blocked(&error) || error.code() == ErrorCode::ZERO_RETURN => return Ok(()),
                 Err(error) => return Err(self.failure(&error)),
