@@ -46,4 +46,24 @@ refused engine/raw.rs 's/(pub static mut XactLastCommitEnd: )u64/\1u32/' XactLas
     'a variable of another type is noticed'
 refused engine/raw.rs '/pub is_send_pending: /d' PQcommMethods 'a field less is noticed'
 refused server/timeouts.rs 's/(const LOCK_TIMEOUT: u32 = )2/\13/' LOCK_TIMEOUT 'another number is noticed'
+
+# The options of a target are those of libpq, each taken or refused with its reason, as the manual's table has them.
+cat >"$work/keywords.c" <<'C'
+#include <stdio.h>
+#include <libpq-fe.h>
+int main(void) {
+    for (PQconninfoOption *option = PQconndefaults(); option && option->keyword; option++) puts(option->keyword);
+    return 0;
+}
+C
+libdir=$("$PG_CONFIG" --libdir)
+if "${CC:-cc}" -I"$("$PG_CONFIG" --includedir)" -o "$work/keywords" "$work/keywords.c" \
+    -L"$libdir" -lpq -Wl,-rpath,"$libdir" 2>"$work/errors"; then
+    "$work/keywords" | sort >"$work/libpq"
+    is "$(($(wc -l <"$work/libpq") > 30))" 1 'libpq has options'
+    is "$(sed -n 's/^| `\(.*\)` | .*/\1/p' docs/targets.md | sed 's/`, `/\n/g' | sort | comm -13 - "$work/libpq")" '' \
+        'the manual says of each what becomes of it'
+else
+    skip "there is no libpq to build with: $(tail -n 1 "$work/errors")" 'the options of libpq'
+fi
 done_testing
