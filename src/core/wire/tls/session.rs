@@ -7,7 +7,7 @@ use openssl::ssl::{Error, ErrorCode, Ssl, SslStream, SslVerifyMode};
 use openssl::x509::X509StoreContextRef;
 
 use super::records::Records;
-use super::{certificate, failed, reason};
+use super::{PROTOCOL, certificate, failed, reason};
 use crate::error::{UserError, sqlstate};
 use crate::untrusted;
 
@@ -163,7 +163,7 @@ impl TlsSession {
             Err(error) => return Err(self.failure(&error)),
         }
         let ssl = self.stream.ssl();
-        if self.is_direct && ssl.selected_alpn_protocol().is_none() {
+        if self.is_direct && ssl.selected_alpn_protocol() != Some(&PROTOCOL[1..]) {
             let message = "direct SSL connection was established without ALPN protocol negotiation extension";
             return Err(failed(message).hint(
                 "Servers support direct negotiation since PostgreSQL 17: set option sslnegotiation of the server to \
