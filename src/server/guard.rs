@@ -124,7 +124,7 @@ unsafe fn check(
 ///
 /// # Safety
 /// A rewritten query whose relations are locked.
-unsafe fn relations_of(query: *mut pg_sys::Query) -> Vec<pg_sys::Oid> {
+pub unsafe fn relations_of(query: *mut pg_sys::Query) -> Vec<pg_sys::Oid> {
     let mut relations = std::ptr::null_mut();
     let mut others = std::ptr::null_mut();
     let mut row_security = false;

@@ -119,21 +119,29 @@ as eve 'DROP SCHEMA postgres CASCADE' >/dev/null 2>&1
 #
 # What changes hands while a run is under way
 #
-sql "CREATE FUNCTION public.ours(text) RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN \$1; END'" >/dev/null
-reset
-sql "SELECT ours(v) FROM own WHERE id = 3" >/dev/null
-capture postgres hands >/dev/null
-is "$(kept_of hands '%ours(v)%')" t 'a superuser'"'"'s function is in order'
-before=$(last_run)
-session runs "SELECT bench.run('hands', clients => 2, secs => 30)"
-sampling "$before" 1
-sql 'GRANT CREATE ON SCHEMA public TO eve' 'ALTER FUNCTION public.ours OWNER TO eve' >/dev/null
-as eve "CREATE OR REPLACE FUNCTION public.ours(text) RETURNS text LANGUAGE plpgsql STABLE AS
-        'BEGIN RAISE LOG ''sprung as %'', current_user; RETURN \$1; END'" >/dev/null
-ended runs
-is "$(error_of "$RUN")" 42501 'once a function is hers, the run ends'
-is "$(grep -c 'sprung as postgres' "$PGHOST/log")" "$sprung" 'and the function has not run'
-sql 'DROP FUNCTION public.ours' 'REVOKE CREATE ON SCHEMA public FROM eve' >/dev/null
+for when in 'is executing' 'waits for an index'; do
+    sql "CREATE FUNCTION public.ours(text) RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN \$1; END'" >/dev/null
+    reset
+    sql "SELECT ours(v) FROM own WHERE id = 3" >/dev/null
+    capture postgres hands >/dev/null
+    is "$(kept_of hands '%ours(v)%')" t 'a superuser'"'"'s function is in order'
+    before=$(last_run)
+    session runs "SELECT bench.run('hands', clients => 2, secs => 30)"
+    sampling "$before" 1
+    if [ "$when" != 'is executing' ]; then
+        session holder 'BEGIN' 'REINDEX INDEX own_pkey' 'SELECT pg_sleep(60)'
+        holds holder
+        eventually 10 "SELECT count(*) = 2 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    fi
+    sql 'GRANT CREATE ON SCHEMA public TO eve' 'ALTER FUNCTION public.ours OWNER TO eve' >/dev/null
+    as eve "CREATE OR REPLACE FUNCTION public.ours(text) RETURNS text LANGUAGE plpgsql STABLE AS
+            'BEGIN RAISE LOG ''sprung as %'', current_user; RETURN \$1; END'" >/dev/null
+    sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'" >/dev/null
+    ended runs
+    is "$(error_of "$RUN")" 42501 "a client $when: once a function is hers, the run ends"
+    is "$(grep -c 'sprung as postgres' "$PGHOST/log")" "$sprung" "a client $when: and the function has not run"
+    sql 'DROP FUNCTION public.ours' 'REVOKE CREATE ON SCHEMA public FROM eve' >/dev/null
+done
 
 #
 # A log that is a view

@@ -17,9 +17,9 @@ sql 'CREATE TABLE cold (at timestamptz NOT NULL)' 'INSERT INTO cold VALUES (now(
 begin_cold() { sql 'UPDATE cold SET at = clock_timestamp()'; }
 be_warm() { sql "UPDATE cold SET at = '-infinity'"; }
 
-# The id is the last line; what the call said is in OUT.
+# The id is the last line; what the call said is in OUT. On a busy machine it may take long until throughput is steady.
 measure() { # ARGUMENTS
-    try "SELECT bench.run(script => 'SELECT work();', clients => 4, $1)"
+    TRY_S=360 try "SELECT bench.run(script => 'SELECT work();', clients => 4, $1)"
     RUN=$(last_run)
 }
 tps() { sql "SELECT tps FROM bench.summary WHERE run_id = $1"; }

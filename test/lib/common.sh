@@ -91,7 +91,7 @@ holds() {
 }
 
 # shellcheck disable=SC2034 # OUT is for the scripts
-try() { OUT=$(timeout 60 bash -c "$(declare -f psql_verbose)"'; psql_verbose "$@"' try "$@") || true; }
+try() { OUT=$(timeout "${TRY_S:-60}" bash -c "$(declare -f psql_verbose)"'; psql_verbose "$@"' try "$@") || true; }
 
 eventually() {
     local deadline=$((SECONDS + $1 + SLACK_S))

@@ -324,7 +324,7 @@ unsafe fn run_into(
             std::ptr::null_mut(),
             0,
         );
-        drive(desc);
+        drive(desc, std::ptr::null_mut());
         raw::ExecutorEnd(desc);
         raw::FreeQueryDesc(desc);
     }

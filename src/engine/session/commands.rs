@@ -150,7 +150,7 @@ impl Session {
                 std::ptr::null_mut(),
                 0,
             );
-            drive(desc);
+            drive(desc, (*of.plan_source).query_list);
             count_rows(counters, planned, (*(*desc).estate).es_processed);
             let scans = index_scans((*desc).planstate);
             if (*planned).parallelModeNeeded {
@@ -204,7 +204,8 @@ impl Session {
             if of.needs_snapshot {
                 raw::PopActiveSnapshot();
             }
-            let rows = self.run_to_the_end(portal, of.params, counters);
+            let queries = (*of.plan_source).query_list;
+            let rows = self.run_to_the_end(portal, of.params, queries, counters);
             counters.rows.add(rows);
             if !of.touches_no_table {
                 counters.index_scans_unknown.store(1, Relaxed);
@@ -212,19 +213,21 @@ impl Session {
         }
     }
 
-    /// Starts, runs and drops a portal; the number of rows it processed.
+    /// Starts, runs and drops a portal, of a plan of these queries; the number of rows it processed.
     ///
     /// # Safety
-    /// Inside a trap and a transaction, with a portal that has been defined.
+    /// Inside a trap and a transaction, with a portal that has been defined, and its rewritten queries.
     pub(super) unsafe fn run_to_the_end(
         &self,
         portal: pg_sys::Portal,
         params: pg_sys::ParamListInfo,
+        queries: *mut pg_sys::List,
         counters: &CommandCounters,
     ) -> u64 {
         // SAFETY: by the caller; exec_simple_query and exec_execute_message.
         unsafe {
             raw::PortalStart(portal, params, 0, std::ptr::null_mut());
+            statement::judge_again(queries);
             raw::PortalSetResultFormat(portal, 0, std::ptr::null_mut());
             let receiver = self.receivers.receiver();
             let mut completion: pg_sys::QueryCompletion = std::mem::zeroed();
@@ -285,6 +288,11 @@ impl Session {
                     0,
                     std::ptr::null_mut(),
                 );
+                // The planner writes to what it is given.
+                let rewritten = match statement::judged() {
+                    Some(_) => raw::copyObjectImpl(queries.cast()).cast(),
+                    None => std::ptr::null_mut(),
+                };
                 let planned = raw::pg_plan_queries(
                     queries,
                     text,
@@ -298,7 +306,7 @@ impl Session {
                 let portal = raw::CreatePortal(c"".as_ptr(), true, true);
                 (*portal).visible = false;
                 raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, planned, std::ptr::null_mut());
-                let rows = self.run_to_the_end(portal, std::ptr::null_mut(), counters);
+                let rows = self.run_to_the_end(portal, std::ptr::null_mut(), rewritten, counters);
                 let planned = plans::only_plannable(planned);
                 match planned {
                     Some(planned) => count_rows(counters, planned, rows),
@@ -332,15 +340,16 @@ impl Session {
     }
 }
 
-/// Starts, runs and finishes an execution; its end is the caller's.
+/// Starts, runs and finishes an execution of a plan of these queries; its end is the caller's.
 ///
 /// # Safety
-/// Inside a trap and a transaction.
+/// Inside a trap and a transaction; rewritten queries, or NULL.
 #[inline]
-pub(in crate::engine) unsafe fn drive(desc: *mut pg_sys::QueryDesc) {
+pub(in crate::engine) unsafe fn drive(desc: *mut pg_sys::QueryDesc, queries: *mut pg_sys::List) {
     // SAFETY: by the caller.
     unsafe {
         raw::ExecutorStart(desc, 0);
+        statement::judge_again(queries);
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         #[cfg(not(feature = "pg18"))]
         raw::ExecutorRun(desc, forward, 0, true);

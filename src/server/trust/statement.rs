@@ -91,6 +91,34 @@ unsafe extern "C-unwind" fn raise_for_text(text: *const c_char) {
     check_text(&unsafe { CStr::from_ptr(text) }.to_string_lossy()).or_raise();
 }
 
+/// Judges once more what is about to be executed, if catalogs have changed since it was planned: to open an index is to wait for
+/// its lock, and a function that has changed hands meanwhile runs as its new owner wrote it.
+///
+/// # Safety
+/// In a transaction; a list of rewritten queries whose relations are locked, or NULL.
+#[inline]
+pub unsafe fn judge_again(queries: *mut pg_sys::List) {
+    if JUDGED.get().is_some() && CHANGED.get() {
+        // SAFETY: by the caller.
+        unsafe { raise_for_queries(queries) };
+    }
+}
+
+/// As [`raise_for_text`].
+#[cold]
+#[pg_guard]
+unsafe extern "C-unwind" fn raise_for_queries(queries: *mut pg_sys::List) {
+    let Some(role) = JUDGED.get() else { return };
+    // SAFETY: by the caller; a list of queries.
+    unsafe {
+        let number = queries.as_ref().map_or(0, |list| list.length as usize);
+        for place in 0..number {
+            let query = (*(*queries).elements.add(place)).ptr_value.cast();
+            check_query(role, query, &guard::relations_of(query)).or_raise();
+        }
+    }
+}
+
 /// As many as the statements of the largest mix, of which a session executes the same ones again and again.
 const KNOWN: usize = 4096;
 
