@@ -135,23 +135,33 @@ pub struct UserError {
     pub detail: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// What the server was doing, in another process, when it met it: its CONTEXT.
+    #[serde(default)]
+    pub context: Option<String>,
 }
 
 impl UserError {
     /// This error with each text cut to the room that a segment has for it; as JSON it then stays whole.
     pub fn cut(&self) -> Self {
-        let cut = |text: &str| text.chars().take(1000).collect::<String>();
+        let cut = |text: &str| text.chars().take(800).collect::<String>();
         Self {
             sqlstate: self.sqlstate.clone(),
             message: cut(&self.message),
             detail: self.detail.as_deref().map(cut),
             hint: self.hint.as_deref().map(cut),
+            context: self.context.as_deref().map(cut),
         }
     }
 
     /// An error with a message only.
     pub fn new(sqlstate: &str, message: impl Into<String>) -> Self {
-        Self { sqlstate: sqlstate.to_owned(), message: message.into(), detail: None, hint: None }
+        Self {
+            sqlstate: sqlstate.to_owned(),
+            message: message.into(),
+            detail: None,
+            hint: None,
+            context: None,
+        }
     }
 
     /// Adds a detail.
@@ -217,7 +227,7 @@ impl From<UserError> for SqlError {
             detail: error.detail,
             hint: error.hint,
             position: 0,
-            context: None,
+            context: error.context,
         }
     }
 }
@@ -252,7 +262,8 @@ impl SqlError {
 impl From<SqlError> for UserError {
     fn from(error: SqlError) -> Self {
         let sqlstate = unpack(error.sqlstate);
-        Self { sqlstate, message: error.message, detail: error.detail, hint: error.hint }
+        let SqlError { message, detail, hint, context, .. } = error;
+        Self { sqlstate, message, detail, hint, context }
     }
 }
 

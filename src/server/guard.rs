@@ -80,7 +80,17 @@ pub fn install() {
     }
 }
 
-#[pg_guard]
+unsafe extern "C-unwind" {
+    /// The server's. By pgrx's own declaration an ERROR would go through Rust, which loses much of it.
+    fn standard_planner(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        parameters: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
+}
+
+/// Nothing of Rust's is left to be dropped where the planner raises an error.
 unsafe extern "C-unwind" fn plan(
     query: *mut pg_sys::Query,
     text: *const c_char,
@@ -88,6 +98,18 @@ unsafe extern "C-unwind" fn plan(
     parameters: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: a rewritten query whose relations are locked; after it, what the server does where there is no hook.
+    unsafe {
+        look_at_query(query);
+        let planner = PREVIOUS.get().unwrap_or(standard_planner);
+        planner(query, text, options, parameters)
+    }
+}
+
+/// # Safety
+/// A rewritten query whose relations are locked.
+#[pg_guard]
+unsafe extern "C-unwind" fn look_at_query(query: *mut pg_sys::Query) {
+    // SAFETY: by the caller.
     unsafe {
         if let Some(role) = statement::judged() {
             statement::check_query(role, query, &relations_of(query)).or_raise();
@@ -103,10 +125,6 @@ unsafe extern "C-unwind" fn plan(
                 relations.into_iter().try_for_each(|table| look_at_triggers(*role, table))
             })
             .or_raise();
-        match PREVIOUS.get() {
-            Some(previous) => previous(query, text, options, parameters),
-            None => pg_sys::standard_planner(query, text, options, parameters),
-        }
     }
 }
 

@@ -3,9 +3,10 @@
 use std::ffi::{CStr, CString, c_int};
 
 use bench_core::error::UserError;
+use pgrx::spi::SpiClient;
 use pgrx::{Spi, pg_guard, pg_sys};
 
-use crate::error::internal;
+use crate::error::{internal, watched};
 
 /// A column of a query's result.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ pub struct Described {
 /// Those of the server are raised.
 pub fn describe(query: &str) -> Result<Described, UserError> {
     let query = CString::new(query).map_err(|e| internal(e.to_string()))?;
-    Spi::connect(|_| {
+    let describe = |_: &SpiClient| {
         // SAFETY: inside an SPI connection, which frees the plan; SPI_prepare returns NULL or a plan, whose list of sources has
         // as many elements as it says, each with the analysed statements and the result's description.
         unsafe {
@@ -52,7 +53,8 @@ pub fn describe(query: &str) -> Result<Described, UserError> {
             }
             Ok(Described { columns: columns((*source).resultDesc), writes })
         }
-    })
+    };
+    watched(|| Spi::connect(describe))
 }
 
 /// A row that the executor has made.
@@ -152,7 +154,7 @@ pub fn read(
     let query = CString::new(query).map_err(|e| internal(e.to_string()))?;
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
     unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
-    let result = Spi::connect(|_| {
+    let execute = |_: &SpiClient| {
         // SAFETY: inside an SPI connection, which frees plan and memory context where an error leaves them. The receiver is
         // only used while it is executed, through its methods, and options of zeroes are valid.
         unsafe {
@@ -194,7 +196,8 @@ pub fn read(
                 None => Err(internal(format!("unexpected SPI result: {code}"))),
             }
         }
-    });
+    };
+    let result = watched(|| Spi::connect(execute));
     // SAFETY: the one that was pushed above.
     unsafe { pg_sys::PopActiveSnapshot() };
     result

@@ -6,7 +6,7 @@ use bench_core::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
 use super::guc::set_local;
-use crate::error::from_caught;
+use crate::error::{from_caught, watched};
 
 /// Runs `body` in a transaction of its own, in a worker that has none open. An error rolls it
 /// back and is returned.
@@ -63,7 +63,7 @@ pub fn locked<T>(
 
 /// The frame of a worker's transaction.
 fn framed<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
-    let result = PgTryBuilder::new(AssertUnwindSafe(|| {
+    let whole = || {
         // SAFETY: no transaction is open; an error unwinds to the catch below.
         unsafe {
             pg_sys::SetCurrentStatementStartTimestamp();
@@ -75,9 +75,10 @@ fn framed<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError
             unsafe { pg_sys::CommitTransactionCommand() };
         }
         result
-    }))
-    .catch_others(|caught| Err(from_caught(caught)))
-    .execute();
+    };
+    let result = PgTryBuilder::new(AssertUnwindSafe(|| watched(whole)))
+        .catch_others(|caught| Err(from_caught(caught)))
+        .execute();
     if result.is_err() {
         roll_back();
     }
@@ -120,7 +121,7 @@ fn subtransaction<T>(
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         // The result outlives the subtransaction's memory: it is Rust's own.
-        let result = PgTryBuilder::new(AssertUnwindSafe(body))
+        let result = PgTryBuilder::new(AssertUnwindSafe(|| watched(body)))
             .catch_others(|caught| Err(from_caught(caught)))
             .execute();
         if stays(&result) {

@@ -16,7 +16,8 @@ access/attmap.h access/heapam.h access/heaptoast.h access/nbtree.h access/tablea
 access/xlog.h catalog/namespace.h commands/explain.h executor/execPartition.h executor/executor.h executor/tuptable.h
 jit/jit.h libpq/libpq.h libpq/pqsignal.h mb/pg_wchar.h miscadmin.h nodes/makefuncs.h nodes/nodeFuncs.h parser/analyze.h
 parser/parse_relation.h pgstat.h postmaster/interrupt.h storage/bufmgr.h storage/fd.h storage/freespace.h storage/ipc.h
-storage/latch.h storage/lmgr.h access/printtup.h tcop/utility.h storage/smgr.h tcop/cmdtag.h tcop/dest.h tcop/pquery.h tcop/tcopprot.h utils/backend_status.h
+storage/latch.h storage/lmgr.h access/printtup.h optimizer/planner.h tcop/utility.h storage/smgr.h tcop/cmdtag.h tcop/dest.h
+tcop/pquery.h tcop/tcopprot.h utils/backend_status.h
 utils/builtins.h utils/elog.h utils/guc.h utils/lsyscache.h utils/memutils.h utils/plancache.h utils/portal.h utils/snapmgr.h
 utils/timeout.h utils/timestamp.h utils/wait_event.h common/relpath.h storage/bufpage.h storage/itemid.h utils/jsonb.h
 """.split()

@@ -456,6 +456,42 @@ SELECT is((SELECT string_agg(v, ',') FROM cfx_own.cfx_mine), 'mine 1,mine 2,mine
 RESET search_path;
 RESET SESSION AUTHORIZATION;
 
+--
+-- Errors of users' functions: SQLSTATEs that PostgreSQL does not define, and the context of another process
+--
+CREATE FUNCTION cfx_types.raises(state text) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'raised here' USING ERRCODE = state, DETAIL = 'a detail'; END $$;
+CREATE FUNCTION cfx_types.raises_when_planned(state text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'raised here' USING ERRCODE = state; END $$;
+CREATE FUNCTION cfx_types.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE state text; message text; context text;
+BEGIN
+    EXECUTE statement;
+    RETURN 'none';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, context = PG_EXCEPTION_CONTEXT;
+    RETURN format('%s: %s, %s', state, message, substring(context from 'function cfx_types[.]raises[a-z_]*'));
+END $$;
+\o /dev/null
+SELECT bench.create_fixture('cfx_raises', 'CREATE TABLE cfx_raises (id bigint)',
+    $$SELECT cfx_types.raises('TS101') FROM generate_series($1, $2)$$, rows => 10);
+SELECT bench.create_workload('cfx_fed', 'SELECT :id;');
+SELECT bench.add_feeder('cfx_fed', $$SELECT cfx_types.raises('P0042') AS id$$);
+\o
+SELECT is(cfx_types.error_of($$SELECT bench.load('cfx_raises')$$),
+    'TS101: raised here, function cfx_types.raises', 'of a loader');
+SELECT is(cfx_types.error_of($$SELECT bench.create_fixture('cfx_x', 'CREATE TABLE cfx_x (id bigint);
+    SELECT cfx_types.raises(''TS101'')', 'SELECT $1 + $2')$$), 'TS101: raised here, ', 'of ddl');
+SELECT is(cfx_types.error_of($$SELECT bench.create_fixture('cfx_x', 'CREATE TABLE cfx_x (id bigint)',
+    'SELECT cfx_types.raises_when_planned(''TS102'') + $1 + $2')$$),
+    'TS102: raised here, ', 'as it is planned');
+SELECT is(cfx_types.error_of($$SELECT bench.run('cfx_fed', transactions => 1)$$),
+    'P0042: raised here, ', 'of a feeder');
+SELECT is(cfx_types.error_of($$SELECT cfx_types.raises('XX000')$$), 'XX000: raised here, function cfx_types.raises',
+    'and nothing is left of them for the next one');
+SELECT is(cfx_types.error_of($$SELECT bench.load('cfx_nonesuch')$$), '42704: fixture "cfx_nonesuch" does not exist, ',
+    'ours');
+
 \o /dev/null
 DROP OWNED BY cfx_alice, cfx_bob, cfx_none CASCADE;
 SELECT bench.unload(name) FROM (SELECT name FROM bench.fixtures) AS f;

@@ -239,7 +239,7 @@ impl Script {
     #[cold]
     pub fn locate(&self, command: usize, error: SqlError) -> SqlError {
         let SqlError { message, detail, .. } = error;
-        let located = self.at(command, UserError { sqlstate: String::new(), message, detail, hint: None });
+        let located = self.at(command, UserError { detail, ..UserError::new("", message) });
         SqlError { message: located.message, detail: located.detail, ..error }
     }
 

@@ -105,7 +105,8 @@ fn loader_error(segment: &Segment, index: u32) -> UserError {
     let entry = &segment.slot(index).errors[0];
     let sqlstate = bench_core::error::unpack(entry.sqlstate.load(Acquire));
     let message = entry.message.get().unwrap_or_else(|| "the loader failed".to_owned());
-    UserError { sqlstate, message, detail: entry.detail.get(), hint: entry.hint.get() }
+    let (detail, hint, context) = (entry.detail.get(), entry.hint.get(), entry.context.get());
+    UserError { sqlstate, message, detail, hint, context }
 }
 
 /// Whether the load is to go on.

@@ -186,7 +186,7 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
             let details = [Some(preparing), entry.detail.get(), own];
             let detail = details.into_iter().flatten().collect::<Vec<_>>().join("\n");
             let error = UserError::new(&state, message).detail(detail);
-            UserError { hint: hint.or(entry.hint.get()), ..error }
+            UserError { hint: hint.or(entry.hint.get()), context: entry.context.get(), ..error }
         }
     }
 }

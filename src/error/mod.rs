@@ -1,17 +1,23 @@
 //! From the project's one error type to the server's report, and back.
 
+mod carried;
+
 use bench_core::error::{UserError, cut, pack, sqlstate, unpack};
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
+pub use carried::watched;
+
 /// Raises the error the server's way.
 pub fn raise(error: UserError) -> ! {
+    carried::carry(&error);
     report_of(error).report(PgLogLevel::ERROR);
     unreachable!("a report at ERROR does not return")
 }
 
 /// Writes the error to the server's log only.
 pub fn log(error: UserError) {
+    carried::carry(&error);
     report_of(error).report(PgLogLevel::LOG);
 }
 
@@ -66,11 +72,13 @@ pub fn from_caught(caught: CaughtError) -> UserError {
         CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => report,
         CaughtError::RustPanic { ereport, .. } => ereport,
     };
+    let (sqlstate, context) = carried::take(report.sql_error_code());
     UserError {
-        sqlstate: unpack(report.sql_error_code() as i32),
+        sqlstate: unpack(sqlstate),
         message: report.message().to_owned(),
         detail: report.detail().map(str::to_owned),
         hint: report.hint().map(str::to_owned),
+        context,
     }
 }
 
