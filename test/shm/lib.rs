@@ -103,7 +103,9 @@ mod tests {
         segment.nodes().for_each(|node| node.fail(&UserError::new("XX000", "x".repeat(5000))));
         segment.ring().tallies.iter().for_each(|tally| tally.lag(u64::MAX));
         for plans in segment.plans() {
-            (0..9).for_each(|form| drop(plans.claim(form)));
+            for form in 0..9 {
+                plans.claim(form);
+            }
             plans.described();
         }
         segment.header().fail(&UserError::new("XX000", "é".repeat(5000)).hint("x".repeat(5000)));
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn callbacks_come_before_the_memory_goes() {
-        static COUNT: DetachCallback = DetachCallback(|segment| segment.header().client_aborted());
+        static COUNT: DetachCallback = DetachCallback(|segment| segment.header().request_stop(StopReason::Requested));
         static NEVER: DetachCallback = DetachCallback(|_| panic!("it was taken back"));
         let segment = Segment::create(SHAPE, "", &[]);
         let other = Segment::attach(segment.handle()).expect("it is there");
@@ -152,7 +154,7 @@ mod tests {
         other.on_detach(&NEVER);
         other.cancel_on_detach(&NEVER);
         other.detach();
-        assert_eq!(segment.header().stop(), StopReason::ClientAborted);
+        assert_eq!(segment.header().stop(), StopReason::Requested);
         segment.detach();
     }
 
