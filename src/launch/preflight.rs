@@ -10,7 +10,7 @@ use crate::catalog;
 use crate::error::notice;
 use crate::observe::situation::{self, MachineLook, known};
 
-/// Milliseconds of a look at the machine: long enough for processors' ticks, of a hundredth of a second each.
+/// Milliseconds of a look by itself.
 const LOOK_MS: u64 = 250;
 
 /// Looks at the server and the machine for a run with these arguments, which is not made.
@@ -28,25 +28,28 @@ pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
         server.fixtures = Some(fixtures(&dry_run.fixtures)?);
         server.settings = situation::settings()?;
         server.active = active;
+        server.runs = situation::runs()?;
     }
     let machine = machine.end(LOOK_MS);
     server.active = server.active.min(situation::active()?);
     Ok(risks(&Situation { plan: dry_run.plan, server, machine }))
 }
 
-/// Tells in a NOTICE each what would spoil a run that does these steps first: what is certain, and before a long run what
-/// others do, which takes a look of a quarter of a second. It takes no time to speak of before others.
+/// Tells in a NOTICE each what would spoil a run that does these steps first: what is certain, and before a run of a second or
+/// more what others do, which takes a look.
 pub fn tell(spec: &RunSpec, before: &[Before]) -> Result<(), UserError> {
     let plan = PlannedRun { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
-    let begun = plan.is_long().then(MachineLook::begin);
+    let look_ms = plan.look_ms();
+    let begun = look_ms.map(|_| MachineLook::begin());
     let mut server = ServerState::default();
     if spec.target.is_none() {
-        let active = if plan.is_long() { situation::active()? } else { None };
+        let active = if look_ms.is_some() { situation::active()? } else { None };
         server = of_server(&spec.fixtures)?;
         server.settings = situation::settings()?;
         server.active = active;
+        server.runs = situation::runs()?;
     }
-    let machine = begun.map(|look| look.end(LOOK_MS)).unwrap_or_default();
+    let machine = begun.zip(look_ms).map(|(look, ms)| look.end(ms)).unwrap_or_default();
     if server.active.is_some() {
         server.active = server.active.min(situation::active()?);
     }

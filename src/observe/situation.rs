@@ -62,6 +62,15 @@ pub fn active() -> Result<Option<i64>, UserError> {
     )
 }
 
+/// Runs under way, of whatever database and role: a run that is to start has no coordinator yet.
+pub fn runs() -> Result<Option<i64>, UserError> {
+    ask(
+        "SELECT pg_catalog.count(*)::pg_catalog.text FROM pg_catalog.pg_stat_activity a \
+         WHERE a.backend_type = 'pgbench_ext coordinator'",
+        &[],
+    )
+}
+
 /// Checkpoints: the last one, the one under way, and what the next one waits for.
 pub fn checkpoint() -> Result<Option<Checkpoint>, UserError> {
     // Before the control file is read, which the end of a checkpoint writes: a checkpoint under way is one whose

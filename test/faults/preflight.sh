@@ -126,11 +126,27 @@ session busy 'SELECT pg_sleep(60)'
 holds busy
 like "$(sql "SELECT finding FROM bench.preflight('pk_select') WHERE topic = 'load'")" '1 other session executes' \
     'another session: its statement is found'
-unlike "$(told)" 'other session' 'another session: a short run does not tell it'
+unlike "$(told)" 'other session' 'another session: a run of one transaction does not tell it'
+try "SELECT bench.run('pk_select', secs => 1)"
+like "$OUT" '1 other session executes a statement' 'another session: a run of 1 s tells it'
 like "$(told_long)" '1 other session executes a statement' 'another session: a run of 10 s tells it'
 try "SELECT bench.stop_sweep(bench.start_sweep('pk_select', '{1}', secs => 10))"
 like "$OUT" '1 other session executes a statement' 'another session: and so does a sweep of such runs'
 leave busy
+
+# Another run
+first=$(sql "SELECT bench.start('pk_select', secs => 60, rate => 10)" 2>/dev/null)
+eventually 10 "SELECT status = 'running' FROM bench.runs WHERE run_id = $first"
+like "$(told "'pk_select'")" '^1 other run is under way$' 'another run: a run tells it, however short it is'
+second=$(last_run)
+sql "SELECT bench.stop($first), bench.wait($first, 15)" >/dev/null
+for pair in "$first $second" "$second $first"; do
+    read -r run other <<<"$pair"
+    is "$(sql "SELECT figures FROM bench.findings($run) WHERE topic = 'others' AND figures ? 'other_runs'")" \
+        "{\"other_runs\": [$other]}" 'another run: both have a finding'
+done
+is "$(sql "SELECT count(*) FROM bench.runs r, LATERAL bench.findings(r.run_id) WHERE figures ? 'other_runs'
+    AND r.run_id < $first")" 0 'another run: those before have none'
 
 # WAL, and the checkpoint that comes of it, which begins with a segment of 16 MB: a part of several of them
 sql "ALTER SYSTEM SET max_wal_size = '400MB'" 'SELECT pg_reload_conf()' >/dev/null

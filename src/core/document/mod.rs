@@ -125,6 +125,8 @@ pub struct Run {
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
     pub role: String,
+    /// Runs of this database that were measured at the same time, of whatever role.
+    pub other_runs: Vec<i64>,
     /// sqlstate, message, detail and hint of what kept it from completing.
     pub error: Option<Value>,
     /// Whether the waiting caller held back the xmin horizon.

@@ -1,10 +1,11 @@
-//! What of the server's state a reader should know: settings that no crash forgives, transaction ids running out.
+//! What of the server's state a reader should know: other runs, settings that no crash forgives, transaction ids running
+//! out.
 
 use serde_json::json;
 
 use super::dips::is_off;
 use super::finding;
-use super::text::{figure, grouped, listed};
+use super::text::{counted, figure, grouped, listed};
 use crate::document::{Document, Finding, Severity, Topic};
 
 /// Transaction ids from the oldest unfrozen one to where the server assigns no more: half of 2³², less the three
@@ -18,7 +19,28 @@ const SOAK_SECS: f64 = 600.0;
 
 /// The findings on the server.
 pub fn findings(document: &Document) -> Vec<Finding> {
-    [xids(document), unsafe_settings(document)].into_iter().flatten().collect()
+    [other_runs(document), xids(document), unsafe_settings(document)].into_iter().flatten().collect()
+}
+
+fn other_runs(document: &Document) -> Option<Finding> {
+    let runs = &document.run.other_runs;
+    let (first, rest) = runs.split_first()?;
+    let told = match rest.len() {
+        0 => format!("Run {first} was measured"),
+        1 => format!("Runs {first} and {} were measured", rest[0]),
+        _ => format!(
+            "{} from {first} to {} were measured",
+            counted(runs.len() as u64, "run"),
+            runs[runs.len() - 1]
+        ),
+    };
+    Some(finding(
+        Severity::Warning,
+        Topic::Others,
+        format!("{told} at the same time, in the same database."),
+        json!({ "other_runs": runs }),
+        "The runs have shared the server: none of them measures what it does alone. Run them one after the other.",
+    ))
 }
 
 fn xids(document: &Document) -> Option<Finding> {

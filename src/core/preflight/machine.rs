@@ -4,8 +4,8 @@ use super::{Announced, MachineState, Risk, RiskTopic, notice, warning};
 use crate::findings::text::{counted, listed, percent};
 use crate::report::number::bytes;
 
-/// Shares of the processors' time from which on others' work matters. A look of a quarter of a second on two processors
-/// counts 50 ticks, of which an idle machine uses one or two.
+/// Shares of the processors' time from which on others' work matters. The shortest look on two processors counts 30 ticks, of
+/// which an idle machine uses one or two.
 const BUSY: f64 = 0.2;
 const STEAL: f64 = 0.05;
 
@@ -28,7 +28,7 @@ fn busy(machine: &MachineState) -> Option<Risk> {
         RiskTopic::Load,
         format!("Other work uses {} of {of}.", percent(busy)),
         "Find it with top and wait for its end, or compare server_cpu_us, which depends less on it than tps.",
-        Announced::InLongRuns,
+        Announced::Always,
     ))
 }
 
@@ -38,7 +38,7 @@ fn steal(machine: &MachineState) -> Option<Risk> {
         RiskTopic::Load,
         format!("The hypervisor withholds {} of the processors' time (steal).", percent(steal)),
         "Other virtual machines compete for the processors: use a dedicated host, or interleave runs with bench.ab.",
-        Announced::InLongRuns,
+        Announced::Always,
     ))
 }
 

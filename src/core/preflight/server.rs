@@ -26,9 +26,22 @@ pub fn risks(situation: &Situation) -> Vec<Risk> {
     risks.extend(server.checkpoint.as_ref().and_then(|checkpoint| checkpoint_risk(plan, checkpoint)));
     let most_wal = server.checkpoint.as_ref().map(|checkpoint| checkpoint.max_wal_bytes);
     risks.extend(server.slots.as_ref().zip(most_wal).and_then(|(slots, most)| retained(slots, most)));
+    risks.extend(server.runs.and_then(other_runs));
     risks.extend(server.active.and_then(others));
     risks.extend(safety(situation));
     risks
+}
+
+fn other_runs(runs: i64) -> Option<Risk> {
+    (runs > 0).then(|| {
+        let verb = if runs == 1 { "is" } else { "are" };
+        warning(
+            RiskTopic::Load,
+            format!("{} {verb} under way.", counted(runs.unsigned_abs(), "other run")),
+            "They share the server, and none measures what it does alone. See bench.progress, and wait for their end.",
+            Announced::Always,
+        )
+    })
 }
 
 fn others(active: i64) -> Option<Risk> {
@@ -39,7 +52,7 @@ fn others(active: i64) -> Option<Risk> {
             RiskTopic::Load,
             format!("{sessions} {verb}."),
             "See pg_stat_activity (state = 'active'), and bench.progress for other runs. Wait for their end.",
-            Announced::InLongRuns,
+            Announced::Always,
         )
     })
 }

@@ -52,9 +52,16 @@ impl PlannedRun {
         }
     }
 
-    /// Whether it takes so long that others' work beside it is looked at.
-    pub fn is_long(&self) -> bool {
+    /// Whether it takes so long that somebody may want to see its figures again.
+    pub(super) fn is_long(&self) -> bool {
         self.secs.is_some_and(|secs| secs >= LONG_SECS)
+    }
+
+    /// For how many milliseconds others' work is looked at before it: long enough for processors' ticks, of a hundredth of a
+    /// second each. `None` for a run that would take no longer than that, or may not.
+    pub fn look_ms(&self) -> Option<u64> {
+        let shortest = self.secs.filter(|&secs| secs >= 1.0)?;
+        Some(if shortest >= LONG_SECS { 250 } else { 150 })
     }
 
     /// Whether the run does this before it starts.
@@ -98,6 +105,8 @@ pub struct Situation {
 pub struct ServerState {
     /// Sessions of others that execute a statement, those of other runs among them.
     pub active: Option<i64>,
+    /// Other runs under way, in whichever database.
+    pub runs: Option<i64>,
     pub checkpoint: Option<Checkpoint>,
     /// Locks of others on the run's tables that vacuums and changes of tables take.
     pub locks: Option<Vec<BlockingLock>>,

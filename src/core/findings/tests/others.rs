@@ -194,6 +194,12 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("plan", Severity::Warning, "from Index Scan using i on accounts to Seq Scan on accounts", |document| {
         drop_an_index(document, 20);
     }),
+    ("others", Severity::Warning, "Run 7 was measured at the same time", |document| {
+        document.run.other_runs = vec![7];
+    }),
+    ("others", Severity::Warning, "3 runs from 7 to 11 were measured at the same time", |document| {
+        document.run.other_runs = vec![7, 9, 11];
+    }),
     ("safety", Severity::Notice, "fsync = off", |document| {
         let off = ServerSetting { name: "fsync".into(), setting: "off".into(), source: String::new() };
         document.environment.server_settings.push(off);

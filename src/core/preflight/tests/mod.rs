@@ -29,6 +29,7 @@ fn at_rest() -> Situation {
         plan: PlannedRun { secs: Some(60.0), writes: true, ..PlannedRun::default() },
         server: ServerState {
             active: Some(0),
+            runs: Some(0),
             checkpoint: Some(Checkpoint {
                 is_under_way: false,
                 since_secs: 10.0,
@@ -252,11 +253,16 @@ fn a_message_has_no_capital_and_no_full_stop() {
 #[test]
 fn machines_are_at_rest_up_to_a_threshold() {
     assert_eq!(with(|s| s.machine.busy = Some(0.19)), [""; 0]);
-    assert_eq!(with(|s| s.machine.busy = Some(0.5)), ["warning load: Other work uses 50 % of 8 processors."]);
-    assert_eq!(with(|s| s.server.active = Some(2)), ["warning load: 2 other sessions execute statements."]);
+    assert_eq!(
+        with(|s| s.machine.busy = Some(0.5)),
+        ["+ warning load: Other work uses 50 % of 8 processors."]
+    );
+    assert_eq!(with(|s| s.server.active = Some(2)), ["+ warning load: 2 other sessions execute statements."]);
+    assert_eq!(with(|s| s.server.runs = Some(1)), ["+ warning load: 1 other run is under way."]);
+    assert_eq!(with(|s| s.server.runs = Some(2)), ["+ warning load: 2 other runs are under way."]);
     assert_eq!(
         with(|s| s.machine.steal = Some(0.07)),
-        ["warning load: The hypervisor withholds 7 % of the processors' time (steal)."]
+        ["+ warning load: The hypervisor withholds 7 % of the processors' time (steal)."]
     );
     assert_eq!(
         with(|s| s.machine.swapped_per_sec = Some(3.0 * 1024.0 * 1024.0)),
@@ -278,21 +284,24 @@ fn machines_are_at_rest_up_to_a_threshold() {
 }
 
 #[test]
-fn what_others_do_is_told_before_runs_of_ten_seconds() {
+fn what_others_do_is_told_before_runs_of_a_second_and_more_before_longer_ones() {
     let topics = |secs| {
         let mut situation = at_rest();
         situation.plan.secs = secs;
-        situation.server.active = Some(1);
+        if situation.plan.look_ms().is_some() {
+            situation.server.active = Some(1);
+            situation.machine.busy = Some(0.5);
+            situation.machine.steal = Some(0.5);
+        }
         situation.server.checkpoint.as_mut().expect("known").since_secs = 299.0;
         situation.server.tables = Some(vec![TableStatistics { modified: 5000.0, ..table() }]);
-        situation.machine.busy = Some(0.5);
-        situation.machine.steal = Some(0.5);
         situation.machine.swapped_per_sec = Some(GB);
         situation.machine.swap_used_bytes = Some(8.0 * GB);
         situation.machine.governors = [("powersave".to_owned(), 8)].into();
         announced(&situation).into_iter().map(|risk| risk.topic.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(topics(Some(9.9)), [""; 0]);
+    assert_eq!(topics(Some(0.9)), [""; 0]);
+    assert_eq!(topics(Some(9.9)), ["load", "load", "load"]);
     assert_eq!(topics(None), [""; 0], "nobody knows how long it is");
     assert_eq!(
         topics(Some(10.0)),
@@ -326,7 +335,7 @@ fn of_another_server_only_the_machine_is_looked_at() {
     assert_eq!(
         found,
         [
-            "warning load: Other work uses 50 % of 8 processors.",
+            "+ warning load: Other work uses 50 % of 8 processors.",
             "notice target: The server of target \"standby\" was not checked, only the machine that makes the \
              connections.",
         ]
