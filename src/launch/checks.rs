@@ -67,7 +67,7 @@ pub fn check_session_of(role: &Role) -> Result<(), UserError> {
     .detail(format!("Each client of a run is a new session of role \"{name}\", which needs CONNECT.")))
 }
 
-/// The role's own limit, which the server does not enforce for background workers.
+/// The role's own limit and the database's, which the server does not enforce for background workers.
 pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
     check_connection_limit_of(&roles::current(), clients)
 }
@@ -75,24 +75,31 @@ pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
 /// As [`check_connection_limit`], of another role.
 pub fn check_connection_limit_of(role: &Role, clients: u32) -> Result<(), UserError> {
     match connection_limit_of(role.oid.into())? {
-        Some(limit) if clients > limit => Err(UserError::new(
-            sqlstate::TOO_MANY_CONNECTIONS,
-            format!("too many clients for role \"{}\"", role.name),
-        )
-        .detail(format!("Clients: {clients}; the role's CONNECTION LIMIT: {limit}."))),
+        Some((limit, whose)) if clients > limit => {
+            let name = if whose == "role" { role.name.clone() } else { database::name()? };
+            let message = format!("too many clients for {whose} \"{name}\"");
+            Err(UserError::new(sqlstate::TOO_MANY_CONNECTIONS, message)
+                .detail(format!("Clients: {clients}; the {whose}'s CONNECTION LIMIT: {limit}.")))
+        }
         _ => Ok(()),
     }
 }
 
-/// The role's CONNECTION LIMIT, if it has one.
+/// The CONNECTION LIMIT of the role or the database, if they have one.
 pub fn connection_limit() -> Result<Option<u32>, UserError> {
-    connection_limit_of(current_role_oid())
+    Ok(connection_limit_of(current_role_oid())?.map(|(limit, _)| limit))
 }
 
-fn connection_limit_of(role: pg_sys::Oid) -> Result<Option<u32>, UserError> {
-    let sql = "SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
-    let limit = spi::fetch::<i32>(sql, &[role.into()])?;
-    Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
+/// The lower of the limits, and whose it is: `role` or `database`. As in the server they do not bind superusers.
+fn connection_limit_of(role: pg_sys::Oid) -> Result<Option<(u32, String)>, UserError> {
+    let sql = "SELECT l.value, l.whose FROM pg_catalog.pg_roles r, pg_catalog.pg_database d, \
+                   LATERAL (VALUES (r.rolconnlimit, 'role'), (d.datconnlimit, 'database')) AS l (value, whose) \
+               WHERE r.oid OPERATOR(pg_catalog.=) $1 AND NOT r.rolsuper AND l.value OPERATOR(pg_catalog.>=) 0 \
+                 AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() \
+               ORDER BY l.value, l.whose DESC LIMIT 1";
+    let limits = spi::fetch_all(sql, &[role.into()], |row| Ok((row.get::<i32>(1)?, row.get::<String>(2)?)))?;
+    let limit = limits.into_iter().next();
+    Ok(limit.and_then(|(limit, whose)| Some((u32::try_from(limit?).ok()?, whose?))))
 }
 
 /// Locks of this very session that conflict with what the workload will take.

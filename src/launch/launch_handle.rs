@@ -16,7 +16,7 @@ use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{
     check_client_connection, forget_cancel_request, is_backend, nap, serve_interrupts, wait_for_latch,
 };
-use crate::server::worker_slots;
+use crate::server::{timeouts, worker_slots};
 use crate::shm::{DetachCallback, RunState, Segment, StopReason, Work, ask_to_stop, is_under_way};
 
 /// How often a waiting session looks up when nobody wakes it.
@@ -89,7 +89,7 @@ impl LaunchHandle {
             if let Err(canceled) = watch.pause(&self.segment) {
                 forget_cancel_request();
                 watch.end();
-                return Err(canceled);
+                return Err(timeouts::explain(canceled));
             }
         };
         watch.end();

@@ -9,6 +9,7 @@ use super::run::{dry_run, plan_of};
 use crate::catalog;
 use crate::error::notice;
 use crate::observe::situation::{self, MachineLook, known};
+use crate::server::timeouts;
 
 /// Milliseconds of a look by itself.
 const LOOK_MS: u64 = 250;
@@ -30,14 +31,15 @@ pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
         server.active = active;
         server.runs = situation::runs()?;
     }
+    server.statement_timeout_secs = timeouts::of_statement();
     let machine = machine.end(LOOK_MS);
     server.active = server.active.min(situation::active()?);
     Ok(risks(&Situation { plan: dry_run.plan, server, machine }))
 }
 
 /// Tells in a NOTICE each what would spoil a run that does these steps first: what is certain, and before a run of a second or
-/// more what others do, which takes a look.
-pub fn tell(spec: &RunSpec, before: &[Before]) -> Result<(), UserError> {
+/// more what others do, which takes a look. Whether the calling statement waits for it matters to statement_timeout.
+pub fn tell(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<(), UserError> {
     let plan = PlannedRun { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
     let look_ms = plan.look_ms();
     let begun = look_ms.map(|_| MachineLook::begin());
@@ -49,6 +51,7 @@ pub fn tell(spec: &RunSpec, before: &[Before]) -> Result<(), UserError> {
         server.active = active;
         server.runs = situation::runs()?;
     }
+    server.statement_timeout_secs = is_waited_for.then(timeouts::of_statement).flatten();
     let machine = begun.zip(look_ms).map(|(look, ms)| look.end(ms)).unwrap_or_default();
     if server.active.is_some() {
         server.active = server.active.min(situation::active()?);

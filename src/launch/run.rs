@@ -387,7 +387,7 @@ pub fn launch(prepared: &PreparedRun, caller_pid: i32) -> Result<LaunchHandle, U
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let mut prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
-    preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
+    preflight::tell(&prepared.spec, &prepared.spec.options.before, true)?;
     let releasable = releasable_or_warn(
         "Meanwhile, dead rows cannot be removed, which slows update workloads. Call bench.run as a separate top-level statement, or use bench.start.",
     );
@@ -425,7 +425,7 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
 pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
     let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
-    preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
+    preflight::tell(&prepared.spec, &prepared.spec.options.before, false)?;
     let (result, run_id) = start_prepared(&prepared)?;
     result.map(|()| run_id)
 }

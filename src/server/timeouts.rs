@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
 
 use super::process::forget_cancel;
 
@@ -63,4 +64,25 @@ pub fn limited<T>(limit: Duration, work: impl FnOnce() -> Result<T, UserError>) 
         true => UserError::new(LIMIT, format!("a call took more than {limit_ms} ms")),
         false => error,
     })
+}
+
+/// statement_timeout of this session in seconds, if it has one.
+pub fn of_statement() -> Option<f64> {
+    // SAFETY: a configuration variable of the process's.
+    let milliseconds = unsafe { pg_sys::StatementTimeout };
+    (milliseconds > 0).then(|| f64::from(milliseconds) / 1000.0)
+}
+
+/// The error that ended a statement which waited for work; where that was statement_timeout, with what to do. The server's
+/// message is in the language of lc_messages, and so the time tells.
+pub fn explain(error: UserError) -> UserError {
+    // SAFETY: reads the clock, and when the statement under way began.
+    let waited_us = unsafe { pg_sys::GetCurrentTimestamp() - pg_sys::GetCurrentStatementStartTimestamp() };
+    let is_over = of_statement().is_some_and(|secs| waited_us as f64 >= secs * 1e6);
+    if error.sqlstate == sqlstate::QUERY_CANCELED && is_over {
+        return error.hint(
+            "statement_timeout covers calls that wait. Use bench.start, bench.start_load or another start function, which do not wait, or SET statement_timeout = 0.",
+        );
+    }
+    error
 }

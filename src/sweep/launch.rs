@@ -78,7 +78,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
             initial_state::check_run(&options.before, &run, &secrets)?;
             // Once, for all runs.
             if !std::mem::replace(&mut is_told, true) {
-                preflight::tell(&run, &options.before)?;
+                preflight::tell(&run, &options.before, false)?;
             }
         } else {
             initial_state::check(&options.before)?;

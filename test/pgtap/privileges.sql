@@ -322,6 +322,14 @@ SELECT throws_ok($$SELECT bench.run('prv_slow', 2, transactions => 1)$$, '53300'
     'CONNECTION LIMIT');
 SELECT lives_ok($$SELECT bench.run('prv_slow', 1, transactions => 1)$$, 'is not reached by as many');
 RESET SESSION AUTHORIZATION;
+ALTER ROLE prv_bob CONNECTION LIMIT 3;
+SELECT format('ALTER DATABASE %I CONNECTION LIMIT 2', current_database()) \gexec
+SET SESSION AUTHORIZATION prv_bob;
+SELECT throws_ok($$SELECT bench.run('prv_slow', 3, transactions => 1)$$, '53300',
+    format('too many clients for database "%s"', current_database()), 'CONNECTION LIMIT of the database');
+RESET SESSION AUTHORIZATION;
+SELECT lives_ok($$SELECT bench.run('prv_slow', 3, transactions => 1)$$, 'which does not bind superusers');
+SELECT format('ALTER DATABASE %I CONNECTION LIMIT -1', current_database()) \gexec
 ALTER ROLE prv_bob CONNECTION LIMIT -1;
 REVOKE CONNECT ON DATABASE postgres FROM PUBLIC;
 SET SESSION AUTHORIZATION prv_bob;

@@ -36,6 +36,7 @@ topics! {
         Statistics = "statistics",
         Swap = "swap",
         Target = "target",
+        Timeout = "timeout",
         Vacuum = "vacuum",
     }
 }

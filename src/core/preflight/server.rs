@@ -26,10 +26,25 @@ pub fn risks(situation: &Situation) -> Vec<Risk> {
     risks.extend(server.checkpoint.as_ref().and_then(|checkpoint| checkpoint_risk(plan, checkpoint)));
     let most_wal = server.checkpoint.as_ref().map(|checkpoint| checkpoint.max_wal_bytes);
     risks.extend(server.slots.as_ref().zip(most_wal).and_then(|(slots, most)| retained(slots, most)));
+    risks.extend(server.statement_timeout_secs.and_then(|limit| timeout(plan, limit)));
     risks.extend(server.runs.and_then(other_runs));
     risks.extend(server.active.and_then(others));
     risks.extend(safety(situation));
     risks
+}
+
+fn timeout(plan: &PlannedRun, limit: f64) -> Option<Risk> {
+    let secs = plan.secs.filter(|&secs| secs >= limit)?;
+    Some(warning(
+        RiskTopic::Timeout,
+        format!(
+            "The session's statement_timeout ({}) ends a call that waits for the {} of the run.",
+            seconds(limit),
+            seconds(secs)
+        ),
+        "Use bench.start, which does not wait, or SET statement_timeout = 0.",
+        Announced::Always,
+    ))
 }
 
 fn other_runs(runs: i64) -> Option<Risk> {

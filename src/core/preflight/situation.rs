@@ -107,6 +107,8 @@ pub struct ServerState {
     pub active: Option<i64>,
     /// Other runs under way, in whichever database.
     pub runs: Option<i64>,
+    /// statement_timeout of the session that waits for the run, in seconds.
+    pub statement_timeout_secs: Option<f64>,
     pub checkpoint: Option<Checkpoint>,
     /// Locks of others on the run's tables that vacuums and changes of tables take.
     pub locks: Option<Vec<BlockingLock>>,

@@ -211,7 +211,9 @@ fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
             ))
         }),
         sqlstate::TOO_MANY_CONNECTIONS => Some(
-            "Clients of driver => 'wire' are connections: use fewer, or raise max_connections.".to_owned(),
+            "Clients of driver => 'wire' are connections: use fewer, or raise max_connections or the CONNECTION LIMIT of \
+             the role or the database."
+                .to_owned(),
         ),
         sqlstate::UNDEFINED_TABLE => Some(
             "Clients are separate sessions: they see objects of the calling transaction only after it commits."

@@ -310,6 +310,23 @@ fn what_others_do_is_told_before_runs_of_a_second_and_more_before_longer_ones() 
 }
 
 #[test]
+fn a_call_that_waits_is_subject_to_statement_timeout() {
+    let found = |limit| {
+        with(|s| {
+            s.plan.secs = Some(60.0);
+            s.server.statement_timeout_secs = Some(limit);
+        })
+    };
+    assert_eq!(
+        found(60.0),
+        [
+            "+ warning timeout: The session's statement_timeout (60 s) ends a call that waits for the 60 s of the run."
+        ]
+    );
+    assert_eq!(found(60.1), [""; 0]);
+}
+
+#[test]
 fn a_warm_up_of_unknown_length_may_last_until_a_checkpoint() {
     let found = with(|s| {
         s.server.checkpoint.as_mut().expect("known").since_secs = 200.0;
