@@ -36,6 +36,7 @@ pub(super) struct AnalysedStatement {
     /// Whether there are others, which cannot be seen.
     pub has_hidden_relations: bool,
     pub changes_the_scene: bool,
+    pub forgets_prepared: bool,
     pub takes_back: bool,
     pub looks_at_ends: bool,
 }
@@ -57,6 +58,7 @@ impl Default for AnalysedStatement {
             relation_count: 0,
             has_hidden_relations: false,
             changes_the_scene: false,
+            forgets_prepared: false,
             takes_back: false,
             looks_at_ends: false,
         }
@@ -210,6 +212,7 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut AnalysedStatement) {
         }
         out.changes_the_scene = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
             && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt;
+        out.forgets_prepared = out.changes_the_scene && forgets_prepared((*query).utilityStmt);
         out.takes_back = !(*query).onConflict.is_null();
         out.looks_at_ends = look_at_index_ends(query);
         let is_unclear = changes_rows_in_several_ways(query);
@@ -218,6 +221,23 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut AnalysedStatement) {
             out.has_hidden_relations = true;
         } else {
             add_relations(query, 0, out);
+        }
+    }
+}
+
+/// Whether a utility is DISCARD ALL or DEALLOCATE ALL.
+///
+/// # Safety
+/// A live node.
+unsafe fn forgets_prepared(utility: *mut pg_sys::Node) -> bool {
+    // SAFETY: by the caller; the tag says what it is.
+    unsafe {
+        match (*utility).type_ {
+            pg_sys::NodeTag::T_DiscardStmt => {
+                (*utility.cast::<pg_sys::DiscardStmt>()).target == pg_sys::DiscardMode::DISCARD_ALL
+            }
+            pg_sys::NodeTag::T_DeallocateStmt => (*utility.cast::<pg_sys::DeallocateStmt>()).name.is_null(),
+            _ => false,
         }
     }
 }
@@ -359,7 +379,7 @@ pub(super) unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
         {
             error(
                 pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                c"COPY from or to the client is not possible: the engine's sessions have no client",
+                c"COPY from or to the client is not possible: clients of a run neither send nor keep rows",
             );
         }
     }

@@ -24,6 +24,8 @@ pub struct Session {
     receivers: ReceiverFactory,
     /// What MessageContext is to a client's backend: emptied before each command.
     pub(super) message_context: pg_sys::MemoryContext,
+    /// How often DISCARD ALL or DEALLOCATE ALL has dropped what a client of this session had prepared.
+    forgotten: u32,
 }
 
 impl Session {
@@ -39,7 +41,7 @@ impl Session {
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
             )
         };
-        Self { receivers: ReceiverFactory::new(results), message_context }
+        Self { receivers: ReceiverFactory::new(results), message_context, forgotten: 0 }
     }
 
     /// Gives the session of a leader or a loader settings of its own ([`own_settings`]).
@@ -153,6 +155,9 @@ impl Session {
         variables: &Variables,
         statistics: StatementStats,
     ) -> Result<(), SqlError> {
+        if *statement.prepared_in.get_or_insert(self.forgotten) != self.forgotten {
+            return self.refuse_forgotten(statistics.counters);
+        }
         statement.bind(variables);
         let (statement, source) = (&*statement, statement.source().as_ptr());
         // SAFETY: only plain data lives in the trap; what it borrows outlives it.
@@ -160,7 +165,18 @@ impl Session {
             self.command(source, statistics.counters, || {
                 self.run_plan(statement.plan, source, statistics, || statement.convert_texts());
             })
-        }
+        }?;
+        self.forgotten += u32::from(statement.forgets_prepared);
+        Ok(())
+    }
+
+    /// The server's error for a client that executes a prepared statement which it has itself dropped.
+    #[cold]
+    fn refuse_forgotten(&self, counters: &CommandCounters) -> Result<(), SqlError> {
+        counters.errors.add(1);
+        self.abort()?;
+        let message = "prepared statement does not exist: DISCARD ALL or DEALLOCATE ALL has dropped it";
+        Err(SqlError::new(sqlstate::INVALID_STATEMENT_NAME, message))
     }
 
     /// Executes a statement that is parsed and planned each time.

@@ -43,6 +43,10 @@ pub struct PreparedStatement {
     texts: Vec<Option<CString>>,
     /// What the audit knows it by.
     pub traits: Traits,
+    /// It is DISCARD ALL or DEALLOCATE ALL.
+    pub(super) forgets_prepared: bool,
+    /// How often the session had forgotten its prepared statements when this one was executed first: a client prepares it then.
+    pub(super) prepared_in: Option<u32>,
 }
 
 /// What can be told of a statement before it runs.
@@ -95,6 +99,7 @@ impl PreparedStatement {
         } = prepared;
         let AnalysedStatement { has_hidden_relations, changes_the_scene, takes_back, looks_at_ends, .. } =
             prepared;
+        let forgets_prepared = prepared.forgets_prepared;
         // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
         // has made sure are the declared ones.
         let types = unsafe {
@@ -120,6 +125,8 @@ impl PreparedStatement {
             plan,
             parameters,
             texts,
+            forgets_prepared,
+            prepared_in: None,
             traits: Traits {
                 command_type,
                 query_id,

@@ -32,7 +32,7 @@ pub use pipeline::{Pipeline, PipelineMode};
 pub use position::with_caret;
 pub use preview::{PreviewLine, preview};
 pub use prng::{ClientSeeds, Prng, client_seeds};
-pub use sql::{Parameterized, ResultCapture, Sql};
+pub use sql::{Parameterized, ResultCapture, Sql, hint_of_prepared};
 pub use variables::{Symbols, Value, VariableId, Variables, format_double, is_variable_name};
 
 use crate::error::{SqlError, UserError, sqlstate};

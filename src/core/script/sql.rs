@@ -364,5 +364,27 @@ impl Sql {
 const GLUED_HINT: &str =
     "Set it in variables, or use query_mode => 'simple', which puts values into the text each time.";
 
+/// What to do about an error of a statement that cannot be prepared as it is written, or not with a parameter where it has a
+/// variable: `None` for other errors. pgbench, which puts values into the text by default, takes such statements. The server's
+/// messages may be in another language; what they quote is not.
+pub fn hint_of_prepared(state: &str, message: &str) -> Option<&'static str> {
+    let names_a_parameter =
+        message.split("\"$").skip(1).any(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    match state {
+        sqlstate::SYNTAX_ERROR if names_a_parameter || message.starts_with("cannot use a variable here") => {
+            Some(PARAMETER_HINT)
+        }
+        sqlstate::SYNTAX_ERROR if message.starts_with("cannot insert multiple commands") => {
+            Some(SEVERAL_HINT)
+        }
+        sqlstate::PROTOCOL_VIOLATION if message.starts_with("bind message supplies") => Some(PARAMETER_HINT),
+        _ => None,
+    }
+}
+
+const PARAMETER_HINT: &str = "A variable stands where the server takes no parameter. Use query_mode => 'simple', pgbench's default, which puts values into the text.";
+const SEVERAL_HINT: &str =
+    "\\; sends several statements at once. Use query_mode => 'simple', pgbench's default.";
+
 #[cfg(test)]
 mod tests;

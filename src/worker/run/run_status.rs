@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::PartOf;
 use bench_core::error::{UserError, is_of_data, sqlstate};
+use bench_core::script::hint_of_prepared;
 use bench_core::spec::RunSpec;
 
 use crate::catalog::recorder::{ErrorRow, RunStatus};
@@ -84,7 +85,8 @@ fn verdict_on_those_that_ended(ending: &RunEnding) -> (RunStatus, Option<UserErr
 fn worst_error(worst: Option<&ErrorRow>) -> UserError {
     let (state, message) =
         worst.map_or((sqlstate::ADMIN_SHUTDOWN, "terminated"), |e| (&e.sqlstate, &e.message));
-    UserError::new(state, message)
+    let hint = hint_of_prepared(state, message).map(str::to_owned);
+    UserError { hint, ..UserError::new(state, message) }
 }
 
 /// The error that ended clients is the least mild of all: clients of a capture outlive errors of the data, and every
@@ -179,7 +181,8 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
         }
         (state, Some(message)) => {
             let state = bench_core::error::unpack(state);
-            let hint = start_hint(spec, &state);
+            let hint =
+                start_hint(spec, &state).or_else(|| hint_of_prepared(&state, &message).map(str::to_owned));
             let preparing =
                 format!("A client got this error while preparing workload \"{}\".", spec.options.workload);
             let own = if state == sqlstate::TOO_MANY_CONNECTIONS { connections(spec) } else { None };

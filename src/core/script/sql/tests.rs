@@ -262,3 +262,17 @@ fn a_feeders_value_is_no_part_of_identifiers_and_strings() {
     assert_eq!(check("SELECT '\\' || :x || '\\';", true), Err(backslash.to_owned()));
     assert_eq!(check("SELECT '\\' || :y || '\\';", true), Ok(()));
 }
+
+#[test]
+fn an_error_of_a_parameter_has_a_hint_in_every_language() {
+    let hint = |state, message| hint_of_prepared(state, message).map(|hint| &hint[..10]);
+    assert_eq!(hint("42601", "syntax error at or near \"$1\""), Some("A variable"));
+    assert_eq!(hint("42601", "Syntaxfehler bei »\"$12\"«"), Some("A variable"));
+    assert_eq!(hint("42601", "syntax error at or near \"$$\""), None);
+    assert_eq!(hint("42601", "syntax error at or near \"FORM\""), None);
+    assert_eq!(hint("42P01", "relation \"$1\" does not exist"), None);
+    assert_eq!(
+        hint("42601", "cannot insert multiple commands into a prepared statement"),
+        Some("\\; sends s")
+    );
+}

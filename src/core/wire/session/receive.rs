@@ -231,7 +231,8 @@ impl WireSession {
                 if tag == COPY_IN_RESPONSE_TAG {
                     frontend::copy_done(&mut self.output);
                 }
-                let message = "COPY from or to the client is not possible: it neither sends nor keeps rows";
+                let message =
+                    "COPY from or to the client is not possible: clients of a run neither send nor keep rows";
                 return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }
             _ => return Err(unnegotiated(body)),

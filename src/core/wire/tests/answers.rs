@@ -382,7 +382,7 @@ fn copy_ends_the_client() {
         let answer = message(tag, &[0, 0, 0]);
         assert_eq!(
             said(asked().receive(&answer)),
-            "COPY from or to the client is not possible: it neither sends nor keeps rows (0A000)"
+            "COPY from or to the client is not possible: clients of a run neither send nor keep rows (0A000)"
         );
     }
 }
