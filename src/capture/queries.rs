@@ -306,7 +306,7 @@ impl<'a> DrawnRows<'a> {
             How::Like => pattern(inner, strategy),
             How::Words => format!(
                 "(SELECT pg_catalog.string_agg(u.lexeme, ' & ') FROM (SELECT v.lexeme FROM pg_catalog.unnest(s.{inner}) AS v \
-                  WHERE v.lexeme ~ '^\\w+$' ORDER BY pg_catalog.random() LIMIT {}) AS u)",
+                  WHERE v.lexeme ~ E'^\\\\w+$' ORDER BY pg_catalog.random() LIMIT {}) AS u)",
                 strategy.words
             ),
             How::Below if self.range.is_some_and(|(_, high)| high == index) => {
@@ -365,7 +365,7 @@ fn pattern(inner: &str, strategy: &SamplingStrategy) -> String {
         true => format!("pg_catalog.substr({inner}::pg_catalog.text, 2, {})", strategy.pattern),
     };
     let first = if strategy.infix { "'%' ||" } else { "" };
-    format!("{first} pg_catalog.regexp_replace({part}, '([\\\\%_])', '\\\\\\1', 'g') || '%'")
+    format!("{first} pg_catalog.regexp_replace({part}, E'([\\\\\\\\%_])', E'\\\\\\\\\\\\1', 'g') || '%'")
 }
 
 /// A value that is hardly any row's; NULL for types without such.

@@ -1,5 +1,6 @@
 //! The NOTICEs of bench.run.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::progress::{SampleFigures, Window};
@@ -7,8 +8,14 @@ use bench_core::spec::RunSpec;
 use bench_core::stats::until_steady::LONGEST_SECS;
 
 use crate::engine::unsupported_settings;
-use crate::error::warn;
+use crate::error::{notice, warn};
 use crate::shm::{RunState, Segment, WarmupEnd};
+
+thread_local! {
+    /// Whether this session has been told where the arguments are described: a misspelt one gets nothing but the server's "No
+    /// function matches".
+    static HELP_TOLD: Cell<bool> = const { Cell::new(false) };
+}
 
 /// How often bench.run reports its progress, at most.
 const REPORT_EVERY_SECS: f64 = 5.0;
@@ -59,7 +66,12 @@ impl RunReporter {
         let header = segment.header();
         if !self.announced && segment.run_id() != 0 {
             self.announced = true;
-            pgrx::notice!("run {} of {} starts", segment.run_id(), self.workload);
+            let message = format!("run {} of {} starts", segment.run_id(), self.workload);
+            if HELP_TOLD.replace(true) {
+                pgrx::notice!("{message}");
+            } else {
+                notice(message, "Arguments: SELECT * FROM bench.help('run').");
+            }
         }
         if header.state() != RunState::Starting && !self.warned {
             self.warned = true;

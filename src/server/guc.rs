@@ -136,6 +136,36 @@ pub fn with_setting<T>(
     }
 }
 
+/// Does something with this project's own SQL: what it reads and compares is the same whatever the session, its role or its
+/// database has set. As pg_dump has it.
+pub fn with_own_syntax<T>(work: impl FnOnce() -> T) -> T {
+    if has_own_syntax() {
+        return work();
+    }
+    // SAFETY: as in `with_setting`.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        set_own_syntax();
+        let result = work();
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+fn has_own_syntax() -> bool {
+    // SAFETY: two variables of the process's.
+    unsafe { pg_sys::standard_conforming_strings && !pg_sys::quote_all_identifiers }
+}
+
+/// What [`with_own_syntax`] sets, up to the end of the nest level.
+pub fn set_own_syntax() {
+    if has_own_syntax() {
+        return;
+    }
+    set_local(c"standard_conforming_strings", c"on");
+    set_local(c"quote_all_identifiers", c"off");
+}
+
 /// The elements of a value of a parameter that is a list of names, such as search_path; `None` for other parameters.
 ///
 /// # Errors

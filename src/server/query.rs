@@ -64,13 +64,51 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// A column's value as its type's output function writes it, in the server's encoding; `None` for NULL.
+    /// A column's value as its type's output function writes it, in the server's encoding; `None` for NULL. Every session reads
+    /// the same in it, whatever this one has set.
     pub fn text(&self, column: usize) -> Option<&CStr> {
+        let _portable = PortableOutput::new();
         // SAFETY: tuple and description are of the row that `receive` is at, whose memory is kept until it has been seen;
         // SPI_getvalue returns NULL or a palloc'd text, there too.
         unsafe {
             let text = pg_sys::SPI_getvalue(self.tuple, self.description, column as i32 + 1);
             (!text.is_null()).then(|| CStr::from_ptr(text))
+        }
+    }
+}
+
+/// Values are written as postgres_fdw sends them (set_transmission_modes): dates and times as ISO 8601, with their offset from
+/// UTC, intervals as PostgreSQL does by default, and floating-point numbers to the last digit.
+struct PortableOutput {
+    date_style: c_int,
+    interval_style: c_int,
+    extra_float_digits: c_int,
+}
+
+impl PortableOutput {
+    fn new() -> Self {
+        // SAFETY: variables of the process's, which the settings' own functions do not touch before this is dropped.
+        unsafe {
+            let before = Self {
+                date_style: pg_sys::DateStyle,
+                interval_style: pg_sys::IntervalStyle,
+                extra_float_digits: pg_sys::extra_float_digits,
+            };
+            pg_sys::DateStyle = pg_sys::USE_ISO_DATES as c_int;
+            pg_sys::IntervalStyle = pg_sys::INTSTYLE_POSTGRES as c_int;
+            pg_sys::extra_float_digits = pg_sys::extra_float_digits.max(3);
+            before
+        }
+    }
+}
+
+impl Drop for PortableOutput {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe {
+            pg_sys::DateStyle = self.date_style;
+            pg_sys::IntervalStyle = self.interval_style;
+            pg_sys::extra_float_digits = self.extra_float_digits;
         }
     }
 }

@@ -7,7 +7,7 @@ use bench_core::spec::Role;
 use pgrx::pg_sys;
 
 use super::guard::Guard;
-use super::guc::set_local;
+use super::guc::{set_local, set_own_syntax};
 use super::spi::{fetch, quote_identifier};
 
 /// Whether the current role is a superuser.
@@ -139,6 +139,7 @@ pub fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError
         pg_sys::GetUserIdAndSecContext(&raw mut role, &raw mut context);
         let level = pg_sys::NewGUCNestLevel();
         set_local(c"search_path", c"pg_catalog, pg_temp");
+        set_own_syntax();
         pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
         let result = body();
         pg_sys::SetUserIdAndSecContext(role, context);

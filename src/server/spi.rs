@@ -8,6 +8,7 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiHeapTupleData};
 use pgrx::{PgTrigger, Spi, pg_sys};
 
+use super::guc::with_own_syntax;
 use crate::error::{internal, watched};
 
 /// An identifier, quoted where it needs to be.
@@ -35,7 +36,7 @@ pub fn spi_error(error: pgrx::spi::Error) -> UserError {
 pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
     unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
-    let result = watched(|| Spi::connect(body)).map_err(spi_error);
+    let result = with_own_syntax(|| watched(|| Spi::connect(body))).map_err(spi_error);
     // SAFETY: the one that was pushed above.
     unsafe { pg_sys::PopActiveSnapshot() };
     result

@@ -470,8 +470,8 @@ LEFT JOIN (
         AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM b.run_id::text)
         AND (string_to_array(x.fixture, ',') && string_to_array(b.fixture, ',')
              -- names of a mix, without their weights
-             OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
-                && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
+             OR string_to_array(rtrim(regexp_replace(x.workload || ',', E'\\s*(@\\s*\\d+\\s*)?,\\s*', ',', 'g'), ','), ',')
+                && string_to_array(rtrim(regexp_replace(b.workload || ',', E'\\s*(@\\s*\\d+\\s*)?,\\s*', ',', 'g'), ','), ','))
         -- The clients of a crashed run may have worked for a while after its last sign of life.
         AND (x.finished_at IS NOT NULL OR bench_internal.status_of(x.status, x.segment, x.run_id) <> 'crashed'
              OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(x.sample_interval, 0)::numeric + 60

@@ -214,8 +214,8 @@ COMMIT;$$,
 -- and the district that its stock levels are of.
 INSERT INTO bench.workloads (name, owner, fixture, script, description, builtin, keying_secs, think_secs)
 SELECT 'orders_keyed/' || t.name, w.owner, w.fixture,
-       replace(CASE t.name WHEN 'stock_level' THEN replace(w.script, '\set d_id random(1, 10)', '\set d_id :client_id % 10 + 1') ELSE w.script END,
-               '\set w_id random(1, :scale)', '\set w_id :client_id / 10 % :scale + 1'),
+       replace(CASE t.name WHEN 'stock_level' THEN replace(w.script, E'\\set d_id random(1, 10)', E'\\set d_id :client_id % 10 + 1') ELSE w.script END,
+               E'\\set w_id random(1, :scale)', E'\\set w_id :client_id / 10 % :scale + 1'),
        w.description || '; at a terminal', true, t.keying_secs, t.think_secs
 FROM (VALUES ('new_order', 18, 12), ('payment', 3, 12), ('order_status', 2, 10), ('delivery', 2, 5), ('stock_level', 2, 5))
      AS t (name, keying_secs, think_secs)

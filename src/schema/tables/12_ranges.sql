@@ -54,7 +54,7 @@ BEGIN
         FROM (
             SELECT DISTINCT ON (c.oid, a.attnum) c.oid::regclass AS relation, a.attnum AS number, a.attname || '_range' AS name,
                 CASE WHEN r.relation IS NOT NULL THEN r.condition
-                     WHEN a.attname = 'share' OR a.attname LIKE 'cpu\_%' THEN format('%1$I = 0 OR %1$I BETWEEN 1e-75 AND 1', a.attname)
+                     WHEN a.attname = 'share' OR starts_with(a.attname, 'cpu_') THEN format('%1$I = 0 OR %1$I BETWEEN 1e-75 AND 1', a.attname)
                      ELSE format(t.condition, a.attname) END AS condition
             FROM pg_catalog.pg_class c
             JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped

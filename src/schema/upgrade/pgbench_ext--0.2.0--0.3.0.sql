@@ -16,14 +16,14 @@ ALTER TABLE bench.sweep_log SET SCHEMA bench_internal;
 ALTER TABLE bench.sweep_run_log SET SCHEMA bench_internal;
 ALTER TABLE bench.wait_log SET SCHEMA bench_internal;
 ALTER TABLE bench.custom_fixtures SET SCHEMA bench_internal;
-UPDATE bench_internal.kept_grants SET object = 'bench_internal.' || regexp_replace(object, '^bench\.', '')
+UPDATE bench_internal.kept_grants SET object = 'bench_internal.' || regexp_replace(object, '^bench[.]', '')
 WHERE object = 'bench.start_scheduled'
-   OR kind IN ('TABLE', 'SEQUENCE') AND object ~ '^(bench\.)?([a-z_]+_log|capture_list|custom_fixtures|[a-z_]+_id_seq|summary_of_all)$';
+   OR kind IN ('TABLE', 'SEQUENCE') AND object ~ '^(bench[.])?([a-z_]+_log|capture_list|custom_fixtures|[a-z_]+_id_seq|summary_of_all)$';
 DO $$ BEGIN
 IF EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid JOIN pg_class c ON c.oid = d.objid JOIN pg_roles r ON r.oid = c.relowner
            WHERE e.extname = 'pg_cron' AND d.classid = 'pg_class'::regclass AND d.deptype = 'e' AND d.objid = to_regclass('cron.job') AND r.rolsuper) THEN
     UPDATE cron.job SET command = replace(command, 'SELECT bench.start_scheduled(', 'SELECT bench_internal.start_scheduled(')
-    WHERE command LIKE 'SELECT bench.start\_scheduled(%' AND database = current_database();
+    WHERE starts_with(command, 'SELECT bench.start_scheduled(') AND database = current_database();
 END IF;
 END $$;
 
