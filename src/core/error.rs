@@ -136,7 +136,7 @@ pub struct UserError {
     /// What to do about it.
     pub hint: Option<String>,
     /// What the server was doing, in another process, when it met it: its CONTEXT.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
 }
 

@@ -51,8 +51,10 @@ RUN=$(last_run)
 like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout' \
     'statement_timeout in bench.run: the caller gets 57014'
 like "$OUT" 'actually processed: .*ERROR' 'statement_timeout in bench.run: the figures come before the error'
-like "$OUT" 'HINT: .*bench.start.*SET statement_timeout = 0' 'statement_timeout in bench.run: the hint says what does not wait'
-like "$OUT" "NOTICE: .*statement_timeout .1.0 s. ends a call that waits" 'statement_timeout in bench.run: a NOTICE has said so'
+like "$OUT" 'HINT: .*bench.start.*SET statement_timeout = 0' \
+    'statement_timeout in bench.run: the hint says what does not wait'
+like "$OUT" "NOTICE: .*statement_timeout .1.0 s. ends a call that waits" \
+    'statement_timeout in bench.run: a NOTICE has said so'
 like "$OUT" 'usable 1s' 'statement_timeout in bench.run: the session is usable'
 unlike "$OUT" 'backtrace|\.rs:[0-9]+:[0-9]+' 'statement_timeout in bench.run: no backtrace'
 like "$(as_pg cat "/proc/$(head -n 1 "$PGHOST/data/postmaster.pid")/environ" | tr '\0' '\n')" RUST_BACKTRACE=1 \

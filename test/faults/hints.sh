@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Statements that pgbench takes by default and that cannot be prepared as they are written: the error says what to do, with
-# both drivers, and as the hint says they run.
+# Statements that pgbench takes by default and that cannot be prepared as they are written: the error says what to do,
+# with both drivers, and as the hint says they run.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh

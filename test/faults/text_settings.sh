@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Settings of a database that change how text is read and printed: the extension installs, loads, runs, captures, exports,
-# imports and reports under each of them as it does without.
+# Settings of a database that change how text is read and printed: the extension installs, loads, runs, captures,
+# exports, imports and reports under each of them as it does without.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -26,7 +26,8 @@ work_in() { # DATABASE
         "SELECT count(*) FROM bench.audit($run) WHERE NOT ok"
     # Each value that a feeder gives finds its row again.
     sql "SELECT bench.create_workload('fed', 'SELECT 1 / count(*) FROM item
-            WHERE at = :at::timestamptz AND f = :f::float8 AND d = :d::interval AND b = :b::bytea AND r = :r::float4;')" \
+            WHERE at = :at::timestamptz AND f = :f::float8 AND d = :d::interval AND b = :b::bytea
+                AND r = :r::float4;')" \
         "SELECT bench.add_feeder('fed', 'SELECT at, f, d, b, r FROM item')" >/dev/null
     for driver in engine wire; do
         run=$(sql "SELECT bench.run('fed', transactions => 100, driver => '$driver')" 2>/dev/null)
@@ -40,10 +41,12 @@ work_in() { # DATABASE
             "SELECT f FROM item WHERE at = '2026-03-09 05:06:07.891+00'" >/dev/null
     done
     sql "SELECT FROM bench.capture('c', secs => 0)" >/dev/null
-    sql "SELECT kept, query FROM bench.capture_statements WHERE capture = 'c' AND query LIKE '%FROM item%' ORDER BY query"
+    sql "SELECT kept, query FROM bench.capture_statements WHERE capture = 'c' AND query LIKE '%FROM item%'
+        ORDER BY query"
     run=$(sql "SELECT bench.run('c', transactions => 40, seed => 1)" 2>/dev/null)
     sql "SELECT status, transactions FROM bench.summary WHERE run_id = $run" \
-        "SELECT workload, rows_captured, rows_replayed FROM bench.fidelity($run) WHERE workload IS NOT NULL ORDER BY 1"
+        "SELECT workload, rows_captured, rows_replayed FROM bench.fidelity($run) WHERE workload IS NOT NULL
+            ORDER BY 1"
     sql "CREATE TABLE lines (line jsonb)" "INSERT INTO lines SELECT jsonb_build_object('timestamp',
             '2026-11-24 12:00:0' || n || '.000 UTC', 'user', 'postgres', 'dbname', current_database(), 'session_id', 's',
             'line_num', n, 'vxid', '3/0', 'error_severity', 'LOG', 'message',

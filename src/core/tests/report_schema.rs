@@ -13,7 +13,7 @@ fn filled() -> Document {
     samples.columns_mut().into_iter().for_each(|column| column.push(None));
     Document {
         schema_version: SCHEMA_VERSION,
-        run: Run::default(),
+        run: Run { other_runs: vec![0], ..Run::default() },
         summary: Summary::default(),
         samples: samples.clone(),
         warmup_samples: samples,

@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 
 /// Where unsafe code may be: rooms, and files with their reasons.
 const UNSAFE_ROOMS: [&str; 3] = ["server", "shm", "engine"];
-const UNSAFE_FILES: [(&str, &str); 1] = [(
-    "observe/waits.rs",
-    "reads other processes' wait events a hundred times a second, as pg_stat_activity does",
-)];
+const UNSAFE_FILES: [(&str, &str); 2] = [
+    ("error/carried.rs", "is called by the server for each error, of which pgrx keeps only a part"),
+    (
+        "observe/waits.rs",
+        "reads other processes' wait events a hundred times a second, as pg_stat_activity does",
+    ),
+];
 
 /// Lines that a file may have.
 const LONGEST: usize = 500;

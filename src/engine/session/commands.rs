@@ -288,11 +288,7 @@ impl Session {
                     0,
                     std::ptr::null_mut(),
                 );
-                // The planner writes to what it is given.
-                let rewritten = match statement::judged() {
-                    Some(_) => raw::copyObjectImpl(queries.cast()).cast(),
-                    None => std::ptr::null_mut(),
-                };
+                let rewritten = kept_for_judging(queries);
                 let planned = raw::pg_plan_queries(
                     queries,
                     text,
@@ -356,6 +352,18 @@ pub(in crate::engine) unsafe fn drive(desc: *mut pg_sys::QueryDesc, queries: *mu
         #[cfg(feature = "pg18")]
         raw::ExecutorRun(desc, forward, 0);
         raw::ExecutorFinish(desc);
+    }
+}
+
+/// A copy of the queries, where statements are judged: the planner writes to those that it is given.
+///
+/// # Safety
+/// Inside a trap, with a live list.
+unsafe fn kept_for_judging(queries: *mut pg_sys::List) -> *mut pg_sys::List {
+    match statement::judged() {
+        // SAFETY: by the caller.
+        Some(_) => unsafe { raw::copyObjectImpl(queries.cast()).cast() },
+        None => std::ptr::null_mut(),
     }
 }
 

@@ -45,7 +45,7 @@ COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete
 COMMENT ON COLUMN bench.runs.started_at IS 'When the clients started';
 COMMENT ON COLUMN bench.runs.finished_at IS 'When the results were recorded';
 COMMENT ON COLUMN bench.runs.role IS 'Role that called, and whose sessions the clients were unless run_as says otherwise';
-COMMENT ON COLUMN bench.runs.error IS 'Reason for not completing: sqlstate, message, detail, hint';
+COMMENT ON COLUMN bench.runs.error IS 'Reason for not completing: sqlstate, message, detail, hint, and context where it is known';
 COMMENT ON COLUMN bench.runs.horizon_held IS 'True if the waiting caller held back the xmin horizon, so dead rows could not be removed';
 COMMENT ON COLUMN bench.runs.server_version IS 'server_version at the time of the run';
 COMMENT ON COLUMN bench.runs.extension_version IS 'Version of the extension at the time of the run';

@@ -30,6 +30,7 @@ fn at_rest() -> Situation {
         server: ServerState {
             active: Some(0),
             runs: Some(0),
+            statement_timeout_secs: None,
             checkpoint: Some(Checkpoint {
                 is_under_way: false,
                 since_secs: 10.0,
