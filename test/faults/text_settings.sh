@@ -48,8 +48,8 @@ work_in() { # DATABASE
         "SELECT workload, rows_captured, rows_replayed FROM bench.fidelity($run) WHERE workload IS NOT NULL
             ORDER BY 1"
     sql "CREATE TABLE lines (line jsonb)" "INSERT INTO lines SELECT jsonb_build_object('timestamp',
-            '2026-11-24 12:00:0' || n || '.000 UTC', 'user', 'postgres', 'dbname', current_database(), 'session_id', 's',
-            'line_num', n, 'vxid', '3/0', 'error_severity', 'LOG', 'message',
+            '2026-11-24 12:00:0' || n || '.000 UTC', 'user', 'postgres', 'dbname', current_database(),
+            'session_id', 's', 'line_num', n, 'vxid', '3/0', 'error_severity', 'LOG', 'message',
             'duration: 1.000 ms  statement: SELECT f FROM item WHERE \"Select\" = ''x' || n || '''')
             FROM generate_series(1, 5) n"
     sql "SELECT count(*), bool_and(kept) FROM bench.capture_log('l', 'lines')" 2>/dev/null
