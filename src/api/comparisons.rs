@@ -1,8 +1,8 @@
 //! bench.compare, bench.compare_report, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
 use bench_core::comparison::{
-    Comparison, calibration, check_margin, check_pairs, compare as compare_groups, compare_pairs,
-    scripts_differ,
+    Comparison, Difference, calibration, check_margin, check_pairs, compare as compare_groups, compare_pairs,
+    differences_of, scripts_differ,
 };
 use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
@@ -33,15 +33,22 @@ type ComparisonRow = (
     Option<pgrx::JsonB>,
 );
 
+/// What differs as JSON; none where nothing does.
+fn json_of(differences: Vec<Difference>) -> Option<pgrx::JsonB> {
+    Some(differences)
+        .filter(|all| !all.is_empty())
+        .and_then(|all| serde_json::to_value(all).ok())
+        .map(pgrx::JsonB)
+}
+
 /// A row for each line; what else differs stands beside the first one's verdict.
 fn rows(comparison: Comparison) -> Vec<ComparisonRow> {
     let Comparison { lines, differences } = comparison;
-    let mut differences =
-        Some(differences).filter(|d| !d.is_empty()).and_then(|d| serde_json::to_value(d).ok());
+    let mut differences = json_of(differences);
     lines
         .into_iter()
         .map(|line| {
-            let differences = differences.take().map(pgrx::JsonB);
+            let differences = differences.take();
             (
                 line.metric.to_owned(),
                 line.baseline,
@@ -306,6 +313,7 @@ fn level_changes(
         name!(p, f64),
         name!(change_low, Option<f64>),
         name!(change_high, Option<f64>),
+        name!(differences, Option<pgrx::JsonB>),
     ),
 > {
     let found = (|| {
@@ -325,7 +333,12 @@ fn level_changes(
 /// The runs of a series that are looked at, the latest: the search takes time by their square, and seconds for so many.
 const LONGEST_SERIES: usize = 1000;
 
-type ChangePointRow = (i64, TimestampWithTimeZone, f64, f64, Option<f64>, f64, Option<f64>, Option<f64>);
+/// The runs of a level, next to its change, whose circumstances are compared: of more, more has changed that has nothing to do
+/// with it.
+const COMPARED_RUNS: usize = 5;
+
+type ChangePointRow =
+    (i64, TimestampWithTimeZone, f64, f64, Option<f64>, f64, Option<f64>, Option<f64>, Option<pgrx::JsonB>);
 
 fn all_changes(
     workload: &str,
@@ -339,8 +352,20 @@ fn all_changes(
         let series = &series[series.len().saturating_sub(LONGEST_SERIES)..];
         pgrx::check_for_interrupts!();
         let values: Vec<f64> = series.iter().map(|run| run.value).collect();
-        for change in changes_of(&values, margin) {
+        let changes = changes_of(&values, margin);
+        for (place, change) in changes.iter().enumerate() {
             let run = &series[change.index];
+            let begin = if place == 0 { 0 } else { changes[place - 1].index };
+            let end = changes.get(place + 1).map_or(series.len(), |next| next.index);
+            let (before, after) = (&series[begin..change.index], &series[change.index..end]);
+            let before = &before[before.len().saturating_sub(COMPARED_RUNS)..];
+            let after = &after[..after.len().min(COMPARED_RUNS)];
+            let documents = |side: &[catalog::Past]| {
+                side.iter().map(|run| catalog::headline(run.run_id)).collect::<Result<Vec<_>, _>>()
+            };
+            let (before, after) = (documents(before)?, documents(after)?);
+            let differences =
+                differences_of(&before.iter().collect::<Vec<_>>(), &after.iter().collect::<Vec<_>>());
             found.push((
                 run.run_id,
                 run.started_at,
@@ -350,6 +375,7 @@ fn all_changes(
                 change.p,
                 change.change.map(|e| e.low),
                 change.change.map(|e| e.high),
+                json_of(differences),
             ));
         }
     }

@@ -43,7 +43,7 @@ pub use definitions::*;
 pub use document::{check_visible, document, headline, visible_headline};
 pub use feeders::*;
 pub use fixtures::*;
-pub use history::{calibration_of, history};
+pub use history::{Past, calibration_of, history};
 pub use horizon::*;
 pub use in_use::{check_clients, check_unused, clients_of, runs_of_job};
 pub use loads::*;

@@ -332,7 +332,8 @@ SELECT i, nextval('bench_internal.run_id_seq'), CASE WHEN i <= 10 THEN 1000 ELSE
 FROM generate_series(1, 20) AS i;
 INSERT INTO bench_internal.run_log (run_id, workload, script, clients, secs, warmup, max_tries, seed, results,
     variables, settings, sample_interval, tags, status, started_at, finished_at, role, horizon_held, extension_version,
-    segment, coordinator_pid, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us)
+    segment, coordinator_pid, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us,
+    server_version)
 SELECT
     run_id,
     'swp_past',
@@ -359,7 +360,8 @@ SELECT
     1,
     1,
     1000 / tps,
-    9000 / tps
+    9000 / tps,
+    CASE WHEN i <= 10 THEN '17.4' ELSE '18.1' END
 FROM series;
 INSERT INTO bench.samples (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried)
 SELECT run_id, 1, 1, '2026-01-01', 1, tps, tps, 0, 0
@@ -375,7 +377,9 @@ SELECT
         'change is that of the geometric means'),
     ok(bool_and(change BETWEEN change_low AND change_high AND change_high < 0), 'within its interval'),
     ok(bool_and(p BETWEEN 0 AND 0.05), 'significant'),
-    ok(bool_and(at = '2026-01-12'), 'with its time')
+    ok(bool_and(at = '2026-01-12'), 'with its time'),
+    is(jsonb_agg(c.differences), '[[{"what": "server_version", "baseline": "17.4", "candidate": "18.1"}]]',
+        'and what else changed then')
 FROM bench.change_points('swp_past') c JOIN series USING (run_id);
 SELECT
     is(count(*), 1::bigint, 'by tags'),

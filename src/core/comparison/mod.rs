@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::Document;
 use crate::error::UserError;
 pub use checks::{margin as check_margin, pairs as check_pairs};
+pub use differences::differences as differences_of;
 
 /// Something that differs between the two sides beside what is being compared: a setting, a version, the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
