@@ -91,14 +91,11 @@ pub fn watched<T>(work: impl FnOnce() -> T) -> T {
     leave();
     CARRIED.set(None);
     SEEN.set(0);
-    // SAFETY: the server's own global; the entry is in this frame, and taken out before that ends.
-    let mut entry = pg_sys::ErrorContextCallback {
-        previous: unsafe { pg_sys::error_context_stack },
-        callback: Some(see),
-        arg: std::ptr::null_mut(),
-    };
-    let _back = Back(entry.previous);
-    // SAFETY: as above.
+    // SAFETY: reads the server's own global.
+    let previous = unsafe { pg_sys::error_context_stack };
+    let mut entry = pg_sys::ErrorContextCallback { previous, callback: Some(see), arg: std::ptr::null_mut() };
+    let _back = Back(previous);
+    // SAFETY: the entry is in this frame, and taken out before that ends.
     unsafe { pg_sys::error_context_stack = &raw mut entry };
     work()
 }

@@ -231,8 +231,8 @@ works 'a DO that catches an error' "BEGIN;
 $ADD
 DO \$\$ BEGIN PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN NULL; END \$\$;
 END;" 10
-works 'VACUUM, DISCARD ALL and a cursor' "VACUUM acct;
-DISCARD ALL;
+works 'VACUUM, DISCARD PLANS and a cursor' "VACUUM acct;
+DISCARD PLANS;
 BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM acct;
 FETCH 3 FROM c;

@@ -31,7 +31,9 @@ like "$OUT" "ERROR:  55006: sweep $SWEEP is under way.*HINT:.*wait_sweep" \
 sql "SELECT bench.stop_sweep($SWEEP)" >/dev/null
 DONE=$(completed)
 # Of several at once one takes it up.
-for i in 1 2 3 4; do session "resume$i" "SELECT bench.resume_sweep($SWEEP)"; done
+for i in 1 2 3 4; do
+    PGOPTIONS='-c client_min_messages=warning' session "resume$i" "SELECT bench.resume_sweep($SWEEP)"
+done
 outcomes=
 for i in 1 2 3 4; do
     ended "resume$i"

@@ -1,7 +1,7 @@
 //! What the report of a comparison says, apart from how it looks.
 
 use super::{ComparedRun, ComparisonReport, Side, WaitDifference};
-use crate::comparison::{ComparisonLine, scripts_differ};
+use crate::comparison::{ComparisonLine, Difference, scripts_differ};
 use crate::report::content::{ColumnKind, Section, Table};
 use crate::report::number::{self, MISSING, count, finite, fixed, ms, percent, tps, us};
 use crate::report::round_trip::RoundTrip;
@@ -30,8 +30,19 @@ pub fn metric(name: &str) -> &str {
     }
 }
 
-/// How far a ratio is from 1, in percent, with its sign.
+/// The ratio from which on a figure is so many times another one: percentages of hundreds are hard to read.
+const TIMES: f64 = 3.0;
+
+/// How far a ratio is from 1, in percent with its sign, or how many times it is.
 pub fn change(ratio: f64) -> String {
+    if !(TIMES..f64::INFINITY).contains(&ratio) {
+        return percentage(ratio);
+    }
+    format!("{} times", fixed(Some(ratio), if ratio < 10.0 { 1 } else { 0 }))
+}
+
+/// How far a ratio is from 1, in percent, with its sign.
+fn percentage(ratio: f64) -> String {
     let change = fixed(Some((ratio - 1.0) * 100.0), 1);
     match change.strip_prefix('-') {
         Some(less) => format!("−{less} %"),
@@ -40,9 +51,24 @@ pub fn change(ratio: f64) -> String {
     }
 }
 
-/// The verdict on TPS with its interval, in one sentence. `runs` are those of the baseline and of the candidate.
-pub fn conclusion(line: Option<&ComparisonLine>, margin: f64, paired: bool, runs: (usize, usize)) -> String {
-    let undecided = "It is undecided whether the candidate is faster or slower";
+/// What the candidate is, where one thing only tells it from the baseline: in parentheses, with a blank before it.
+pub fn arm(differences: &[Difference]) -> String {
+    let [Difference { what, baseline, candidate }] = differences else { return String::new() };
+    let what = what.strip_prefix("server setting ").or(what.strip_prefix("setting ")).unwrap_or(what);
+    let value = |value: &Option<String>| cut(&one_line(value.as_deref().unwrap_or("the default")), NAME);
+    format!(" ({} {} instead of {})", cut(&one_line(what), NAME), value(candidate), value(baseline))
+}
+
+/// The verdict on TPS with its interval, in one sentence, with what the candidate is ([`arm`]). `runs` are those of the baseline
+/// and of the candidate.
+pub fn conclusion(
+    line: Option<&ComparisonLine>,
+    margin: f64,
+    paired: bool,
+    runs: (usize, usize),
+    arm: &str,
+) -> String {
+    let undecided = format!("It is undecided whether the candidate{arm} is faster or slower");
     let runs = match (paired, runs) {
         (true, (1, _)) => "1 pair of runs".to_owned(),
         (true, (pairs, _)) => format!("{pairs} pairs of runs"),
@@ -60,19 +86,21 @@ pub fn conclusion(line: Option<&ComparisonLine>, margin: f64, paired: bool, runs
     let Some(interval) = interval else {
         // The only verdict that needs no interval: nothing is done any more.
         return match line.verdict {
-            "slower" => format!("The candidate is slower: its TPS is 0 ({runs})."),
+            "slower" => format!("The candidate{arm} is slower: its TPS is 0 ({runs})."),
             _ => format!("{undecided}: its TPS differs by {}, without an interval ({runs}).", change(ratio)),
         };
     };
+    let differs = match ratio < TIMES {
+        true => format!("its TPS differs by {} ({interval})", change(ratio)),
+        false => format!("its TPS is {} the baseline's ({interval})", change(ratio)),
+    };
     match line.verdict {
-        "faster" => format!("The candidate is faster: its TPS differs by {} ({interval}).", change(ratio)),
-        "slower" => format!("The candidate is slower: its TPS differs by {} ({interval}).", change(ratio)),
+        verdict @ ("faster" | "slower") => format!("The candidate{arm} is {verdict}: {differs}."),
         "same" => format!(
-            "The candidate is as fast as the baseline, within the margin of {}: its TPS differs by {} ({interval}).",
+            "The candidate{arm} is as fast as the baseline, within the margin of {}: {differs}.",
             percent(Some(margin)),
-            change(ratio)
         ),
-        _ => format!("{undecided}: its TPS differs by {} ({interval}).", change(ratio)),
+        _ => format!("{undecided}: {differs}."),
     }
 }
 
@@ -205,7 +233,7 @@ fn waits(report: &ComparisonReport) -> Section {
         ("difference", ColumnKind::Number),
     ]);
     let points = |line: &WaitDifference| match finite(line.difference) {
-        Some(difference) => change(1.0 + difference).replace(" %", ""),
+        Some(difference) => percentage(1.0 + difference).replace(" %", ""),
         None => MISSING.to_owned(),
     };
     let is_seen = |line: &&WaitDifference| {

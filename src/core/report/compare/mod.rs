@@ -67,7 +67,7 @@ impl ComparisonReport {
         let runs = (baseline.runs.len(), candidate.runs.len());
         ComparisonReport {
             schema_version: SCHEMA_VERSION,
-            conclusion: content::conclusion(lines.first(), margin, paired, runs),
+            conclusion: content::conclusion(lines.first(), margin, paired, runs, &content::arm(&differences)),
             verdict: lines.first().map_or("inconclusive", |tps| tps.verdict),
             advice: lines.first().and_then(|tps| tps.advice.clone()),
             margin,

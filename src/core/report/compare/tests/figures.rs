@@ -58,7 +58,7 @@ fn the_same_within_the_margin_is_told() {
         advice: None,
     };
     assert_eq!(
-        content::conclusion(Some(&line(0.995, 1.0112)), 0.02, false, (5, 4)),
+        content::conclusion(Some(&line(0.995, 1.0112)), 0.02, false, (5, 4), ""),
         "The candidate is as fast as the baseline, within the margin of 2.0 %: its TPS differs by +0.3 % (95 % interval: \
          −0.5 % to +1.1 %; 5 runs against 4)."
     );
@@ -70,7 +70,7 @@ fn the_same_within_the_margin_is_told() {
         ..line(1.0, 1.0)
     };
     assert_eq!(
-        content::conclusion(Some(&still), 0.02, false, (2, 2)),
+        content::conclusion(Some(&still), 0.02, false, (2, 2), ""),
         "The candidate is slower: its TPS is 0 (2 runs against 2)."
     );
 }
@@ -174,4 +174,44 @@ fn the_cost_of_a_round_trip_is_told() {
     assert_eq!(said(&wire, &engine), [switches.as_str()]);
     wire[0].run.target = Some("replica".to_owned());
     assert!(said(&engine, &wire).is_empty(), "another server is another one");
+}
+
+#[test]
+fn a_great_change_is_told_in_times() {
+    assert_eq!(content::change(2.99), "+199.0 %");
+    assert_eq!(content::change(3.04), "3.0 times");
+    assert_eq!(content::change(16.148), "16 times");
+    assert_eq!(content::change(0.05), "−95.0 %");
+    let line = ComparisonLine {
+        metric: "tps",
+        baseline: Some(100.0),
+        candidate: Some(1614.8),
+        ratio: Some(16.148),
+        ratio_low: Some(15.0),
+        ratio_high: Some(17.0),
+        verdict: "faster",
+        advice: None,
+    };
+    assert_eq!(
+        content::conclusion(Some(&line), 0.02, true, (10, 10), " (fsync off instead of on)"),
+        "The candidate (fsync off instead of on) is faster: its TPS is 16 times the baseline's (95 % interval: 15 times \
+         to 17 times; 10 pairs of runs)."
+    );
+}
+
+#[test]
+fn the_candidate_is_named_by_what_alone_tells_it() {
+    let difference = |what: &str, baseline: Option<&str>, candidate: Option<&str>| Difference {
+        what: what.to_owned(),
+        baseline: baseline.map(str::to_owned),
+        candidate: candidate.map(str::to_owned),
+    };
+    let commit = difference("setting synchronous_commit", Some("on"), Some("off"));
+    assert_eq!(content::arm(std::slice::from_ref(&commit)), " (synchronous_commit off instead of on)");
+    assert_eq!(
+        content::arm(&[difference("clients", Some("8"), None)]),
+        " (clients the default instead of 8)"
+    );
+    assert_eq!(content::arm(&[commit.clone(), commit]), "");
+    assert_eq!(content::arm(&[]), "");
 }
