@@ -65,7 +65,8 @@ resumes() { # DESC
     local last runs
     last=$(last_run)
     runs=$(in_sweep 'count(*)')
-    is "$(sql 'SET client_min_messages = warning' "SELECT bench.resume_sweep($SWEEP)" 2>&1)" "$SWEEP" "$1: bench.resume_sweep takes it up"
+    is "$(sql 'SET client_min_messages = warning' "SELECT bench.resume_sweep($SWEEP)" 2>&1)" "$SWEEP" \
+        "$1: bench.resume_sweep takes it up"
     sweep_is completed "$1, resumed"
     is "$(in_sweep "count(*) FILTER (WHERE status = 'completed')")" "$runs" "$1, resumed: all runs are completed"
     so_far_kept "$1, resumed"
