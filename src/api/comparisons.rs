@@ -297,7 +297,7 @@ fn scalability(
 /// bench.change_points: where runs of the same kind changed their level. See the COMMENT ON.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
-fn level_changes(
+fn bench_change_points(
     workload: Option<String>,
     metric: Option<String>,
     tags: Option<Jsonb>,

@@ -97,7 +97,7 @@ COMMENT ON FUNCTION bench.ab IS
 CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', tags jsonb DEFAULT '{}', margin double precision DEFAULT 0.02)
     RETURNS TABLE (run_id bigint, at timestamptz, before double precision, after double precision, change double precision,
                    p double precision, change_low double precision, change_high double precision, differences jsonb)
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'level_changes_wrapper';
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_change_points_wrapper';
 COMMENT ON FUNCTION bench.change_points IS
 'Finds the runs at which the results of a workload shifted to another level, in the last 1000 runs of each series of bench.history with these tags. Returns the first run of each new level, the mean levels before and after, the relative change with its 95 % interval, the significance, and what else differs between the runs before and after, as bench.compare has it.';
 
