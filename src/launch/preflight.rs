@@ -1,7 +1,9 @@
 //! What would spoil a run that is to start: as rows of bench.preflight, and as NOTICEs of a run.
 
 use bench_core::error::UserError;
-use bench_core::preflight::{FixtureState, PlannedRun, Risk, ServerState, Situation, announced, risks};
+use bench_core::preflight::{
+    FixtureState, LOOK_MS, PlannedRun, Risk, ServerState, Situation, announced, risks,
+};
 use bench_core::spec::{Before, FixtureSpec, RunArguments, RunSpec};
 use pgrx::pg_sys;
 
@@ -10,9 +12,6 @@ use crate::catalog;
 use crate::error::notice;
 use crate::observe::situation::{self, MachineLook, known};
 use crate::server::timeouts;
-
-/// Milliseconds of a look by itself.
-const LOOK_MS: u64 = 250;
 
 /// Looks at the server and the machine for a run with these arguments, which is not made.
 ///

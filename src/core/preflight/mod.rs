@@ -70,8 +70,11 @@ impl Announced {
     }
 }
 
-/// Seconds from which on more is announced before a run: a shorter one is a trial, and need not wait for a look at the machine.
+/// Seconds from which on more is announced before a run: a shorter one is a trial.
 const LONG_SECS: f64 = 10.0;
+
+/// Milliseconds of a look at other work, before a long run or by itself.
+pub const LOOK_MS: u64 = 250;
 
 impl Risk {
     /// The finding as the message of a NOTICE: without a capital and a full stop.

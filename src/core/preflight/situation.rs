@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::LONG_SECS;
+use super::{LONG_SECS, LOOK_MS};
 use crate::spec::{Before, Extent, RunOptions};
 use crate::stats::until_steady::LONGEST_SECS;
 
@@ -61,7 +61,7 @@ impl PlannedRun {
     /// second each. `None` for a run that would take no longer than that, or may not.
     pub fn look_ms(&self) -> Option<u64> {
         let shortest = self.secs.filter(|&secs| secs >= 1.0)?;
-        Some(if shortest >= LONG_SECS { 250 } else { 150 })
+        Some(if shortest >= LONG_SECS { LOOK_MS } else { 150 })
     }
 
     /// Whether the run does this before it starts.
