@@ -91,8 +91,10 @@ check-lints:
 	@cargo clippy --version >/dev/null 2>&1 || { echo 'skipped: there is no clippy; `rustup component add clippy`'; exit; }; \
 	  set -x; $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 
-# What .shellcheckrc lets pass, it explains.
+# What .shellcheckrc lets pass, it explains. A grep -q at the end of a pipe leaves before its writer, whose SIGPIPE is
+# then what pipefail sees, by chance: `grep -q … < <(…)` has grep's own status.
 check-scripts:
+	@! grep -rnE '\| *grep -[a-zA-Z]*[qm]' .ci benches scripts test
 	@command -v shellcheck >/dev/null || { echo 'skipped: there is no shellcheck'; exit; }; \
 	  echo shellcheck; grep -rlE '^(#!.*bash|# shellcheck shell=bash)' .ci benches scripts test | \
 	    xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 16 shellcheck

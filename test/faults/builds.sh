@@ -34,7 +34,7 @@ old() { # SECS STATEMENT: what the session says to it
     local from deadline=$((SECONDS + $1))
     from=$(wc -l <"$work/old")
     printf '%s\n\\echo done\n' "$2" >&7
-    until tail -n +$((from + 1)) "$work/old" | grep -q '^done$'; do
+    until grep -q '^done$' < <(tail -n +$((from + 1)) "$work/old"); do
         [ "$SECONDS" -lt "$deadline" ] || break
         sleep 0.05
     done

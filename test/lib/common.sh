@@ -107,7 +107,7 @@ eventually() {
 # Asks again and again in one session: a psql for each question would take the processors from what is waited for.
 # It fails as soon as its session ends, by an error or with the server.
 watched() { # QUERY SECS
-    timeout "$(($2 > 0 ? $2 : 1))" psql -XAtq <<<"$1 \\watch 0.03" 2>/dev/null | grep -qxm1 t
+    grep -qx t < <(timeout "$(($2 > 0 ? $2 : 1))" psql -XAtq <<<"$1 \\watch 0.03" 2>/dev/null)
 }
 
 clock() { CLOCK=${EPOCHREALTIME/[.,]/}; }

@@ -84,7 +84,7 @@ cluster_directory || exit 1
 new=$DIR checksums=
 # The default of initdb since 18; both servers must agree.
 if [ "$(major_of "$PG_CONFIG")" -ge 18 ] &&
-    as_pg "$old_bin/pg_controldata" "$old/data" | grep -q '^Data page checksum version: *0$'; then
+    grep -q '^Data page checksum version: *0$' < <(as_pg "$old_bin/pg_controldata" "$old/data"); then
     checksums=--no-data-checksums
 fi
 as_pg initdb -D "$new/data" -U postgres -A trust -E UTF8 --no-locale --no-sync $checksums >"$work/initdb" 2>&1 ||
