@@ -1,4 +1,5 @@
-//! What goes on in the server for a while: checkpoints and vacuums of the run's tables, with their begin and end.
+//! What goes on in the server for a while: checkpoints, vacuums and analyzes of the run's tables, base backups and
+//! reloads of the configuration, with their begin and end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,9 +9,13 @@ use bench_core::views::ServerCounters;
 use pgrx::pg_sys;
 
 use crate::server::database;
+use crate::server::guc;
 use crate::server::process::NS_PER_SEC;
 use crate::server::spi::{fetch, fetch_all};
 use crate::server::transaction::transaction;
+
+/// Reloads that follow each other within so many seconds are one event.
+const RELOAD_SECS: f64 = 1.0;
 
 /// Watches for events of one run.
 pub struct EventWatch {
@@ -24,18 +29,20 @@ pub struct EventWatch {
     checkpoint: Option<usize>,
     /// When a checkpoint was seen to be under way before the run, by CLOCK_MONOTONIC.
     checkpoint_before_ns: Option<i64>,
-    /// Tables that were being vacuumed before the run.
-    vacuumed_before: HashSet<pg_sys::Oid>,
-    /// When vacuums were last looked for, in seconds since 1970.
+    /// What was under way before the run.
+    under_way_before: HashSet<Work>,
+    /// When tables were last looked at, in seconds since 1970.
     looked_epoch: f64,
     /// Checkpoints that began since the last look.
     begun: i64,
-    /// Vacuums of each table so far: by hand and automatic.
-    vacuums: HashMap<pg_sys::Oid, (i64, i64)>,
-    /// The vacuum under way of a table, as an index of `events`.
-    under_way: HashMap<pg_sys::Oid, usize>,
-    /// Vacuums of all tables at the last look.
-    vacuumed: i64,
+    /// How often each table was vacuumed and analyzed so far: by hand and automatically.
+    counts: HashMap<Work, (i64, i64)>,
+    /// What is under way on a table, as an index of `events`.
+    under_way: HashMap<Work, usize>,
+    /// The base backups under way: their processes, and where they are in `events`.
+    backups: HashMap<i32, usize>,
+    /// All tables' counts at the last look.
+    summary: Summary,
     events: Vec<Event>,
 }
 
@@ -49,12 +56,13 @@ impl EventWatch {
             redo: 0,
             checkpoint: None,
             checkpoint_before_ns: None,
-            vacuumed_before: HashSet::new(),
+            under_way_before: HashSet::new(),
             looked_epoch: 0.0,
             begun: 0,
-            vacuums: HashMap::new(),
+            counts: HashMap::new(),
             under_way: HashMap::new(),
-            vacuumed: 0,
+            backups: HashMap::new(),
+            summary: Summary::default(),
             events: Vec::new(),
         }
     }
@@ -62,12 +70,13 @@ impl EventWatch {
     /// Reads what was before.
     pub fn prepare(&mut self, now_ns: i64) -> Result<(), UserError> {
         self.redo = database::redo_pointer();
+        guc::was_told_to_read();
         self.checkpoint_before_ns = (!is_complete(self.redo)?).then_some(now_ns);
-        self.vacuumed = self.vacuum_count()?.0;
-        for row in self.vacuum_rows()? {
-            self.vacuums.insert(row.table, row.counts);
+        self.summary = self.summary()?;
+        for row in self.work_rows()? {
+            self.counts.insert(row.work, row.counts);
             if row.running_since.is_some() {
-                self.vacuumed_before.insert(row.table);
+                self.under_way_before.insert(row.work);
             }
         }
         Ok(())
@@ -116,8 +125,14 @@ impl EventWatch {
         });
     }
 
-    /// Looks whether a checkpoint has begun.
-    pub fn look_for_checkpoint(&mut self, now_ns: i64) {
+    /// Looks whether a checkpoint has begun, or the configuration was reloaded.
+    pub fn look_for_begins(&mut self, now_ns: i64) {
+        let elapsed = self.elapsed(now_ns);
+        let is_recent = |event: &Event| event.kind == "reload" && elapsed - event.started < RELOAD_SECS;
+        if guc::was_told_to_read() && !self.events.last().is_some_and(is_recent) {
+            let (started, ended) = (elapsed, Some(elapsed));
+            self.events.push(Event { kind: "reload".to_owned(), started, ended, ..Event::default() });
+        }
         let redo = database::redo_pointer();
         if redo != self.redo {
             // Whatever was under way has ended: there is never more than one.
@@ -163,15 +178,15 @@ impl EventWatch {
         }
     }
 
-    /// Looks whether a vacuum has begun or ended.
-    pub fn look_for_vacuums(&mut self, now_ns: i64) -> Result<(), UserError> {
-        if self.tables.is_empty() {
-            return Ok(());
-        }
-        let (vacuumed, running) = self.vacuum_count()?;
-        if vacuumed != self.vacuumed || running > 0 || !self.under_way.is_empty() {
-            self.vacuumed = vacuumed;
-            for row in self.vacuum_rows()? {
+    /// Looks whether a vacuum, an analyze or a backup has begun or ended.
+    pub fn look_for_work(&mut self, now_ns: i64) -> Result<(), UserError> {
+        let now = self.summary()?;
+        let before = std::mem::replace(&mut self.summary, now);
+        let is_new = self.summary.done != before.done;
+        let is_under_way = self.summary.under_way > 0 || !self.under_way.is_empty();
+        self.follow_backups(now_ns);
+        if !self.tables.is_empty() && (is_new || is_under_way) {
+            for row in self.work_rows()? {
                 self.follow(&row, now_ns);
             }
         }
@@ -179,8 +194,26 @@ impl EventWatch {
         Ok(())
     }
 
-    fn follow(&mut self, row: &VacuumRow, now_ns: i64) {
-        let before = self.vacuums.insert(row.table, row.counts).unwrap_or_default();
+    fn follow_backups(&mut self, now_ns: i64) {
+        let elapsed = self.elapsed(now_ns);
+        for &pid in &self.summary.backups {
+            self.backups.entry(pid).or_insert_with(|| {
+                self.events.push(Event { kind: "backup".into(), started: elapsed, ..Event::default() });
+                self.events.len() - 1
+            });
+        }
+        let (summary, events) = (&self.summary, &mut self.events);
+        self.backups.retain(|pid, index| {
+            let is_under_way = summary.backups.contains(pid);
+            if !is_under_way {
+                events[*index].ended = Some(elapsed);
+            }
+            is_under_way
+        });
+    }
+
+    fn follow(&mut self, row: &WorkRow, now_ns: i64) {
+        let before = self.counts.insert(row.work, row.counts).unwrap_or_default();
         for (is_auto, had, has, last) in
             [(false, before.0, row.counts.0, row.last), (true, before.1, row.counts.1, row.last_auto)]
         {
@@ -188,85 +221,95 @@ impl EventWatch {
                 continue;
             }
             let ended = last.map_or(self.elapsed(now_ns), |epoch| epoch - self.origin_epoch);
-            let index = self.under_way.remove(&row.table).unwrap_or_else(|| {
+            let index = self.under_way.remove(&row.work).unwrap_or_else(|| {
                 // It began and ended between two looks: all that is known is its end.
-                self.push_vacuum(row, is_auto, ended)
+                self.push_work(row, is_auto, ended)
             });
             self.events[index].ended = Some(ended);
         }
-        match (row.running_since, self.under_way.get(&row.table)) {
+        match (row.running_since, self.under_way.get(&row.work)) {
             (Some((epoch, is_auto)), None) => {
-                // Its command may have vacuumed other tables before this one.
-                let epoch = if self.vacuumed_before.remove(&row.table) {
+                // Its command may have been at other tables before this one.
+                let epoch = if self.under_way_before.remove(&row.work) {
                     epoch
                 } else {
                     epoch.max(self.looked_epoch)
                 };
-                let index = self.push_vacuum(row, is_auto, epoch - self.origin_epoch);
-                self.under_way.insert(row.table, index);
+                let index = self.push_work(row, is_auto, epoch - self.origin_epoch);
+                self.under_way.insert(row.work, index);
             }
             // It was canceled.
             (None, Some(&index)) => {
                 self.events[index].ended = Some(self.elapsed(now_ns));
-                self.under_way.remove(&row.table);
+                self.under_way.remove(&row.work);
             }
             _ => {}
         }
     }
 
-    fn push_vacuum(&mut self, row: &VacuumRow, is_auto: bool, started: f64) -> usize {
-        self.events.push(Event {
-            kind: if is_auto { "autovacuum" } else { "vacuum" }.to_owned(),
-            relation: Some(row.name.clone()),
-            started,
-            ..Event::default()
-        });
+    fn push_work(&mut self, row: &WorkRow, is_auto: bool, started: f64) -> usize {
+        let kind = format!("{}{}", if is_auto { "auto" } else { "" }, row.work.kind.as_str());
+        self.events.push(Event { kind, relation: Some(row.name.clone()), started, ..Event::default() });
         self.events.len() - 1
     }
 
-    /// Vacuums of all tables so far, and how many are under way.
-    fn vacuum_count(&self) -> Result<(i64, i64), UserError> {
-        let counts = transaction(|| {
-            fetch::<Vec<i64>>(
-                "SELECT ARRAY[(SELECT coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_vacuum_count(t) \
-                                   + pg_catalog.pg_stat_get_autovacuum_count(t)), 0)::pg_catalog.int8 \
-                               FROM pg_catalog.unnest($1) AS t), \
-                              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_progress_vacuum p \
-                               WHERE p.relid = ANY ($1) AND p.datname = pg_catalog.current_database())]",
-                &[self.tables.clone().into()],
-            )
-        })?
-        .unwrap_or_default();
-        Ok((counts.first().copied().unwrap_or_default(), counts.get(1).copied().unwrap_or_default()))
-    }
-
-    fn vacuum_rows(&self) -> Result<Vec<VacuumRow>, UserError> {
-        transaction(|| {
+    /// What tells whether anything is new.
+    fn summary(&self) -> Result<Summary, UserError> {
+        let found = transaction(|| {
             fetch_all(
-                "SELECT t, t::pg_catalog.regclass::pg_catalog.text, \
-                        pg_catalog.pg_stat_get_vacuum_count(t), pg_catalog.pg_stat_get_autovacuum_count(t), \
-                        pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_last_vacuum_time(t)), \
-                        pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_last_autovacuum_time(t)), \
-                        pg_catalog.date_part('epoch', a.query_start), a.backend_type = 'autovacuum worker' \
-                 FROM pg_catalog.unnest($1) AS t \
-                 LEFT JOIN (pg_catalog.pg_stat_progress_vacuum p JOIN pg_catalog.pg_stat_activity a USING (pid)) \
-                     ON p.relid = t AND p.datname = pg_catalog.current_database()",
+                "SELECT (SELECT coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_vacuum_count(t) \
+                             + pg_catalog.pg_stat_get_autovacuum_count(t) + pg_catalog.pg_stat_get_analyze_count(t) \
+                             + pg_catalog.pg_stat_get_autoanalyze_count(t)), 0)::pg_catalog.int8 \
+                         FROM pg_catalog.unnest($1) AS t), \
+                        (SELECT pg_catalog.count(*) FROM ( \
+                             SELECT p.relid, p.datname FROM pg_catalog.pg_stat_progress_vacuum p \
+                             UNION ALL SELECT p.relid, p.datname FROM pg_catalog.pg_stat_progress_analyze p) p \
+                         WHERE p.relid = ANY ($1) AND p.datname = pg_catalog.current_database()), \
+                        ARRAY(SELECT b.pid FROM pg_catalog.pg_stat_progress_basebackup b)",
                 &[self.tables.clone().into()],
                 |row| {
-                    let since = row.get::<f64>(7)?;
-                    Ok(VacuumRow {
-                        table: row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid),
-                        name: row.get::<String>(2)?.unwrap_or_default(),
-                        counts: (
-                            row.get::<i64>(3)?.unwrap_or_default(),
-                            row.get::<i64>(4)?.unwrap_or_default(),
-                        ),
-                        last: row.get(5)?,
-                        last_auto: row.get(6)?,
-                        running_since: since.zip(row.get::<bool>(8)?),
+                    Ok(Summary {
+                        done: row.get::<i64>(1)?.unwrap_or_default(),
+                        under_way: row.get::<i64>(2)?.unwrap_or_default(),
+                        backups: row.get::<Vec<i32>>(3)?.unwrap_or_default(),
                     })
                 },
             )
+        })?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    fn work_rows(&self) -> Result<Vec<WorkRow>, UserError> {
+        let mut rows = self.rows_of(WorkKind::Vacuum)?;
+        rows.extend(self.rows_of(WorkKind::Analyze)?);
+        Ok(rows)
+    }
+
+    fn rows_of(&self, kind: WorkKind) -> Result<Vec<WorkRow>, UserError> {
+        let word = kind.as_str();
+        let query = format!(
+            "SELECT t, t::pg_catalog.regclass::pg_catalog.text, \
+                    pg_catalog.pg_stat_get_{word}_count(t), pg_catalog.pg_stat_get_auto{word}_count(t), \
+                    pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_last_{word}_time(t)), \
+                    pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_last_auto{word}_time(t)), \
+                    pg_catalog.date_part('epoch', a.query_start), a.backend_type = 'autovacuum worker' \
+             FROM pg_catalog.unnest($1) AS t \
+             LEFT JOIN (pg_catalog.pg_stat_progress_{word} p JOIN pg_catalog.pg_stat_activity a USING (pid)) \
+                 ON p.relid = t AND p.datname = pg_catalog.current_database()"
+        );
+        transaction(|| {
+            fetch_all(&query, &[self.tables.clone().into()], |row| {
+                let table = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
+                let since = row.get::<f64>(7)?;
+                Ok(WorkRow {
+                    work: Work { table, kind },
+                    name: row.get::<String>(2)?.unwrap_or_default(),
+                    counts: (row.get::<i64>(3)?.unwrap_or_default(), row.get::<i64>(4)?.unwrap_or_default()),
+                    last: row.get(5)?,
+                    last_auto: row.get(6)?,
+                    running_since: since.zip(row.get::<bool>(8)?),
+                })
+            })
         })
     }
 
@@ -278,16 +321,49 @@ impl EventWatch {
     }
 }
 
-/// A table's vacuums. Times are seconds since 1970.
-struct VacuumRow {
+/// What is done to tables by hand and automatically.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum WorkKind {
+    Vacuum,
+    Analyze,
+}
+
+impl WorkKind {
+    /// The word of its views, functions and events.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Vacuum => "vacuum",
+            Self::Analyze => "analyze",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Work {
     table: pg_sys::Oid,
+    kind: WorkKind,
+}
+
+/// How often it was done, and whether it is under way. Times are seconds since 1970.
+struct WorkRow {
+    work: Work,
     name: String,
-    /// By hand and automatic.
+    /// By hand and automatically.
     counts: (i64, i64),
     last: Option<f64>,
     last_auto: Option<f64>,
     /// Since when one is under way, and whether it is automatic.
     running_since: Option<(f64, bool)>,
+}
+
+/// What a look reads first.
+#[derive(Default)]
+struct Summary {
+    /// Vacuums and analyzes of all tables so far.
+    done: i64,
+    under_way: i64,
+    /// Processes that send a base backup.
+    backups: Vec<i32>,
 }
 
 /// Whether the checkpoint with this redo pointer has ended: the control file is written last.

@@ -268,7 +268,7 @@ impl<'a> Observer<'a> {
         }
         self.waits.look(now_ns);
         self.plan_look(now_ns);
-        self.events.look_for_checkpoint(now_ns);
+        self.events.look_for_begins(now_ns);
         if now_ns >= self.next_checkpoint_look_ns {
             self.next_checkpoint_look_ns = now_ns + CHECKPOINT_NS;
             let looked = self.events.look_for_its_end(now_ns);
@@ -325,7 +325,7 @@ impl<'a> Observer<'a> {
             if let Some(replication) = self.tolerate(replication) {
                 observed.set_replication(replication, self.tells_standbys);
             }
-            let looked = self.events.look_for_vacuums(now_ns);
+            let looked = self.events.look_for_work(now_ns);
             self.tolerate(looked);
             let begun = self.events.take_begun();
             observed.checkpoints = observed.server.map(|_| begun);
@@ -352,9 +352,9 @@ impl<'a> Observer<'a> {
             target.close();
         }
         if self.on && !self.is_remote {
-            self.events.look_for_checkpoint(now_ns);
+            self.events.look_for_begins(now_ns);
             let looked =
-                self.events.look_for_its_end(now_ns).and_then(|()| self.events.look_for_vacuums(now_ns));
+                self.events.look_for_its_end(now_ns).and_then(|()| self.events.look_for_work(now_ns));
             self.tolerate(looked);
         }
         self.events.take()

@@ -288,15 +288,24 @@ pub fn reload() {
     unsafe { libc::kill(pg_sys::PostmasterPid, libc::SIGHUP) };
 }
 
-/// Reads the configuration files where the postmaster has told this process to, and says whether it has. In a transaction.
-pub fn read_if_told() -> bool {
-    // SAFETY: what the loops of the server's own processes do (HandleMainLoopInterrupts in postmaster/interrupt.c).
+/// Whether the postmaster has told this process since the last time to read the configuration files.
+pub fn was_told_to_read() -> bool {
+    // SAFETY: a flag of this process, which its signal handler sets.
     unsafe {
         let told = (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0;
         if told {
             (&raw mut pg_sys::ConfigReloadPending).write_volatile(0);
-            pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
         }
         told
     }
+}
+
+/// Reads the configuration files where the postmaster has told this process to, and says whether it has. In a transaction.
+pub fn read_if_told() -> bool {
+    let told = was_told_to_read();
+    if told {
+        // SAFETY: what the loops of the server's own processes do (HandleMainLoopInterrupts in postmaster/interrupt.c).
+        unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
+    }
+    told
 }

@@ -20,7 +20,7 @@ is "$(sql "SELECT count(*) FROM bench.events WHERE run_id = $RUN AND kind = 'che
 told "$RUN" safety 'full_page_writes = off' 'full_page_writes = off is told'
 sound "$RUN" 'CHECKPOINT without full_page_writes'
 
-# Vacuums: by hand, one that is canceled, by autovacuum.
+# Vacuums: by hand, one that is canceled, by autovacuum. What else is announced, beside the latter.
 name='VACUUM'
 begin "'pk_update', clients => 2, secs => 9, rate => 500, sample_interval => 0.5"
 sql 'VACUUM other' 'SET vacuum_cost_delay = 20' 'SET vacuum_cost_limit = 10' 'SET statement_timeout = 2000' \
@@ -43,7 +43,8 @@ sql 'ALTER TABLE bench_data.pk SET (autovacuum_enabled = on, autovacuum_vacuum_t
     autovacuum_vacuum_scale_factor = 0)' \
     'ALTER SYSTEM SET autovacuum = on' 'ALTER SYSTEM SET autovacuum_naptime = 1'
 begin "'pk_update', clients => 2, secs => 10, rate => 500, sample_interval => 0.5" 2
-sql 'SELECT pg_reload_conf()' >/dev/null
+sql 'SELECT pg_reload_conf()' 'ANALYZE bench_data.pk' >/dev/null
+as_pg pg_basebackup -h "$PGHOST" -p "$PGPORT" -U postgres -D "$PGHOST/backup" -c fast --max-rate 20M >/dev/null 2>&1
 finish
 sql 'ALTER SYSTEM RESET autovacuum' 'ALTER SYSTEM RESET autovacuum_naptime' 'SELECT pg_reload_conf()' >/dev/null
 is "$(sql "SELECT count(*) > 0 AND bool_and(relation = 'bench_data.pk') FROM bench.events
@@ -51,6 +52,9 @@ is "$(sql "SELECT count(*) > 0 AND bool_and(relation = 'bench_data.pk') FROM ben
 is "$(sql "SELECT count(*) FROM bench.events WHERE run_id = $RUN AND kind = 'vacuum'")" 0 \
     "$name: and not a vacuum by hand"
 told "$RUN" vacuum 'autovacuum of bench_data.pk' "$name: is told"
+is "$(sql "SELECT DISTINCT kind, relation FROM bench.events WHERE run_id = $RUN AND ended IS NOT NULL
+    AND kind IN ('analyze', 'backup', 'reload') ORDER BY 1" | paste -sd' ')" 'analyze|bench_data.pk backup| reload|' \
+    "$name: an analyze, a base backup and a reload beside it are events too"
 sound "$RUN" "$name"
 eventually 30 "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum%')"
 

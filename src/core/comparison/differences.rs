@@ -10,6 +10,9 @@ use crate::document::{Document, Environment};
 /// Server settings that say where a server is to be found, and nothing of how it works.
 const ADDRESSES: [&str; 3] = ["cluster_name", "listen_addresses", "port"];
 
+/// Kinds of facts that are settings.
+const SETTINGS: [&str; 2] = ["setting ", "server setting "];
+
 /// Costs measured before each run stray by themselves, that of a flush severalfold: so many readings a side, and one
 /// median so many times the other, make a difference.
 const COST_READINGS: usize = 3;
@@ -38,10 +41,15 @@ pub fn differences(baseline: &[&Document], candidate: &[&Document]) -> Vec<Diffe
                 side.iter().map(|facts| facts.get(name).cloned()).collect()
             };
             let (baseline, candidate) = (values(&baselines), values(&candidates));
+            // Only settings that are not the server's defaults are recorded.
+            let shown = |side: &BTreeSet<Option<String>>| {
+                let is_setting = SETTINGS.iter().any(|kind| name.1.starts_with(kind));
+                joined(side).or_else(|| is_setting.then(|| "default".to_owned()))
+            };
             (baseline.len() > 1 || baseline != candidate).then(|| Difference {
                 what: name.1.clone(),
-                baseline: joined(&baseline),
-                candidate: joined(&candidate),
+                baseline: shown(&baseline),
+                candidate: shown(&candidate),
             })
         })
         .collect();

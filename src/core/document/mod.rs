@@ -286,9 +286,9 @@ pub struct Wait {
 pub struct Event {
     /// As [`Node::node`]; 0: the only one.
     pub node: i32,
-    /// `checkpoint`, `vacuum` or `autovacuum`.
+    /// `checkpoint`, `vacuum`, `autovacuum`, `analyze`, `autoanalyze`, `backup` or `reload`.
     pub kind: String,
-    /// The table that was vacuumed.
+    /// The table that was vacuumed or analyzed.
     pub relation: Option<String>,
     /// For a checkpoint: `timed` or `requested`, where that is known, or `begun before the run`.
     pub detail: Option<String>,

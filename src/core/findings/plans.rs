@@ -22,14 +22,10 @@ const DEEP_INTERVALS: usize = 4;
 /// Seconds, or intervals if they are longer, by which a dip may begin apart from the change that explains it.
 const NEAR_SECS: f64 = 1.0;
 
-/// A command's place in the script, for a sentence.
+/// A command by its first words, and its place in the script, for a sentence.
 pub fn place(statement: &CommandSummary) -> String {
-    format!(
-        "command {} of script {} ({})",
-        statement.command,
-        statement.script,
-        shortened(&statement.statement)
-    )
+    let CommandSummary { command, script, .. } = statement;
+    format!("{} (command {command} of script {script})", shortened(&statement.statement))
 }
 
 /// The finding on changed plans. Where throughput fell with one, that is the cause, and the dips that it explains are

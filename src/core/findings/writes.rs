@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::finding;
-use super::text::{first_few, grouped, percent, shortened};
+use super::plans::place;
+use super::text::{first_few, grouped, percent};
 use crate::document::{CommandSummary, Document, Finding, Severity, Topic};
 
 /// Shares of a statement's executions that affect no row, from which on they are worth a word, and from which on the
@@ -86,12 +87,6 @@ impl WrittenStatement {
             // Not all, however near.
             _ => format!("{} of", percent((*empty as f64 / *writes as f64).min(0.99))),
         };
-        format!(
-            "command {} of script {} ({}) in {share} {} executions",
-            statement.command,
-            statement.script,
-            shortened(&statement.statement),
-            grouped(*writes as f64)
-        )
+        format!("{} in {share} {} executions", place(statement), grouped(*writes as f64))
     }
 }

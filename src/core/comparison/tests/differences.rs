@@ -148,8 +148,8 @@ fn variables_and_settings_are_told_by_name() {
         [
             row("variable mode", None, Some("fast")),
             row("variable n", None, Some("5")),
-            row("setting enable_seqscan", None, Some("false")),
-            row("setting work_mem", None, Some("64MB")),
+            row("setting enable_seqscan", Some("default"), Some("false")),
+            row("setting work_mem", Some("default"), Some("64MB")),
         ]
     );
 }

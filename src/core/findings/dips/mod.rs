@@ -3,7 +3,7 @@
 //! Dips of one cause are reported in one finding. Of all causes that coincide beyond chance, the strongest is taken and
 //! reported with the dips in which it was present; the search continues with the remaining dips.
 
-mod after_checkpoints;
+mod announced;
 mod causes;
 mod detect;
 mod series;
@@ -18,6 +18,8 @@ use super::text::{first_few, grouped, listed, percent, seconds};
 use crate::document::{Document, Finding, Severity, Topic};
 use crate::stats::rotation::{Candidate, Coincidence, coincidences};
 
+#[cfg(test)]
+pub use announced::effects;
 use causes::CauseKind;
 pub use causes::is_vacuum;
 pub use detect::{Detected, Dip, LEAST_INTERVALS, MANY_INTERVALS, STALL_DEPTH, Unjudged, detect};
@@ -53,20 +55,30 @@ struct DipCause<'a> {
     seen: Coincidence,
 }
 
-/// The findings on dips. Those that turn out to be another level are taken out of what was detected, the long
-/// aftermaths of checkpoints are added to it.
+/// A finding on some dips, and the cause that comes first in it.
+struct Told {
+    finding: Finding,
+    cause: Option<CauseKind>,
+    intervals: Vec<Range<usize>>,
+}
+
+/// The findings on dips. Those that turn out to be another level are taken out of what was detected, the low intervals
+/// of announced events are added to it.
 pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detected) -> Vec<Finding> {
-    let (mut findings, levels) = by_cause(document, intervals, detected);
-    detected.dips.retain(|dip| !levels.contains(dip));
-    // Not the same checkpoints twice.
-    if findings.iter().all(|dip| dip.figures["coincide"][0]["cause"] != CauseKind::FullPageImages.name())
-        && let Some((finding, dips)) = after_checkpoints::after_checkpoints(document, intervals)
-    {
-        let is_in_one = |dip: &Dip| dips.iter().any(|long| long.intervals.contains(&dip.intervals.start));
-        detected.dips.retain(|dip| !is_in_one(dip));
-        detected.dips.extend(dips);
-        findings.push(finding);
+    let (mut told, mut levels) = by_cause(document, intervals, detected);
+    let mut effects = announced::effects(document, intervals, detected);
+    effects.retain(|effect| !told.iter().any(|told| explains(told, effect)));
+    let (mut findings, lows): (Vec<Finding>, Vec<Vec<Dip>>) =
+        effects.iter().map(|effect| effect.told(document, intervals)).unzip();
+    let lows: Vec<Dip> = lows.into_iter().flatten().collect();
+    if !lows.is_empty() {
+        let is_low = |dip: &Dip| lows.iter().any(|low| overlap(&low.intervals, &dip.intervals));
+        detected.dips.iter_mut().filter(|dip| is_low(dip)).for_each(|dip| dip.told = true);
+        (told, levels) = by_cause(document, intervals, detected);
     }
+    findings.extend(told.into_iter().map(|told| told.finding));
+    detected.dips.retain(|dip| !levels.contains(dip));
+    detected.dips.extend(lows);
     // What cost the most comes first.
     let lost = |finding: &Finding| {
         finding.figures.get("lost_secs").and_then(|lost| lost.as_f64()).unwrap_or(f64::MAX)
@@ -75,8 +87,18 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
     findings
 }
 
+fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// Whether a finding has the cause of an effect already, or another cause that needs no event.
+fn explains(told: &Told, effect: &announced::Effect) -> bool {
+    let is_known = told.cause.as_ref().is_some_and(|cause| cause.is_root() || effect.is_behind(cause));
+    is_known && told.intervals.iter().any(|dip| effect.low.iter().any(|low| overlap(dip, low)))
+}
+
 /// The findings, and those dips that are none.
-fn by_cause(document: &Document, intervals: &Intervals, detected: &Detected) -> (Vec<Finding>, Vec<Dip>) {
+fn by_cause(document: &Document, intervals: &Intervals, detected: &Detected) -> (Vec<Told>, Vec<Dip>) {
     let all = causes(document, intervals);
     let mut left: Vec<&Dip> = detected.dips.iter().filter(|dip| !dip.told).collect();
     let (mut findings, mut all_levels) = (Vec::new(), Vec::new());
@@ -151,7 +173,7 @@ fn of_group(
     detected: &Detected,
     dips: &[&Dip],
     told: &[&DipCause],
-) -> Option<Finding> {
+) -> Option<Told> {
     let depth = dips.iter().map(|dip| dip.depth).fold(0.0, f64::max);
     let lost: f64 = dips.iter().map(|dip| dip.lost_secs).sum();
     let main = told.first().map(|found| &found.cause.kind);
@@ -183,7 +205,7 @@ fn of_group(
         }
     };
     let coincide: Vec<_> = told.iter().map(|found| coincidence_figures(found)).collect();
-    Some(finding(
+    let finding = finding(
         Severity::Warning,
         Topic::Dip,
         format!("Throughput fell {}; {why}.", shape(dips, depth, detected.median)),
@@ -198,7 +220,9 @@ fn of_group(
             "coincide": coincide,
         }),
         advice,
-    ))
+    );
+    let intervals = dips.iter().map(|dip| dip.intervals.clone()).collect();
+    Some(Told { finding, cause: main.cloned(), intervals })
 }
 
 fn coincidence_figures(found: &DipCause) -> serde_json::Value {

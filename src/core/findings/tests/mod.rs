@@ -1,5 +1,6 @@
 //! Runs made up for the tests: quiet ones, to which each test adds what it is about.
 
+mod announced;
 mod dips;
 mod driver;
 mod laws;

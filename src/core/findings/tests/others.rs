@@ -22,9 +22,14 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
             ..AuditLine::default()
         });
     }),
-    ("writes", Severity::Warning, "(DELETE FROM t) in all 3 executions", |document| {
-        document.statements.push(writes("DELETE FROM t", 3, 3));
-    }),
+    (
+        "writes",
+        Severity::Warning,
+        ": DELETE FROM t (command 1 of script 0) in all 3 executions",
+        |document| {
+            document.statements.push(writes("DELETE FROM t", 3, 3));
+        },
+    ),
     ("writes", Severity::Warning, "in 97 % of 1,000 executions", |document| {
         document.statements.push(writes("UPDATE t SET n = 1", 1000, 970));
     }),
@@ -119,7 +124,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
         let statement = planned("Gather\n  ->  Parallel Seq Scan on accounts");
         document.statements.push(CommandSummary { workers_planned: 200, workers_launched: 200, ..statement });
     }),
-    ("plan", Severity::Notice, "command 1 of script 0 (SELECT 1) 3 times", |document| {
+    ("plan", Severity::Notice, "SELECT 1 (command 1 of script 0) 3 times", |document| {
         document.statements.push(CommandSummary { plan_changes: 3, ..planned("Index Scan") });
     }),
     ("workers", Severity::Warning, "4 of 10 planned parallel workers", |document| {

@@ -85,10 +85,10 @@ fn rows_of_several_nodes_are_told_once() {
     document.statements = on_each_node(&document.statements, |statement, number| statement.node = number);
     for (topic, part) in [
         ("failed", "1,100,000): SQLSTATE 40001 (60,000)."),
-        ("plan", "run: command 2 of script 0 (SELECT 1 FROM t WHERE id = :id;) 6 times."),
+        ("plan", "run: SELECT 1 FROM t WHERE id = :id; (command 2 of script 0) 6 times."),
         (
             "workers",
-            "15 of 15 planned parallel workers did not start: command 2 of script 0 (SELECT 1 FROM t WHERE id = :id;).",
+            "15 of 15 planned parallel workers did not start: SELECT 1 FROM t WHERE id = :id; (command 2 of script 0).",
         ),
     ] {
         let found = of_topic(&document, topic);

@@ -140,7 +140,7 @@ fn of_figures(table: Table) -> Table {
     Table { rows, ..table }
 }
 
-/// Checkpoints and vacuums.
+/// Checkpoints, vacuums and other events.
 pub fn events(document: &Document) -> Section {
     let mut table = Table::new(&[
         ("event", ColumnKind::Text),
@@ -164,7 +164,7 @@ pub fn events(document: &Document) -> Section {
     });
     let nodes: Vec<i32> = document.events.iter().take(EVENTS).map(|event| event.node).collect();
     let table = table.with_nodes(document, &nodes);
-    Section::of_table("events", "Checkpoints and vacuums", table).with_note(others)
+    Section::of_table("events", "Checkpoints, vacuums and other events", table).with_note(others)
 }
 
 /// How long an event took, with a word for one that outlasted the run.

@@ -122,7 +122,14 @@ fn statements_and_waits_are_those_of_all_nodes() {
 #[test]
 fn rows_of_other_tables_tell_their_node() {
     let mut document = on_three_nodes();
-    let tables = ["Errors", "Audit", "Relations", "Changes", "Vacuum and analyze", "Checkpoints and vacuums"];
+    let tables = [
+        "Errors",
+        "Audit",
+        "Relations",
+        "Changes",
+        "Vacuum and analyze",
+        "Checkpoints, vacuums and other events",
+    ];
     for title in tables {
         assert!(!section(&document, title)[0].contains("node"), "{title}");
     }
