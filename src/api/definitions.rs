@@ -108,7 +108,8 @@ fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {
     };
     check()?;
     // No ids: what can go wrong without a row does.
-    spi::run(&format!("INSERT INTO {table} {}\n", definition.rows_query), &[1i64.into(), 0i64.into()])?;
+    let insert = fixture::insertion(schema, name, &definition.rows_query)?;
+    spi::run(&insert, &[1i64.into(), 0i64.into()])?;
     if let Some(after) = &definition.after_ddl {
         spi::run(after, &[])?;
         check()?;

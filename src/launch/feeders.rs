@@ -94,7 +94,7 @@ fn read_here(
                 guc::set_as_session("transaction_read_only", "on")?;
                 check_select(&feeder.query)?;
                 statement::check_text(&feeder.query)?;
-                if query::describe(&feeder.query)?.writes {
+                if query::describe(&feeder.query, &[])?.writes {
                     return Err(writes());
                 }
                 read_one(&feeder.query, collect)
@@ -240,7 +240,7 @@ pub fn check_new(workload: &Workload, feeder: &Feeder, others: &[Feeder]) -> Res
     let describe = |feeder: &Feeder| {
         rolled_back(|| {
             guc::with_search_path(&path, || {
-                as_run_role(current_role_oid(), || query::describe(&feeder.query))
+                as_run_role(current_role_oid(), || query::describe(&feeder.query, &[]))
             })
         })
     };

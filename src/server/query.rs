@@ -22,17 +22,19 @@ pub struct Described {
     pub writes: bool,
 }
 
-/// Analyses one SELECT without executing it.
+/// Analyses one SELECT, whose parameters have these types, without executing it.
 ///
 /// # Errors
 /// Those of the server are raised.
-pub fn describe(query: &str) -> Result<Described, UserError> {
+pub fn describe(query: &str, parameters: &[pg_sys::Oid]) -> Result<Described, UserError> {
     let query = CString::new(query).map_err(|e| internal(e.to_string()))?;
+    let mut types = parameters.to_vec();
     let describe = |_: &SpiClient| {
-        // SAFETY: inside an SPI connection, which frees the plan; SPI_prepare returns NULL or a plan, whose list of sources has
-        // as many elements as it says, each with the analysed statements and the result's description.
+        // SAFETY: inside an SPI connection, which frees the plan; SPI_prepare copies as many types as it is told, and returns
+        // NULL or a plan, whose list of sources has as many elements as it says, each with the analysed statements and the
+        // result's description.
         unsafe {
-            let plan = pg_sys::SPI_prepare(query.as_ptr(), 0, std::ptr::null_mut());
+            let plan = pg_sys::SPI_prepare(query.as_ptr(), types.len() as c_int, types.as_mut_ptr());
             if plan.is_null() {
                 let code = pg_sys::SPI_result;
                 return Err(internal(format!("unexpected SPI result: {code}")));

@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 use super::settings;
 use crate::catalog::{self, staging_schema};
 use crate::engine::{BulkRows, Session, StatementStats};
-use crate::fixture::{Fill, LoadSpec};
+use crate::fixture::{Fill, LoadSpec, insertion};
 use crate::integration::citus;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed, wake};
@@ -135,12 +135,14 @@ struct FilledTable {
 }
 
 impl FilledTable {
+    /// Of a table that there is. In no transaction.
     fn new(schema: &str, fill: &Fill, by_insert: bool) -> Result<Self, SqlError> {
         let text = |text: String| CString::new(text).map_err(|e| internal(e.to_string()));
+        let insert = transaction(|| insertion(schema, &fill.table, &fill.query))?;
         Ok(Self {
             schema: text(schema.to_owned())?,
             name: text(fill.table.clone())?,
-            insert: text(fill.insert(schema))?,
+            insert: text(insert)?,
             by_insert,
         })
     }

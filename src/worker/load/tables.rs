@@ -157,6 +157,7 @@ pub fn put_in_place(
     fixture::drop_functions(&spec.name, &spec.schema)?;
     make_schema(spec)?;
     let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
+    advance_sequences(&tables)?;
     // Indexes and owned sequences go with their tables; partitions do not.
     let moves = spi::fetch::<Vec<String>>(
         "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
@@ -172,6 +173,33 @@ pub fn put_in_place(
     catalog::put_fixture(&spec.registration(), &tables, figures)?;
     // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
     if is_local { catalog::end_load(load) } else { Ok(()) }
+}
+
+/// Has the sequences of serial and identity columns stand where the values that were loaded end.
+fn advance_sequences(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let statements = spi::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format( \
+             'SELECT pg_catalog.setval(%L::pg_catalog.regclass, v.last) FROM (SELECT pg_catalog.%s(%I)::pg_catalog.int8 AS last FROM %s) v, %s s \
+              WHERE v.last BETWEEN %s AND %s AND (NOT s.is_called OR v.last OPERATOR(pg_catalog.%s) s.last_value)', \
+             s.seqrelid::pg_catalog.regclass, CASE WHEN is_ascending THEN 'max' ELSE 'min' END, a.attname, \
+             a.attrelid::pg_catalog.regclass, s.seqrelid::pg_catalog.regclass, s.seqmin, s.seqmax, \
+             CASE WHEN is_ascending THEN '>' ELSE '<' END)) \
+         FROM pg_catalog.pg_depend d \
+         JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid \
+         JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) d.refobjid \
+              AND a.attnum::pg_catalog.int4 OPERATOR(pg_catalog.=) d.refobjsubid, \
+         LATERAL (SELECT s.seqincrement OPERATOR(pg_catalog.>) 0 AS is_ascending) direction \
+         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid \
+           AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid \
+           AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1) AND d.refobjsubid OPERATOR(pg_catalog.>) 0 \
+           AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog.\"char\"[]) \
+           AND a.atttypid OPERATOR(pg_catalog.=) ANY ('{int2,int4,int8}'::pg_catalog.regtype[]::pg_catalog.oid[])",
+        &[tables.to_vec().into()],
+    )?;
+    for sql in statements.unwrap_or_default() {
+        spi::run(&sql, &[])?;
+    }
+    Ok(())
 }
 
 /// The largest local table's primary key: how many levels it has, and its correlation with the table.
