@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::reports::format_of;
 use super::required;
-use crate::error::{OrRaise, notice, warn};
+use crate::error::{OrRaise, for_client, notice, warn};
 use crate::server::jsonb::Jsonb;
 use crate::{catalog, sweep};
 
@@ -152,7 +152,8 @@ fn compare_report(
         };
         let compared = calibrated(compared, &baseline_ids, runs, margin)?;
         let (baseline, candidate) = (collected(&baseline_ids)?, collected(&candidate_ids)?);
-        Ok(render(&ComparisonReport::new(compared, margin, paired, baseline, candidate), format))
+        let report = ComparisonReport::new(compared, margin, paired, baseline, candidate);
+        Ok(for_client(render(&report, format)))
     })()
     .or_raise()
 }

@@ -4,13 +4,13 @@ use bench_core::error::UserError;
 use bench_core::help::Help;
 use pgrx::prelude::*;
 
-use crate::error::{OrRaise, internal};
+use crate::error::{OrRaise, for_client, internal};
 use crate::server::functions::declaration;
 
 /// What the functions do. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn help(name: Option<String>) -> SetOfIterator<'static, String> {
-    SetOfIterator::new(lines(name.as_deref()).or_raise())
+    SetOfIterator::new(lines(name.as_deref()).or_raise().into_iter().map(for_client))
 }
 
 fn lines(name: Option<&str>) -> Result<Vec<String>, UserError> {

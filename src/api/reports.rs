@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::catalog;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, for_client};
 
 /// A run with all that was measured of it and what there is to say of it.
 pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
@@ -35,9 +35,9 @@ fn findings(
         (
             severity.as_str().to_owned(),
             topic.as_str().to_owned(),
-            finding,
+            for_client(finding),
             pgrx::JsonB(figures.into()),
-            advice,
+            for_client(advice),
         )
     }))
 }
@@ -63,7 +63,7 @@ fn report(run_id: Option<i64>, format: Option<String>) -> String {
     (|| {
         let format = required("format", format)?;
         if let Some(format) = Format::parse(&format) {
-            return Ok(render(&document(run_id)?, format));
+            return Ok(for_client(render(&document(run_id)?, format)));
         }
         let names = || Format::NAMES.iter().chain(ExportFormat::NAMES);
         let format = ExportFormat::parse(&format).ok_or_else(|| unknown_format(&format, names()))?;

@@ -16,7 +16,7 @@ use super::reports::format_of;
 use super::required;
 use super::runs::{deadline, status_shown};
 use crate::catalog;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, for_client};
 use crate::launch::launch_handle::Watch;
 use crate::launch::under_way;
 use crate::server::jsonb::Jsonb;
@@ -148,7 +148,7 @@ fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
     (|| {
         let format = format_of(format)?;
         let document = catalog::sweep_document(required("sweep_id", sweep_id)?)?;
-        Ok(render(&with_findings(document)?, format))
+        Ok(for_client(render(&with_findings(document)?, format)))
     })()
     .or_raise()
 }

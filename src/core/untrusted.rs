@@ -1,6 +1,8 @@
 //! Texts of others: what a server says that is not ours. They come in any length and in any encoding, and are cut and cleaned
 //! before they are logged, kept or shown.
 
+use std::borrow::Cow;
+
 use crate::error::MAX_TEXT;
 
 /// A text of others as it may be kept: at most [`MAX_TEXT`] bytes of it, with how much was cut at its end, and without what
@@ -60,6 +62,34 @@ pub fn without_zeros(json: String) -> String {
     }
     clean.push_str(rest);
     clean
+}
+
+/// The text with other words for the characters that are ours and that encodings of a byte per character lack: for
+/// clients whose encoding cannot show them. Other characters stay, as those of a table's name.
+pub fn in_ascii(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '…' => plain.push_str("..."),
+            '–' | '−' | '─' => plain.push('-'),
+            '×' => plain.push('x'),
+            '·' => plain.push('*'),
+            '±' => plain.push_str("+-"),
+            '²' => plain.push_str("^2"),
+            'µ' => plain.push('u'),
+            'λ' => plain.push_str("lambda"),
+            'κ' => plain.push_str("kappa"),
+            char::REPLACEMENT_CHARACTER => plain.push('?'),
+            'σ' => plain.push_str("sigma"),
+            // The eighths of a small plot.
+            '▁'..='█' => plain.push(char::from(b"_.,-=+*#"[character as usize - '▁' as usize])),
+            _ => plain.push(character),
+        }
+    }
+    Cow::Owned(plain)
 }
 
 #[cfg(test)]

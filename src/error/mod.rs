@@ -1,12 +1,14 @@
 //! From the project's one error type to the server's report, and back.
 
 mod carried;
+mod client_text;
 
 use bench_core::error::{UserError, cut, pack, sqlstate, unpack};
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 pub use carried::watched;
+pub use client_text::for_client;
 
 /// Raises the error the server's way.
 pub fn raise(error: UserError) -> ! {
@@ -22,33 +24,33 @@ pub fn log(error: UserError) {
 }
 
 /// Texts of others may be in it: none goes whole into the server's log or to a client, however long it is.
+fn shown(text: &str) -> String {
+    for_client(cut(text).into_owned())
+}
+
 fn report_of(error: UserError) -> ErrorReport {
-    let mut report = ErrorReport::new(code(&error.sqlstate), cut(&error.message).into_owned(), "pgbench_ext");
+    let mut report = ErrorReport::new(code(&error.sqlstate), shown(&error.message), "pgbench_ext");
     if let Some(detail) = error.detail {
-        report = report.set_detail(cut(&detail).into_owned());
+        report = report.set_detail(shown(&detail));
     }
     if let Some(hint) = error.hint {
-        report = report.set_hint(cut(&hint).into_owned());
+        report = report.set_hint(shown(&hint));
     }
     report
 }
 
 /// A WARNING with a hint.
 pub fn warn(message: impl Into<String>, hint: impl Into<String>) {
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, cut(&message.into()).into_owned(), "pgbench_ext")
-        .set_hint(cut(&hint.into()).into_owned())
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, shown(&message.into()), "pgbench_ext")
+        .set_hint(shown(&hint.into()))
         .report(PgLogLevel::WARNING);
 }
 
 /// A NOTICE with a hint.
 pub fn notice(message: impl Into<String>, hint: impl Into<String>) {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        cut(&message.into()).into_owned(),
-        "pgbench_ext",
-    )
-    .set_hint(cut(&hint.into()).into_owned())
-    .report(PgLogLevel::NOTICE);
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, shown(&message.into()), "pgbench_ext")
+        .set_hint(shown(&hint.into()))
+        .report(PgLogLevel::NOTICE);
 }
 
 /// The value, or the error raised.

@@ -145,7 +145,9 @@ fn with_hint(name: &str, error: UserError) -> UserError {
 
 /// Parameters that this session has SET, with their values, as far as they matter to sessions that do the work.
 fn set_here(driver: Driver) -> Result<Map<String, Value>, UserError> {
-    const OF_THE_CLIENT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits";
+    // The last two are as this project's own SQL has them meanwhile.
+    const OF_THE_CLIENT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits,\
+                                 standard_conforming_strings,quote_all_identifiers";
     let differing = fetch::<pgrx::JsonB>(
         "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings \
          WHERE source OPERATOR(pg_catalog.=) 'session' AND setting OPERATOR(pg_catalog.<>) reset_val \

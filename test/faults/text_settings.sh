@@ -59,14 +59,18 @@ work_in() { # DATABASE
         sql "SELECT '$format', length(bench.report($run, '$format')) > 1000" 2>&1
     done
     sql "SELECT count(*) FROM bench.audits WHERE NOT ok"
+    # A hint with characters that clients may lack.
+    sql 'CREATE SCHEMA own CREATE TABLE pk (i int)' "SELECT bench.load('pk', options => '{\"schema\": \"own\"}')" 2>&1 |
+        sed 's/…/.../g; s/"own"."pk"/own.pk/'
 }
 
+number=0
 createdb plain
 expected=$(work_in plain)
 diag "${expected//$'\n'/ }"
 like "$expected" 'engine.completed.100.wire.completed.100.*c/4.1.1.1.t.imported.completed.t.' 'without any setting'
 while IFS='|' read -r name value; do
-    database=set_$name
+    database=set_$((++number))
     createdb "$database"
     sql "ALTER DATABASE $database SET $name = $value"
     is "$(work_in "$database")" "$expected" "$name = $value"
@@ -79,6 +83,9 @@ extra_float_digits|0
 intervalstyle|'sql_standard'
 bytea_output|'escape'
 xmloption|'document'
+client_encoding|'LATIN1'
+client_encoding|'WIN1252'
+client_encoding|'KOI8R'
 SETTINGS
 
 no_restart 'the server has not restarted'

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// Where unsafe code may be: rooms, and files with their reasons.
 const UNSAFE_ROOMS: [&str; 3] = ["server", "shm", "engine"];
-const UNSAFE_FILES: [(&str, &str); 2] = [
+const UNSAFE_FILES: [(&str, &str); 3] = [
     ("error/carried.rs", "is called by the server for each error, of which pgrx keeps only a part"),
+    ("error/client_text.rs", "asks for the client's encoding for each message"),
     (
         "observe/waits.rs",
         "reads other processes' wait events a hundred times a second, as pg_stat_activity does",
