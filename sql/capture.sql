@@ -12,6 +12,7 @@ SELECT bench.capture('c', 0, options => '{"writes": 1}');
 SELECT bench.capture('c', 0, options => '{"by": "size"}');
 SELECT bench.capture('c', 0, options => '{"roles": 7}');
 SELECT bench.capture('c', 0, options => '{"list_length": 0}');
+SELECT bench.capture('c', 0, options => '{"exclude": ["%pg_sleep%", 0.5]}');
 SELECT bench.wait_capture('c');
 SELECT bench.wait_capture(NULL);
 SELECT bench.wait_capture('c', -1);

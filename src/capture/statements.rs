@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bench_core::captured::{CaptureOptions, Counts, Importance, Roles, weights};
+use bench_core::captured::{CaptureOptions, Counts, Excluded, Importance, Roles, weights};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Role;
 use pgrx::pg_sys;
@@ -60,7 +60,8 @@ pub fn take(
     });
     let mut total = Counts::default();
     candidates.iter().for_each(|candidate| total.add(&candidate.counts));
-    let mut replays = replays(spec, &users, &candidates, &total)?.into_iter();
+    let excluded = excluded(&options.exclude, &candidates)?;
+    let mut replays = replays(spec, &users, &candidates, &excluded, &total)?.into_iter();
     let mut statements: Vec<CapturedStatement> = Vec::new();
     let (mut count, mut others) = (0, Counts::default());
     let mut other_roles = false;
@@ -111,13 +112,16 @@ fn replays(
     spec: &CaptureSpec,
     users: &HashMap<u32, Role>,
     candidates: &[RoleStatement],
+    excluded: &HashSet<usize>,
     total: &Counts,
 ) -> Result<Vec<Option<Result<StatementReplay, String>>>, UserError> {
     let replayers: HashMap<u32, Result<Role, String>> =
         users.iter().map(|(&user, role)| (user, replayer(Ok(role.clone())))).collect();
     let roles: Vec<Result<Role, String>> = candidates
         .iter()
-        .map(|candidate| match candidate.query.as_deref() {
+        .enumerate()
+        .map(|(at, candidate)| match candidate.query.as_deref() {
+            _ if excluded.contains(&at) => Err("excluded by option exclude".to_owned()),
             Some(HIDDEN) => {
                 Err("its text is not visible without the privileges of pg_read_all_stats".to_owned())
             }
@@ -136,6 +140,23 @@ fn replays(
         });
         other_roles::replays(role, asked.collect(), &spec.options)
     })
+}
+
+/// The places of those that the caller does not want.
+fn excluded(unwanted: &Excluded, candidates: &[RoleStatement]) -> Result<HashSet<usize>, UserError> {
+    let is_named =
+        |candidate: &RoleStatement| candidate.query_id.is_some_and(|id| unwanted.query_ids.contains(&id));
+    let mut places: HashSet<usize> =
+        candidates.iter().enumerate().filter(|(_, one)| is_named(one)).map(|(at, _)| at).collect();
+    if !unwanted.patterns.is_empty() {
+        let texts: Vec<Option<String>> = candidates.iter().map(|candidate| candidate.query.clone()).collect();
+        let sql = "SELECT q.place FROM ROWS FROM (pg_catalog.unnest($1)) WITH ORDINALITY AS q (text, place) \
+                   WHERE q.text OPERATOR(pg_catalog.~~) ANY ($2)";
+        let found =
+            fetch_all(sql, &[texts.into(), unwanted.patterns.clone().into()], |row| row.get::<i64>(1))?;
+        places.extend(found.into_iter().flatten().map(|place| place as usize - 1));
+    }
+    Ok(places)
 }
 
 fn share(counts: &Counts, total: &Counts) -> f64 {

@@ -75,6 +75,14 @@ is "$(sql "SELECT bool_and(score BETWEEN 0 AND 1) FROM bench.fidelity($run) WHER
 is "$(sql "SELECT count(*) FROM bench.fidelity($run) WHERE workload IS NULL AND score > 0.5")" 1 \
     'the whole has a score'
 
+queryid=$(sql "SELECT queryid FROM bench.capture_statements WHERE capture = 'own' AND query LIKE '%extract%'")
+PGUSER=cap_owner sql "SELECT FROM bench.capture('less', secs => 0,
+    options => '{\"exclude\": [\"SELECT * FROM items%\", $queryid]}')" >/dev/null 2>&1
+is "$(sql "SELECT reason, count(*) > 1, bool_or(queryid = $queryid) FROM bench.capture_statements WHERE capture = 'less'
+    AND (query LIKE 'SELECT * FROM items%' OR queryid = $queryid) GROUP BY 1")" 'excluded by option exclude|t|t' \
+    'statements are excluded by pattern and by queryid'
+is "$(sql "SELECT bench.drop_capture('less')")" '' 'and its capture is dropped'
+
 # Others'.
 is "$(PGUSER=cap_stranger sql 'SELECT count(*) FROM bench.captures, bench.capture_statements')" 0 \
     'strangers see no captures'

@@ -13,7 +13,7 @@ mod tests;
 pub use counts::Counts;
 pub use fidelity::{Call, Likeness, likeness, overall};
 pub use fit::{Fit, fit, mean};
-pub use options::{CaptureOptions, Importance, Roles};
+pub use options::{CaptureOptions, Excluded, Importance, Roles};
 pub use plan_cache::generic_share;
 pub use render::{script, variable, with_values};
 pub use rewrite::{expanded, grouped, parsable, squashed};

@@ -38,9 +38,21 @@ pub struct CaptureOptions {
     pub mask: bool,
     /// Elements of a list that PostgreSQL 18 has squashed, where rows per call do not tell.
     pub list_length: Option<u32>,
+    /// Statements that are not kept: by patterns of LIKE, and by queryid.
+    pub exclude: Excluded,
 }
 
-const KEYS: [&str; 5] = ["by", "list_length", "mask", "roles", "writes"];
+/// Statements that a capture does not keep.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Excluded {
+    pub patterns: Vec<String>,
+    pub query_ids: Vec<i64>,
+}
+
+const KEYS: [&str; 6] = ["by", "exclude", "list_length", "mask", "roles", "writes"];
+
+/// The most statements and patterns to exclude.
+const MOST_EXCLUDED: usize = 1000;
 
 /// The longest list to expand.
 pub const MAX_LIST: u32 = 100;
@@ -69,6 +81,7 @@ impl CaptureOptions {
                 }
                 ("list_length", _) => return Err(unsuitable(key, value, "It must be a whole number.")),
                 ("roles", _) => options.roles = roles(value)?,
+                ("exclude", _) => options.exclude = excluded(value)?,
                 _ => {
                     let list = format!("Known options: {}.", KEYS.join(", "));
                     return Err(invalid(format!("unknown option \"{key}\" of a capture"))
@@ -93,6 +106,21 @@ fn roles(value: &Value) -> Result<Roles, UserError> {
         _ => {}
     }
     Err(unsuitable("roles", value, "It must be \"own\" or an array of roles' names."))
+}
+
+fn excluded(value: &Value) -> Result<Excluded, UserError> {
+    let hint = format!(
+        "It must be an array of at most {MOST_EXCLUDED} patterns of LIKE and query identifiers, as [\"%pg_sleep%\", 42]."
+    );
+    let unsuitable = || unsuitable("exclude", value, &hint);
+    let mut excluded = Excluded::default();
+    for item in value.as_array().filter(|items| items.len() <= MOST_EXCLUDED).ok_or_else(unsuitable)? {
+        match item {
+            Value::String(pattern) => excluded.patterns.push(pattern.clone()),
+            _ => excluded.query_ids.push(item.as_i64().ok_or_else(unsuitable)?),
+        }
+    }
+    Ok(excluded)
 }
 
 fn unsuitable(key: &str, value: &Value, hint: &str) -> UserError {

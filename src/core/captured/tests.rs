@@ -94,12 +94,20 @@ fn options_are_checked() {
     assert_eq!(options.by, Importance::Calls);
     assert_eq!(options.roles, Roles::Named(vec!["a".to_owned()]));
     assert!(options.writes && !options.mask);
+    let exclude = CaptureOptions::new(&json!({"exclude": ["%a%", -7]})).unwrap().exclude;
+    assert_eq!((exclude.patterns, exclude.query_ids), (vec!["%a%".to_owned()], vec![-7]));
     let error = CaptureOptions::new(&json!({"write": true})).unwrap_err();
-    let hint = "Perhaps you meant \"writes\". Known options: by, list_length, mask, roles, writes.";
+    let hint = "Perhaps you meant \"writes\". Known options: by, exclude, list_length, mask, roles, writes.";
     assert_eq!(error.hint.as_deref(), Some(hint));
-    for bad in
-        [json!({"by": "x"}), json!({"mask": 1}), json!({"roles": []}), json!({"list_length": 0}), json!([])]
-    {
+    for bad in [
+        json!({"by": "x"}),
+        json!({"mask": 1}),
+        json!({"roles": []}),
+        json!({"list_length": 0}),
+        json!([]),
+        json!({"exclude": "x"}),
+        json!({"exclude": [0.5]}),
+    ] {
         assert_eq!(CaptureOptions::new(&bad).unwrap_err().sqlstate, "22023", "{bad}");
     }
 }
