@@ -502,6 +502,10 @@ INI
             driver => 'wire', target => 'pool', query_mode => 'extended')"
         like "$OUT" 'actually processed: 30' "$name: pipelines, reconnect => $reconnect"
     done
+    try "SELECT bench.run('pk_select', clients => 2, transactions => 5, query_mode => 'simple',
+        settings => '{\"work_mem\": \"1MB\"}', driver => 'wire', target => 'pool')"
+    like "$OUT" 'unsupported startup parameter: work_mem.*HINT:  The pooler does not set this parameter' \
+        "$name: settings, with a hint"
     try "SELECT bench.run('pk_select', clients => 6, secs => 2, driver => 'wire', target => 'pool')"
     like "$OUT" 'actually processed: [1-9]|prepared statement' "$name: prepared statements"
     case $(pgbouncer --version | sed -n 's/^PgBouncer 1\.\([0-9]*\).*/\1/p') in

@@ -181,8 +181,9 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
         }
         (state, Some(message)) => {
             let state = bench_core::error::unpack(state);
-            let hint =
-                start_hint(spec, &state).or_else(|| hint_of_prepared(&state, &message).map(str::to_owned));
+            let hint = start_hint(spec, &state).or_else(|| {
+                hint_of_startup(&state, &message).or(hint_of_prepared(&state, &message)).map(str::to_owned)
+            });
             let preparing =
                 format!("A client got this error while preparing workload \"{}\".", spec.options.workload);
             let own = if state == sqlstate::TOO_MANY_CONNECTIONS { connections(spec) } else { None };
@@ -192,6 +193,16 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
             UserError { hint: hint.or(entry.hint.get()), context: entry.context.get(), ..error }
         }
     }
+}
+
+/// What to do about PgBouncer's refusal of a parameter.
+fn hint_of_startup(state: &str, message: &str) -> Option<&'static str> {
+    let is_refused =
+        state == sqlstate::PROTOCOL_VIOLATION && message.starts_with("unsupported startup parameter");
+    is_refused.then_some(
+        "The pooler does not set this parameter for its sessions. Leave it out of settings, and set it on the server: \
+         ALTER ROLE … SET.",
+    )
 }
 
 /// How many connections a run takes, and how many there can be where they lead, as far as that is known.
