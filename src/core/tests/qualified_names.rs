@@ -14,7 +14,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("api/definitions.rs", "md5", "a hint"),
     ("api/definitions.rs", "text", "a hint"),
     ("api/definitions.rs", "generate_series", "a hint"),
-    ("api/definitions.rs", "{table}", "a fixture's, by the schema that a transaction of its own has made"),
     ("catalog/document.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/recorder/mod.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/owners.rs", "{table}", OWN),
@@ -41,7 +40,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("fixture/builtin/list.rs", "md5", ROWS),
     ("fixture/builtin/list.rs", "random", ROWS),
     ("fixture/builtin/list.rs", "text", ROWS),
-    ("fixture/load_spec.rs", "{schema}.{table}", "the loader's own table, in the schema of the load"),
+    ("fixture/insertion.rs", "{schema}.{table}", "the table being filled, in the schema of the load"),
     (
         "fixture/pgbench_tables.rs",
         "{branches}",
