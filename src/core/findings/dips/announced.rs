@@ -73,7 +73,7 @@ pub fn effects<'a>(document: &'a Document, intervals: &Intervals, detected: &Det
         .collect();
     let Some(relative) = relative.filter(|relative| !relative.is_empty()) else { return Vec::new() };
     let count = relative.len();
-    let judge = Judge::new(relative, intervals.typical_secs());
+    let judge = Judge::new(&relative, intervals.typical_secs());
     let is_same = |one: &Event, other: &Event| one.kind == other.kind && one.relation == other.relation;
     let mut groups: Vec<Vec<&Event>> = Vec::new();
     for event in document.events.iter().filter(|event| event.started.is_finite()) {
@@ -146,9 +146,9 @@ impl Found {
 }
 
 impl Judge {
-    fn new(relative: Vec<f64>, secs: f64) -> Judge {
+    fn new(relative: &[f64], secs: f64) -> Judge {
         let count = relative.len();
-        let (sigma, inflation) = variation(&relative);
+        let (sigma, inflation) = variation(relative);
         let in_intervals = |of_secs: f64| (of_secs / secs).round().clamp(1.0, count as f64) as usize;
         let most = in_intervals(MOST_SECS).min((count / MOST_OF_RUN).max(1));
         let mut widths = vec![in_intervals(LEAST_SECS)];
@@ -157,9 +157,9 @@ impl Judge {
         {
             widths.push(((last as f64 * WIDER).ceil() as usize).min(most));
         }
-        let backward = Ring::new(relative.iter().rev().copied());
+        let backward = Ring::new(&relative.iter().rev().copied().collect::<Vec<f64>>());
         let most_before = in_intervals(BEFORE_SECS);
-        Judge { forward: Ring::new(relative.into_iter()), backward, sigma, inflation, most_before, widths }
+        Judge { forward: Ring::new(relative), backward, sigma, inflation, most_before, widths }
     }
 
     /// Those that have enough intervals before and after them, and between them and the one before.
@@ -246,16 +246,15 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(values: impl Iterator<Item = f64> + Clone + ExactSizeIterator) -> Ring {
-        let count = values.len();
-        let mut sums = Vec::with_capacity(count * 2 + 1);
+    fn new(values: &[f64]) -> Ring {
+        let mut sums = Vec::with_capacity(values.len() * 2 + 1);
         let mut sum = 0.0;
         sums.push(sum);
-        sums.extend(values.clone().chain(values).map(|value| {
+        sums.extend(values.iter().chain(values).map(|value| {
             sum += value;
             sum
         }));
-        Ring { count, sums }
+        Ring { count: values.len(), sums }
     }
 
     /// The mean of so many values from a place on, which may lie past the end.
