@@ -56,5 +56,16 @@ for driver in engine wire; do
     done
 done
 
+# A load's statements fire the caller's event triggers.
+sql 'CREATE TABLE ddl_log (tag text)' "CREATE FUNCTION log_ddl() RETURNS event_trigger LANGUAGE plpgsql AS
+    \$\$ BEGIN INSERT INTO ddl_log VALUES (tg_tag); END \$\$" \
+    'CREATE EVENT TRIGGER log_ddl ON ddl_command_end EXECUTE FUNCTION log_ddl()' >/dev/null
+try "SELECT bench.load('log')"
+like "$OUT" 'relation "ddl_log" does not exist.*HINT:  Loads run with search_path.*CONTEXT: .*function .*log_ddl' \
+    'an event trigger that names a table without its schema: its function is named'
+sql 'ALTER FUNCTION log_ddl SET search_path = public' >/dev/null
+is "$(sql "SELECT bench.load('log')" 2>/dev/null)" 0 'and what the hint says helps'
+sql 'DROP EVENT TRIGGER log_ddl'
+
 no_restart 'the server has not restarted'
 done_testing

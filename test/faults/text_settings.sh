@@ -85,7 +85,6 @@ bytea_output|'escape'
 xmloption|'document'
 client_encoding|'LATIN1'
 client_encoding|'WIN1252'
-client_encoding|'KOI8R'
 SETTINGS
 
 no_restart 'the server has not restarted'

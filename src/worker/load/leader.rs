@@ -126,7 +126,19 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
 
 /// A cancel by the caller stands for its reason.
 fn reason(context: &WorkerContext, error: UserError) -> UserError {
-    check_stop(&context.segment).err().unwrap_or(error)
+    check_stop(&context.segment).err().unwrap_or_else(|| with_hint_on_names(error))
+}
+
+/// What to do where a function, of an event trigger in most cases, did not find what it names without a schema.
+fn with_hint_on_names(error: UserError) -> UserError {
+    let is_of_name = [sqlstate::UNDEFINED_TABLE, sqlstate::UNDEFINED_FUNCTION].contains(&error.sqlstate.as_str());
+    if !is_of_name || error.context.is_none() || error.hint.is_some() {
+        return error;
+    }
+    error.hint(
+        "Loads run with search_path = pg_catalog, pg_temp, and so do the functions of event triggers. Qualify the name in the \
+         function of the CONTEXT, or use ALTER FUNCTION … SET search_path.",
+    )
 }
 
 fn fill(
