@@ -16,7 +16,7 @@ use super::{loader, loaders, settings};
 use crate::catalog::{self, LoadEnd, LoadFigures, OwnLoad};
 use crate::engine::{Session, StatementStats};
 use crate::error::internal;
-use crate::fixture::LoadSpec;
+use crate::fixture::{LoadSpec, OWN_PATH};
 use crate::integration::distributed;
 use crate::server::background_worker::WorkerKind;
 use crate::server::new_pages::set_up_new_pages;
@@ -103,13 +103,15 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
         drop_extension::hold()?;
         replaceable_tables(&spec, spec.relations.iter().map(String::as_str))?;
         catalog::begin_load(&spec.name, &spec.schema, spec.role_oid.into(), &segment)
-    })?;
+    })
+    .map_err(|error| with_hint_on_names(&spec, error))?;
     at_exit::register(&TELL_UNFINISHED);
     at_exit::register(&UNDO_UNFINISHED);
     UNFINISHED.set(Some(load));
     context.segment.announce(Work::Load(load.load_id));
     wake(context.segment.header().caller_pid.load(Relaxed));
-    let result = fill(context, &spec, load, &mut session).map_err(|error| reason(context, error));
+    let result = fill(context, &spec, load, &mut session)
+        .map_err(|error| reason(context, with_hint_on_names(&spec, error)));
     if let Err(error) = &result {
         workers::terminate();
         forget_cancel();
@@ -126,18 +128,19 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
 
 /// A cancel by the caller stands for its reason.
 fn reason(context: &WorkerContext, error: UserError) -> UserError {
-    check_stop(&context.segment).err().unwrap_or_else(|| with_hint_on_names(error))
+    check_stop(&context.segment).err().unwrap_or(error)
 }
 
-/// What to do where a function, of an event trigger in most cases, did not find what it names without a schema.
-fn with_hint_on_names(error: UserError) -> UserError {
-    let is_of_name = [sqlstate::UNDEFINED_TABLE, sqlstate::UNDEFINED_FUNCTION].contains(&error.sqlstate.as_str());
-    if !is_of_name || error.context.is_none() || error.hint.is_some() {
+/// What to do where a built-in fixture's load does not find something: its own statements find all that they name.
+fn with_hint_on_names(spec: &LoadSpec, error: UserError) -> UserError {
+    let is_of_name =
+        [sqlstate::UNDEFINED_TABLE, sqlstate::UNDEFINED_FUNCTION].contains(&error.sqlstate.as_str());
+    if spec.search_path != OWN_PATH || !is_of_name || error.hint.is_some() {
         return error;
     }
     error.hint(
-        "Loads run with search_path = pg_catalog, pg_temp, and so do the functions of event triggers. Qualify the name in the \
-         function of the CONTEXT, or use ALTER FUNCTION … SET search_path.",
+        "A function that the load has called, of an event trigger in most cases, names it without its schema: loads run with \
+         search_path = pg_catalog, pg_temp. Qualify the name there, or use ALTER FUNCTION … SET search_path.",
     )
 }
 
