@@ -36,8 +36,9 @@ const WARNING_FALL: f64 = 0.2;
 const LEAST_ERRORS: f64 = 2.3;
 /// What the first second after an event has at least of the fall of a longer window: else it was something later.
 const LEAST_AT_ONCE: f64 = 0.5;
-/// The share of all other places at which throughput may have fallen as much.
+/// The share of all other places at which throughput may have fallen as much, and how many there have to be.
 const MOST_ELSEWHERE: f64 = 0.02;
+const LEAST_PLACES: usize = 10;
 /// Shifts that are tried at most.
 const MOST_SHIFTS: usize = 1000;
 /// Intervals of a running median, from which the intervals' own variation is measured, and what it makes too small.
@@ -211,7 +212,8 @@ impl Judge {
             .map(|shift| best(shift).map_or(0.0, |found| found.errors()))
             .collect();
         let as_clear = elsewhere.iter().filter(|&&errors| errors >= found.errors()).count();
-        (as_clear as f64 <= elsewhere.len() as f64 * MOST_ELSEWHERE).then_some(found)
+        let is_rare = as_clear as f64 <= elsewhere.len() as f64 * MOST_ELSEWHERE;
+        (is_rare && elsewhere.len() >= LEAST_PLACES).then_some(found)
     }
 
     /// The standard error of a fall.
