@@ -54,6 +54,8 @@ state() {
 
 undone() {
     nothing_left "$1" 5
+    # A session that was terminated, or an autovacuum worker, may still hold some for a moment.
+    eventually 5 "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND pid <> pg_backend_pid())"
     is "$(state)" "$STATE" "$1: everything is as it was"
 }
 
