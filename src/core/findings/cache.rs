@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::finding;
 use super::intervals::Intervals;
-use super::text::{figure, grouped, percent, seconds};
+use super::text::{MEGABYTE, figure, grouped, percent, seconds};
 use super::waits::is_read;
 use crate::document::{Document, Finding, Severity, Topic};
 use crate::stats::robust::median;
@@ -18,9 +18,6 @@ const LEAST_RISE: f64 = 1.3;
 /// Bytes of temporary files worth a word: in all, and for each second.
 const LEAST_SPILLED: f64 = 10e6;
 const LEAST_SPILLED_PER_SEC: f64 = 1e6;
-/// As PostgreSQL counts it (pg_size_pretty).
-const MEGABYTE: f64 = 1_048_576.0;
-
 /// The findings on caches.
 pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
     [cold(document, intervals), spilled(document, intervals)].into_iter().flatten().collect()

@@ -1,5 +1,8 @@
 //! Figures as a reader wants them: rounded to what matters, with their units.
 
+/// A megabyte as PostgreSQL counts it (pg_size_pretty).
+pub const MEGABYTE: f64 = 1_048_576.0;
+
 /// A share of 1 as a percentage: "31 %", below 10 with a digit more.
 pub fn percent(share: f64) -> String {
     let percentage = share * 100.0;

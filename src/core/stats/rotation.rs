@@ -39,9 +39,36 @@ pub struct Coincidence {
     pub p: f64,
 }
 
-/// The candidates' sums up to each index, twice around, so that a stretch may reach past the end.
-struct DoubledSums {
+/// A series as a ring: its sums up to each index, twice around, so that a stretch may reach past the end.
+pub struct Ring {
+    /// How many values there are.
+    pub count: usize,
     sums: Vec<f64>,
+}
+
+impl Ring {
+    /// The ring of a series.
+    pub fn new(values: &[f64]) -> Ring {
+        let mut sums = Vec::with_capacity(values.len() * 2 + 1);
+        let mut sum = 0.0;
+        sums.push(sum);
+        sums.extend(values.iter().chain(values).map(|value| {
+            sum += value;
+            sum
+        }));
+        Ring { count: values.len(), sums }
+    }
+
+    /// The sum of so many values, at most all, from a place on, which may lie past the end.
+    pub fn sum(&self, from: usize, width: usize) -> f64 {
+        let from = from % self.count;
+        self.sums[from + width] - self.sums[from]
+    }
+}
+
+/// A candidate's sums, and what its correlations are made of.
+struct DoubledSums {
+    ring: Ring,
     total: f64,
     deviation: f64,
 }
@@ -49,16 +76,9 @@ struct DoubledSums {
 impl DoubledSums {
     fn new(values: &[f64]) -> DoubledSums {
         let count = values.len() as f64;
-        let mut sums = Vec::with_capacity(values.len() * 2 + 1);
-        let mut sum = 0.0;
-        sums.push(sum);
-        for value in values.iter().chain(values) {
-            sum += value;
-            sums.push(sum);
-        }
         let total: f64 = values.iter().sum();
         let squares: f64 = values.iter().map(|value| (value - total / count).powi(2)).sum();
-        DoubledSums { sums, total, deviation: (squares / count).sqrt() }
+        DoubledSums { ring: Ring::new(values), total, deviation: (squares / count).sqrt() }
     }
 
     /// Inside, outside and correlation with the stretches turned by `shift`; the correlation is 0 where the
@@ -66,13 +86,8 @@ impl DoubledSums {
     fn turned(&self, stretches: &[Range<usize>], shift: usize, candidate: &Candidate) -> (f64, f64, f64) {
         let count = candidate.values.len();
         let within: usize = stretches.iter().map(Range::len).sum();
-        let sum: f64 = stretches
-            .iter()
-            .map(|stretch| {
-                let first = (stretch.start + shift) % count;
-                self.sums[first + stretch.len()] - self.sums[first]
-            })
-            .sum();
+        let sum: f64 =
+            stretches.iter().map(|stretch| self.ring.sum(stretch.start + shift, stretch.len())).sum();
         let (inside_count, outside_count) = (within as f64, (count - within) as f64);
         let inside = sum / inside_count;
         let outside = (self.total - sum) / outside_count;

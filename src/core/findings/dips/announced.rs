@@ -14,12 +14,13 @@ use serde_json::json;
 use super::causes::CauseKind;
 use super::detect::{Detected, Dip};
 use super::is_vacuum;
-use super::series::is_off;
+use super::series::{REPORTED_WITHIN, is_off};
 use crate::document::{Document, Event, Finding, Samples, Series, Severity, Topic};
 use crate::findings::finding;
 use crate::findings::intervals::Intervals;
-use crate::findings::text::{figure, first_few, grouped, milliseconds, percent, seconds};
+use crate::findings::text::{MEGABYTE, figure, first_few, grouped, milliseconds, percent, seconds};
 use crate::stats::robust;
+use crate::stats::rotation::Ring;
 
 /// Seconds before an event that are compared, at most, and after it, at least and at most; the latter no more than a
 /// quarter of the run.
@@ -44,10 +45,6 @@ const MOST_SHIFTS: usize = 1000;
 /// Intervals of a running median, from which the intervals' own variation is measured, and what it makes too small.
 const RUNNING_HALF: usize = 5;
 const RUNNING: f64 = 1.25;
-/// Counters of backends come up to so many seconds late (PGSTAT_MIN_INTERVAL).
-const REPORTED_WITHIN: f64 = 1.0;
-/// A megabyte as PostgreSQL counts it (pg_size_pretty).
-const MEGABYTE: f64 = 1_048_576.0;
 /// The least ratio of full-page images per second after a checkpoint to those before it.
 const LEAST_RATIO_OF_IMAGES: f64 = 2.0;
 
@@ -190,7 +187,7 @@ impl Judge {
         let errors: Vec<f64> =
             windows.iter().map(|&(_, width)| self.error(width, before, places.len())).collect();
         let best = |shift: usize| {
-            let fall = |window| ring.fall(places, shift, window, before);
+            let fall = |window| fall(ring, places, shift, window, before);
             let at_once = [0, 1].map(|offset| fall((offset, self.widths[0])));
             let found = windows.iter().zip(&errors).filter_map(|(&(offset, width), &error)| {
                 let fall = fall((offset, width));
@@ -241,36 +238,12 @@ fn variation(relative: &[f64]) -> (f64, f64) {
     (sigma * RUNNING, (1.0 + alike) / (1.0 - alike))
 }
 
-/// A series as a ring: its sums up to each index, twice around.
-struct Ring {
-    count: usize,
-    sums: Vec<f64>,
-}
-
-impl Ring {
-    fn new(values: &[f64]) -> Ring {
-        let mut sums = Vec::with_capacity(values.len() * 2 + 1);
-        let mut sum = 0.0;
-        sums.push(sum);
-        sums.extend(values.iter().chain(values).map(|value| {
-            sum += value;
-            sum
-        }));
-        Ring { count: values.len(), sums }
-    }
-
-    /// The mean of so many values from a place on, which may lie past the end.
-    fn mean(&self, from: usize, width: usize) -> f64 {
-        let from = from % self.count;
-        (self.sums[from + width] - self.sums[from]) / width as f64
-    }
-
-    /// By which share the mean after all places lies below that before them.
-    fn fall(&self, places: &[usize], shift: usize, (offset, width): (usize, usize), before: usize) -> f64 {
-        let sum = |mean: &dyn Fn(usize) -> f64| places.iter().map(|place| mean(place + shift)).sum::<f64>();
-        let after = sum(&|place| self.mean(place + offset, width));
-        1.0 - after / sum(&|place| self.mean(place + self.count - before, before))
-    }
+/// By which share the mean after all places lies below that before them, all turned by a shift.
+fn fall(ring: &Ring, places: &[usize], shift: usize, (offset, width): (usize, usize), before: usize) -> f64 {
+    let mean = |width: usize, first: &dyn Fn(usize) -> usize| {
+        places.iter().map(|place| ring.sum(first(place + shift), width)).sum::<f64>() / width as f64
+    };
+    1.0 - mean(width, &|place| place + offset) / mean(before, &|place| place + ring.count - before)
 }
 
 impl Effect<'_> {

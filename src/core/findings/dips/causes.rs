@@ -1,14 +1,11 @@
 //! What may make throughput fall, and the words for it.
 
 use crate::document::{Document, Event};
-use crate::findings::text::{figure, first_few, percent};
+use crate::findings::text::{MEGABYTE, figure, first_few, percent};
 use crate::stats::rotation::Coincidence;
 use crate::wait_events::{Waits, waits_for};
 
 use super::detect::Dip;
-
-/// As PostgreSQL counts it (pg_size_pretty).
-const MEGABYTE: f64 = 1_048_576.0;
 
 /// A kind of cause.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use super::detect::Dip;
 
 /// Backends report their counters at most once a second (PGSTAT_MIN_INTERVAL), so an interval's own may come so many
 /// seconds later.
-const REPORTED_WITHIN: f64 = 1.0;
+pub const REPORTED_WITHIN: f64 = 1.0;
 /// Seconds after a checkpoint's begin within which a dip may still begin because of it.
 const AFTER_CHECKPOINT: f64 = 3.0;
 
