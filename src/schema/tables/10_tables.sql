@@ -425,7 +425,7 @@ CREATE TABLE bench_internal.event_log (
     ended    double precision,
     PRIMARY KEY (run_id, node, event)
 );
-COMMENT ON TABLE bench_internal.event_log IS 'Internal: events during each run. Read bench.events instead.';
+COMMENT ON TABLE bench_internal.event_log IS 'Internal: checkpoints and vacuums during each run. Read bench.events instead.';
 
 -- A relation as the recorder reads it; no table of results.
 DO $$ BEGIN
