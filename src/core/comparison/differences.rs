@@ -13,8 +13,8 @@ const ADDRESSES: [&str; 3] = ["cluster_name", "listen_addresses", "port"];
 /// Kinds of facts that are settings.
 const SETTINGS: [&str; 2] = ["setting ", "server setting "];
 
-/// Costs measured before each run stray by themselves, that of a flush severalfold: so many readings a side, and one
-/// median so many times the other, make a difference.
+/// Costs measured before each run stray by themselves, that of a flush severalfold: so many readings a side, all of one
+/// above all of the other, and one median so many times the other, make a difference.
 const COST_READINGS: usize = 3;
 const COST_FACTOR: f64 = 2.0;
 
@@ -73,7 +73,7 @@ fn joined(values: &BTreeSet<Option<String>>) -> Option<String> {
     Some(values.join(", "))
 }
 
-/// A cost, by its median on each side.
+/// A cost, by its median on each side, where its noise does not tell it.
 fn cost(
     what: &str,
     unit: &str,
@@ -81,16 +81,21 @@ fn cost(
     candidate: &[&Document],
     of: fn(&Environment) -> Option<f64>,
 ) -> Option<Difference> {
-    let median = |side: &[&Document]| {
+    let sorted = |side: &[&Document]| {
         let mut costs: Vec<f64> = side
             .iter()
             .filter_map(|document| of(&document.environment))
             .filter(|cost| cost.is_finite() && *cost > 0.0)
             .collect();
         costs.sort_by(f64::total_cmp);
-        (costs.len() >= COST_READINGS).then(|| costs[costs.len() / 2])
+        (costs.len() >= COST_READINGS).then_some(costs)
     };
-    let (baseline, candidate) = (median(baseline)?, median(candidate)?);
+    let (baselines, candidates) = (sorted(baseline)?, sorted(candidate)?);
+    let are_apart = |low: &[f64], high: &[f64]| low.last() < high.first();
+    if !are_apart(&baselines, &candidates) && !are_apart(&candidates, &baselines) {
+        return None;
+    }
+    let [baseline, candidate] = [baselines, candidates].map(|costs| costs[costs.len() / 2]);
     let shown = |cost: f64| Some(format!("{cost:.0} {unit}"));
     (baseline.max(candidate) > COST_FACTOR * baseline.min(candidate)).then(|| Difference {
         what: what.to_owned(),

@@ -17,6 +17,9 @@ pub fn render(document: &Document) -> String {
     let outcome = content::run_outcome(document);
     let subject = format!("Run {}", run.run_id);
     let mut text = head(&subject, &run.workload, &content::subtitle(document), outcome.as_deref());
+    if let Some(limit) = content::LatencyLimit::of(document) {
+        text += &format!("**{}**\n\n", escaped(&limit.sentence()));
+    }
     // As pgbench prints them, so that they can be searched for.
     let lines = content::closing_lines(document);
     let lines: Vec<_> = lines.iter().map(|line| one_line(&shortened(line, CELL))).collect();

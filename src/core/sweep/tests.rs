@@ -109,6 +109,19 @@ fn groups_are_told_from_parameters() {
 }
 
 #[test]
+fn an_array_of_variants_keeps_its_order() {
+    let names = |variants: Value| {
+        let options = options(|a| a.variants = Some(variants))?;
+        Ok::<_, UserError>(options.variants.into_iter().map(|of| of.name).collect::<Vec<_>>())
+    };
+    assert_eq!(names(json!({"on": {}, "off": {}})).unwrap(), ["off", "on"]);
+    assert_eq!(names(json!([{"on": {}}, {"off": {}, "none": {}}])).unwrap(), ["on", "none", "off"]);
+    let error = |variants| names(variants).unwrap_err().message;
+    assert_eq!(error(json!([{"on": {}}, {"on": {}}])), "variant \"on\" is given twice");
+    assert_eq!(error(json!(["on"])), "each of variants must be a JSON object");
+}
+
+#[test]
 fn a_variant_may_have_a_driver() {
     let options = options(|a| {
         a.run.query_mode = Some("extended".to_owned());

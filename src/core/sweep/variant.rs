@@ -1,5 +1,7 @@
 //! A variant: what distinguishes some runs of a sweep from the others.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -32,14 +34,25 @@ pub(super) const ARGUMENTS: [&str; 6] =
 /// Those that belong to a driver.
 pub(super) const OF_DRIVERS: [&str; 5] = ["driver", "target", "jobs", "reconnect", "on_disconnect"];
 
-/// The variants of a sweep, in the order of their names, as jsonb has them.
+/// The variants of a sweep, the baseline first: those of an object in the order of their names, for jsonb does not keep
+/// that in which they were written, and those of an array of objects in its order.
 pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
-    let variants = object("variants", variants)?;
-    if variants.is_empty() {
+    let named: Vec<(String, Value)> = match variants {
+        Value::Array(objects) if !objects.is_empty() => {
+            let objects = objects.into_iter().map(|of| object("each of variants", of));
+            objects.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
+        }
+        variants => object("variants", variants)?.into_iter().collect(),
+    };
+    if named.is_empty() {
         return Ok(vec![Variant::default()]);
     }
+    let mut names = BTreeSet::new();
+    if let Some((twice, _)) = named.iter().find(|(name, _)| !names.insert(name)) {
+        return Err(invalid(format!("variant \"{twice}\" is given twice")));
+    }
     let variants: Vec<Variant> =
-        variants.into_iter().map(|(name, changes)| one(name, changes)).collect::<Result<_, _>>()?;
+        named.into_iter().map(|(name, changes)| one(name, changes)).collect::<Result<_, _>>()?;
     let without = variants.iter().find(|variant| variant.load.is_empty());
     match (without, variants.iter().find(|variant| !variant.load.is_empty())) {
         // It would find whatever was loaded last.

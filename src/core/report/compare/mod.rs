@@ -60,14 +60,17 @@ impl ComparisonReport {
         baseline: Collected,
         candidate: Collected,
     ) -> ComparisonReport {
-        let Comparison { lines, differences } = compared;
+        let Comparison { lines, mut differences } = compared;
+        // What was done differently, not what was set.
+        let arm = content::arm(&differences);
+        differences.extend(sides::hot_updates(&baseline, &candidate));
         let waits = sides::wait_differences(&baseline, &candidate);
         let plans = plans::plan_differences(&baseline.plans, &candidate.plans);
         let (baseline, candidate) = (baseline.side(), candidate.side());
         let runs = (baseline.runs.len(), candidate.runs.len());
         ComparisonReport {
             schema_version: SCHEMA_VERSION,
-            conclusion: content::conclusion(lines.first(), margin, paired, runs, &content::arm(&differences)),
+            conclusion: content::conclusion(lines.first(), margin, paired, runs, &arm),
             verdict: lines.first().map_or("inconclusive", |tps| tps.verdict),
             advice: lines.first().and_then(|tps| tps.advice.clone()),
             margin,

@@ -5,8 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::plans::SidePlans;
+use crate::comparison::Difference;
 use crate::document::{Bucket, Document, Series};
 use crate::report::content::wait_name;
+use crate::report::number::percent;
+
+/// Updates that have a share of HOT ones, and the difference of such shares that is told.
+const UPDATES: i64 = 1_000;
+const HOT_POINTS: f64 = 0.05;
 
 /// A side of the comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -77,6 +83,9 @@ pub struct Collected {
     waits: BTreeMap<String, f64>,
     /// Runs that were observed.
     observed: u32,
+    /// Updates of the fixtures' tables, and HOT ones among them.
+    updated: i64,
+    hot_updated: i64,
     pub(super) plans: SidePlans,
 }
 
@@ -116,7 +125,18 @@ impl Collected {
         for wait in waits.iter().filter(|wait| wait.share.is_finite()) {
             *self.waits.entry(wait_name(&wait.wait_event_type, &wait.wait_event)).or_default() += wait.share;
         }
+        for relation in &document.relations {
+            if let (Some(updated), Some(hot)) = (relation.updated, relation.hot_updated) {
+                self.updated = self.updated.saturating_add(updated);
+                self.hot_updated = self.hot_updated.saturating_add(hot);
+            }
+        }
         self.plans.add(document);
+    }
+
+    /// The share of HOT updates, of updates enough to have one.
+    fn hot_share(&self) -> Option<f64> {
+        (self.updated >= UPDATES).then(|| self.hot_updated as f64 / self.updated as f64)
     }
 
     /// What is shown of it by itself.
@@ -134,6 +154,16 @@ impl Collected {
         let sum = self.waits.get(wait).copied().unwrap_or_default();
         (self.observed > 0).then(|| sum / f64::from(self.observed))
     }
+}
+
+/// The shares of HOT updates, where they are not alike: those write no index, and leave less to vacuum.
+pub fn hot_updates(baseline: &Collected, candidate: &Collected) -> Option<Difference> {
+    let (baseline, candidate) = (baseline.hot_share()?, candidate.hot_share()?);
+    (baseline - candidate).abs().ge(&HOT_POINTS).then(|| Difference {
+        what: "HOT updates".to_owned(),
+        baseline: Some(percent(Some(baseline))),
+        candidate: Some(percent(Some(candidate))),
+    })
 }
 
 /// A line for each wait of either side, the greatest share first.

@@ -2,6 +2,7 @@
 
 mod database;
 mod headline;
+mod latency_limit;
 mod machine;
 mod nodes;
 mod open_loop;
@@ -9,6 +10,7 @@ mod orders;
 mod transactions;
 
 pub use headline::{clients_noun, closing_lines, outcome, run_outcome, subtitle};
+pub use latency_limit::LatencyLimit;
 pub use machine::{environment, settings};
 pub use open_loop::OpenLoop;
 pub use transactions::wait_name;

@@ -3,30 +3,41 @@
 
 pub mod page;
 
+use std::collections::BTreeSet;
+
 use super::content::{self, Body, ColumnKind, Section, Table};
 use super::escape::escaped;
 use super::number::{self, MISSING, count};
 use super::plot::{self, Figure};
 use super::sanitize::shortened;
-use crate::document::{CommandSummary, Document};
+use crate::document::{CommandSummary, Document, Finding, Severity};
+use crate::findings::text::counted;
 
 /// How much of a cell is shown.
 const CELL: usize = 4_000;
 /// How much of a plan is shown, and of all plans: the JSON has them whole.
 const PLAN: usize = 20_000;
 const PLANS: usize = 400_000;
+/// Up to how many plans are open.
+const OPEN_PLANS: usize = 5;
 
 /// Writes the report.
 pub fn render(document: &Document) -> String {
     let mut page = String::new();
     let run = &document.run;
+    let limit = content::LatencyLimit::of(document);
+    let sentence = limit.as_ref().map(content::LatencyLimit::sentence).unwrap_or_default();
     let head = page::PageHead {
         subject: format!("Run {}", run.run_id),
         workload: &run.workload,
         status: &run.status,
         subtitle: content::subtitle(document),
         outcome: content::run_outcome(document),
-        conclusion: None,
+        conclusion: limit.as_ref().map(|limit| page::Conclusion {
+            verdict: if limit.is_kept { "kept" } else { "missed" },
+            sentence: &sentence,
+            remarks: &[],
+        }),
     };
     page::open(&mut page, &head);
     write_headline(&mut page, document);
@@ -34,11 +45,14 @@ pub fn render(document: &Document) -> String {
     let mut parts = vec![("findings", "Findings")];
     parts.extend(sections.iter().map(|section| (section.id, section.title)));
     page::write_contents(&mut page, &figures, &parts);
+    // Throughput over time before what is said of it, so that a telephone's first screens have it.
+    let (first, others) = figures.split_at(figures.len().min(1));
+    write_plots(&mut page, first);
     write_findings(&mut page, document);
     if document.samples.is_empty() {
         page += "<p class=\"note\">No interval was measured: there is nothing to plot over time.</p>\n";
     }
-    write_plots(&mut page, &figures);
+    write_plots(&mut page, others);
     page += "<div class=\"sections\">\n";
     let statements = document.merged_statements();
     for section in sections {
@@ -97,15 +111,35 @@ pub fn write_figure(page: &mut String, name: &str, value: &str, unit: &str, clas
     );
 }
 
-/// What there is to say of the run.
+/// What there is to say of the run. Notices, which decide nothing by themselves, are folded.
 fn write_findings(page: &mut String, document: &Document) {
     *page += "<section id=\"findings\"><h2>Findings</h2>\n";
-    if document.findings.is_empty() {
-        *page += "<p class=\"note\">None.</p>\n";
-    } else {
-        *page += "<ol class=\"findings\">\n";
+    let numbered: Vec<(usize, &Finding)> = (1..).zip(&document.findings).collect();
+    let (graver, notices) = numbered.split_at(
+        numbered.iter().position(|(_, of)| of.severity == Severity::Notice).unwrap_or(numbered.len()),
+    );
+    match (graver, notices) {
+        ([], []) => *page += "<p class=\"note\">None.</p>\n",
+        ([], _) => *page += "<p class=\"note\">Nothing that makes the figures doubtful.</p>\n",
+        _ => write_list(page, graver),
     }
-    for (number, finding) in (1..).zip(&document.findings) {
+    if !notices.is_empty() {
+        let topics: BTreeSet<&str> = notices.iter().map(|(_, of)| of.topic.as_str()).collect();
+        *page += &format!(
+            "<details><summary>{}: {}</summary>\n",
+            counted(notices.len() as u64, "notice"),
+            topics.into_iter().collect::<Vec<_>>().join(", ")
+        );
+        write_list(page, notices);
+        *page += "</details>\n";
+    }
+    *page += "</section>\n";
+}
+
+/// Findings, each with its number among all.
+fn write_list(page: &mut String, findings: &[(usize, &Finding)]) {
+    *page += "<ol class=\"findings\">\n";
+    for (number, finding) in findings {
         let severity = finding.severity.as_str();
         *page += &format!(
             "<li class=\"{severity}\" id=\"finding-{number}\"><p>{number} <span class=\"badge\">{severity}</span> {}</p>",
@@ -124,7 +158,7 @@ fn write_findings(page: &mut String, document: &Document) {
         }
         *page += "</li>\n";
     }
-    *page += if document.findings.is_empty() { "</section>\n" } else { "</ol></section>\n" };
+    *page += "</ol>\n";
 }
 
 /// The plots.
@@ -203,6 +237,8 @@ fn write_table(page: &mut String, table: &Table, plans: &mut PlanRows) {
         *page += &format!("<th{}>{}</th>", class(*kind), escaped(&shortened(name, CELL)));
     }
     *page += "</tr></thead><tbody>\n";
+    // Those of a script are read, those of a capture's fifty statements looked up.
+    let folded = plans.statements.iter().filter(|of| of.plan.is_some()).count() > OPEN_PLANS;
     for (index, row) in table.rows.iter().enumerate() {
         *page += "<tr>";
         for (cell, kind) in order.iter().map(|column| (&row[*column], table.columns[*column].1)) {
@@ -219,8 +255,9 @@ fn write_table(page: &mut String, table: &Table, plans: &mut PlanRows) {
         *page += "</tr>\n";
         if let Some(plan) = plans.of(index) {
             *page += &format!(
-                "<tr class=\"plan\"><td colspan=\"{}\"><details open><summary>Plan</summary><pre>{}</pre></details></td></tr>\n",
+                "<tr class=\"plan\"><td colspan=\"{}\"><details{}><summary>Plan</summary><pre>{}</pre></details></td></tr>\n",
                 table.columns.len(),
+                if folded { "" } else { " open" },
                 escaped(&plan)
             );
         }

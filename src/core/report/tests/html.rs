@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::documents;
 use super::example::believable;
 use super::hostile::{HOSTILE, hostile};
+use crate::document::Severity;
 use crate::report::{Document, Format, render};
 
 /// Elements without an end tag.
@@ -196,6 +197,24 @@ fn dips_and_values_are_told() {
     assert_eq!(page.matches(">\n2\n</text>").count(), 3);
     assert!(page.contains("<title>22 s to 23 s\ntps: "), "values");
     assert!(page.contains("</i>median 1"), "the median");
+}
+
+#[test]
+fn throughput_comes_before_findings_and_notices_are_folded() {
+    let mut document = believable(60);
+    let page = render(&document, Format::Html);
+    let places =
+        ["id=\"plot-tps\"", "id=\"findings\"", "id=\"finding-1\"", "notice: ", "id=\"plot-latency\""];
+    let places = places.map(|part| page.find(part).unwrap_or_else(|| panic!("{part}")));
+    assert!(places.is_sorted(), "{places:?}");
+    let folded =
+        |page: &str| page.split_once("notice").map(|(_, rest)| rest.contains("class=\"notice\"")).unwrap();
+    assert!(folded(&page));
+    document.findings.retain(|finding| finding.severity == Severity::Notice);
+    let page = render(&document, Format::Html);
+    assert!(page.contains("Nothing that makes the figures doubtful.") && folded(&page));
+    document.findings.clear();
+    assert!(render(&document, Format::Html).contains("<p class=\"note\">None.</p>"));
 }
 
 #[test]

@@ -50,6 +50,14 @@ fn the_closing_notice_is_its_begin() {
                  fell behind: 77 transactions were due but not started at the end\n\
                  number of transactions above the 50 ms latency limit: 900/90000 (1.000%), skipped: 25000 (20.000%)\n";
     assert!(text.starts_with(begin), "{}", text.lines().take(12).collect::<Vec<_>>().join("\n"));
+    let limit = "Latency limit of 50 ms missed: 35,900 of 125,000 transactions (28.7 %) were late, skipped or failed, \
+                 1.0 % may be.";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(limit), "{text}");
+    for format in [Format::Markdown, Format::Html] {
+        assert!(render(&document, format).contains(limit), "{format:?}");
+    }
+    (document.summary.failed, document.summary.skipped) = (0, 0);
+    assert!(render(&document, Format::Text).contains("\nLatency limit of 50 ms kept: 900 of 90,000 "));
     document.run.clients = 1;
     assert!(render(&document, Format::Text).starts_with("run 42: tpcb-like with 1 client, 90 s, "));
 }

@@ -155,3 +155,26 @@ fn comparison_files() {
         }
     }
 }
+
+#[test]
+fn hot_updates_are_told_where_they_are_not_alike() {
+    let (baseline, mut candidate) = slower();
+    let hot = |report: &ComparisonReport| {
+        let line = report.differences.iter().find(|line| line.what == "HOT updates");
+        line.map(|line| (line.baseline.clone().unwrap(), line.candidate.clone().unwrap()))
+    };
+    assert_eq!(hot(&report_of(&baseline, &candidate)), None);
+    for relation in candidate.iter_mut().flat_map(|document| &mut document.relations) {
+        relation.hot_updated = relation.hot_updated.map(|hot| hot / 2);
+    }
+    let report = report_of(&baseline, &candidate);
+    assert_eq!(hot(&report), Some(("93.0 %".to_owned(), "46.5 %".to_owned())));
+    // What came of the change is not the change.
+    let mut alike = baseline.clone();
+    for (place, document) in alike.iter_mut().enumerate() {
+        document.run.run_id += 5;
+        document.run.settings.insert("work_mem".to_owned(), "1MB".into());
+        document.relations.clone_from(&candidate[place].relations);
+    }
+    assert!(report_of(&baseline, &alike).conclusion.contains("work_mem 1MB"), "{}", report.conclusion);
+}

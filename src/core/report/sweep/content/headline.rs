@@ -19,19 +19,19 @@ pub fn subject(sweep: &Sweep) -> String {
 fn extent(document: &SweepDocument) -> String {
     let sweep = &document.sweep;
     if let Some(search) = &sweep.search {
-        let clients = counted(sweep.clients.first().map_or(0, |clients| *clients as usize), "client");
+        let clients = counted(sweep.clients.first().map_or(0, |clients| u64::from(*clients)), "client");
         let rounds = if search.rounds > 1 {
-            format!("{}, ", counted(search.rounds as usize, "round"))
+            format!("{}, ", counted(search.rounds as u64, "round"))
         } else {
             String::new()
         };
         return format!("search for a capacity, {clients}, {rounds}trials of {}", length(sweep));
     }
-    let mut factors = vec![counted(rungs(document).len(), "rung")];
+    let mut factors = vec![counted(rungs(document).len() as u64, "rung")];
     if !sweep.variants.iter().all(|variant| variant.name.is_empty()) {
-        factors.push(counted(variants(document).len(), "variant"));
+        factors.push(counted(variants(document).len() as u64, "variant"));
     }
-    factors.push(counted(sweep.rounds as usize, "round"));
+    factors.push(counted(sweep.rounds as u64, "round"));
     let each = if sweep.secs.is_some() { " each" } else { "" };
     format!("{}, {}{each}", factors.join(" × "), length(sweep))
 }
@@ -47,7 +47,7 @@ pub(super) fn length(sweep: &Sweep) -> String {
 /// How many of the runs completed.
 fn completed(document: &SweepDocument) -> String {
     let completed = document.runs.iter().filter(|run| is_completed(run)).count();
-    format!("{completed} of {} completed", counted(document.runs.len(), "run"))
+    format!("{completed} of {} completed", counted(document.runs.len() as u64, "run"))
 }
 
 /// When it was.

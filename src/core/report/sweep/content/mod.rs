@@ -15,6 +15,7 @@ pub use runs::{FINDINGS, finding_lines};
 use super::Report;
 use super::results::variants;
 use crate::document::sweep::SweepDocument;
+pub use crate::findings::text::counted;
 use crate::report::content::{Section, Table, environment, settings};
 use crate::report::sanitize::{cut, one_line};
 
@@ -53,11 +54,6 @@ pub fn label(variant: &str) -> String {
         name if name.is_empty() => "unnamed".to_owned(),
         name => name,
     }
-}
-
-/// So many of them.
-pub fn counted(count: usize, name: &str) -> String {
-    if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") }
 }
 
 /// Takes the column of variants away where there are none.

@@ -26,7 +26,7 @@ pub fn sentence(report: &Report) -> Option<String> {
         server_cpu_us: more(|result| result.server_cpu_us),
         driver_cpu_us: finite(wire.driver_cpu_us),
     };
-    let clients = counted(engine.clients as usize, "client");
+    let clients = counted(engine.clients as u64, "client");
     Some(format!("With {clients}: {}", round_trip.sentence()))
 }
 

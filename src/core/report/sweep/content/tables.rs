@@ -47,12 +47,14 @@ pub fn throughput(report: &Report) -> Section {
         }
         _ => "avg is the tps of the run, min and max are the lowest and highest of its intervals.",
     };
-    let ratio = if variants.len() == 2 || (rungs == 1 && variants.len() > 1) {
-        " The ratio compares averages with the first variant's."
-    } else {
-        ""
-    };
-    Section { id: "throughput", title: "Throughput, tps", note: Some(range_of.to_owned() + ratio), body }
+    let mut note = range_of.to_owned();
+    if variants.len() == 2 || (rungs == 1 && variants.len() > 1) {
+        note += " The ratio compares averages with the first variant's.";
+    }
+    if report.document.sweep.rounds == 1 && variants.len() > 1 {
+        note += " One run of each is no evidence of a difference: use rounds => 5 or more.";
+    }
+    Section { id: "throughput", title: "Throughput, tps", note: Some(note), body }
 }
 
 /// A row for each number of clients.
@@ -114,25 +116,34 @@ fn by_variant(results: &[RungResult]) -> Table {
     table
 }
 
-/// With how many clients each variant was fastest; nothing where there is but one number of them.
+/// With how many clients each variant was fastest; nothing where there is but one number of them. Beyond the last rung it
+/// may be faster.
 pub fn peaks(report: &Report) -> Section {
-    let variants = if rungs(report.document).len() > 1 { variants(report.document) } else { Vec::new() };
+    let rungs = rungs(report.document);
+    let last = rungs.iter().max();
+    let variants = if rungs.len() > 1 { variants(report.document) } else { Vec::new() };
     let peaks: Vec<_> = variants
         .iter()
         .map(|variant| {
             let peak = peak(&report.results, variant);
-            let name =
-                if variants.len() == 1 && variant.is_empty() { "peak".to_owned() } else { label(variant) };
+            let name = if variants.len() == 1 && variant.is_empty() {
+                "measured".to_owned()
+            } else {
+                label(variant)
+            };
             (
                 name,
                 peak.map(|peak| {
-                    format!("{} tps at {}", tps(peak.tps_avg), counted(peak.clients as usize, "client"))
+                    let clients = counted(peak.clients as u64, "client");
+                    let end =
+                        if Some(&peak.clients) == last { ", the last rung: no peak was reached" } else { "" };
+                    format!("{} tps at {clients}{end}", tps(peak.tps_avg))
                 }),
             )
         })
         .collect();
     let facts = peaks.iter().map(|(name, peak)| (name.as_str(), peak.clone())).collect();
-    Section::of_facts("peaks", "Peaks", facts)
+    Section::of_facts("peaks", "Highest throughput", facts)
 }
 
 /// The column of processor time.

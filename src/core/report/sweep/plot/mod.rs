@@ -100,7 +100,7 @@ impl<'a> Layout<'a> {
         for curve in &self.curves {
             for (x, result) in &curve.results {
                 let Some((y, text)) = figure(result).filter(|(y, _)| y.is_finite()) else { continue };
-                let clients = counted(result.clients as usize, "client");
+                let clients = counted(result.clients as u64, "client");
                 let of = match curve.variant {
                     "" => clients,
                     variant => format!("{}, {clients}", label(variant)),

@@ -86,7 +86,7 @@ fn the_answers_come_first() {
     assert!(text.contains("p99 within 10 ms: 1,5"), "{text}");
     assert!(text.contains("p99 within 20 ms: 1,7"), "{text}");
     assert!(text.contains("limited by latency; operating rate 1,"), "{text}");
-    assert!(!text.contains("Scalability") && !text.contains("Peaks"), "{text}");
+    assert!(!text.contains("Scalability") && !text.contains("Highest throughput"), "{text}");
 }
 
 #[test]
