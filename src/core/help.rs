@@ -3,7 +3,7 @@
 //! `docs/functions.md` has a section for each group of functions (`## Runs`) and in it one for each function
 //! (`### bench.run`): a paragraph, and an example in a fence of SQL. A table with the header `| argument | meaning |`, on
 //! any of the pages, is of the function whose signature begins the fence before it. Its row `others` names the function
-//! that has the rest.
+//! that has the rest. A table with the header `| column | meaning |` is of the rows that the function returns.
 
 use std::collections::HashMap;
 
@@ -46,14 +46,15 @@ struct Function {
 pub struct Help {
     functions: Vec<Function>,
     /// By function, each argument with its meaning.
-    arguments: HashMap<&'static str, Vec<(&'static str, &'static str)>>,
+    arguments: Tables,
+    /// By function, each column of its result.
+    columns: Tables,
 }
 
 impl Default for Help {
     fn default() -> Self {
-        let mut arguments = HashMap::new();
-        PAGES.iter().for_each(|page| read_tables(page, &mut arguments));
-        Self { functions: read_functions(FUNCTIONS), arguments }
+        let of = |header| PAGES.iter().fold(Tables::new(), |tables, page| read_tables(page, header, tables));
+        Self { functions: read_functions(FUNCTIONS), arguments: of("argument"), columns: of("column") }
     }
 }
 
@@ -104,14 +105,12 @@ impl Help {
 
     /// What an argument of a function means, as plain text; `None` where no page says it.
     pub fn meaning(&self, function: &str, argument: &str) -> Option<String> {
-        let rows = self.arguments.get(function)?;
-        let found = rows.iter().find(|(cell, _)| names_in(cell).any(|name| name == argument));
-        if let Some((_, meaning)) = found {
-            return Some(plain(meaning));
-        }
-        let (_, others) = rows.iter().find(|(cell, _)| *cell == "others")?;
-        let other = names_in(others).find_map(|name| name.strip_prefix("bench."))?;
-        (other != function).then(|| self.meaning(other, argument))?
+        meaning(&self.arguments, function, argument)
+    }
+
+    /// What a column of a function's result means, likewise.
+    pub fn column(&self, function: &str, column: &str) -> Option<String> {
+        meaning(&self.columns, function, column)
     }
 
     /// Arguments that the pages explain for a function, those of its `others` left out.
@@ -128,7 +127,10 @@ impl Help {
     /// A function with its arguments, as the server has them, and an example; lines.
     pub fn function(&self, name: &str, arguments: &[Declared], result: &str) -> Vec<String> {
         let names: Vec<&str> = arguments.iter().map(|argument| argument.name.as_str()).collect();
-        let mut lines = indented(&format!("bench.{name}({}) returns {result}", names.join(", ")), "", "    ");
+        // The columns of a table are listed below.
+        let returned = result.split('(').next().unwrap_or(result);
+        let mut lines =
+            indented(&format!("bench.{name}({}) returns {returned}", names.join(", ")), "", "    ");
         let summary = self.functions.iter().find(|known| known.name == name).map(|known| &known.summary);
         lines.push(String::new());
         lines.extend(summary.into_iter().flat_map(|summary| wrapped(summary, WIDTH)));
@@ -141,6 +143,19 @@ impl Help {
             lines.push(format!("  {} {}{}", argument.name, argument.sql_type, default.unwrap_or_default()));
             let meaning = self.meaning(name, &argument.name).unwrap_or_default();
             lines.extend(indented(&meaning, "      ", "      "));
+        }
+        let columns = result.strip_prefix("TABLE(").and_then(|columns| columns.strip_suffix(')'));
+        if let Some(columns) = columns {
+            lines.extend([String::new(), "Columns:".to_owned()]);
+            for column in columns.split(", ") {
+                lines.push(format!("  {column}"));
+                let column_name = column.split(' ').next().unwrap_or_default().trim_matches('"');
+                lines.extend(indented(
+                    &self.column(name, column_name).unwrap_or_default(),
+                    "      ",
+                    "      ",
+                ));
+            }
         }
         lines.push(String::new());
         lines.push("Example:".to_owned());
@@ -225,9 +240,23 @@ fn read_function(name: &'static str, group: &'static str, body: &'static str) ->
     Function { name, group, summary: words.join(" "), example }
 }
 
+/// Rows of names and their meaning, by function.
 type Tables = HashMap<&'static str, Vec<(&'static str, &'static str)>>;
 
-fn read_tables(page: &'static str, tables: &mut Tables) {
+/// What a name means in a function's table, or in that of the function that has the rest.
+fn meaning(tables: &Tables, function: &str, name: &str) -> Option<String> {
+    let rows = tables.get(function)?;
+    let found = rows.iter().find(|(cell, _)| names_in(cell).any(|found| found == name));
+    if let Some((_, meaning)) = found {
+        return Some(plain(meaning));
+    }
+    let (_, others) = rows.iter().find(|(cell, _)| *cell == "others")?;
+    let other = names_in(others).find_map(|other| other.strip_prefix("bench."))?;
+    (other != function).then(|| meaning(tables, other, name))?
+}
+
+/// Adds the tables of a page whose first column is called so.
+fn read_tables(page: &'static str, header: &str, mut tables: Tables) -> Tables {
     let mut function = "";
     let mut opens = false;
     let mut in_table = false;
@@ -242,11 +271,12 @@ fn read_tables(page: &'static str, tables: &mut Tables) {
             row.split_once(" | ")
         })();
         match cells {
-            Some(("argument", "meaning")) => in_table = true,
+            Some((first, "meaning")) => in_table = first == header,
             Some(row) if in_table => tables.entry(function).or_default().push(row),
             _ => in_table &= line.starts_with('|'),
         }
     }
+    tables
 }
 
 #[cfg(test)]

@@ -8,6 +8,11 @@ use bench_core::help::Help;
 
 /// The functions of schema `bench` with the names of their arguments.
 fn declared() -> BTreeMap<String, Vec<String>> {
+    signatures().into_iter().map(|(name, (arguments, _))| (name, arguments)).collect()
+}
+
+/// The functions of schema `bench` with the names of their arguments and of the columns of their results.
+fn signatures() -> BTreeMap<String, (Vec<String>, Vec<String>)> {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema");
     let run_arguments = fs::read_to_string(schema.join("run_arguments.sql")).expect("the arguments of a run");
     let mut paths = vec![schema];
@@ -24,7 +29,11 @@ fn declared() -> BTreeMap<String, Vec<String>> {
         for piece in sql.split("CREATE FUNCTION bench.").skip(1) {
             let text: Vec<&str> = piece.split_whitespace().collect();
             let text = text.join(" ");
-            let (signature, _) = text.split_once(") RETURNS ").expect("a result");
+            let (signature, result) = text.split_once(") RETURNS ").expect("a result");
+            let columns = result.strip_prefix("TABLE (").and_then(|columns| columns.split_once(')'));
+            let columns = columns.map_or(Vec::new(), |(columns, _)| {
+                columns.split(", ").filter_map(|of| of.split(' ').next()).map(str::to_owned).collect()
+            });
             let (name, arguments) = signature.split_once('(').expect("arguments");
             let names = arguments.split(", ").filter(|argument| !argument.is_empty());
             let names = names.map(|argument| {
@@ -37,7 +46,7 @@ fn declared() -> BTreeMap<String, Vec<String>> {
                     .trim_matches('"')
                     .to_owned()
             });
-            found.insert(name.to_owned(), names.collect());
+            found.insert(name.to_owned(), (names.collect(), columns));
         }
     }
     found
@@ -60,6 +69,21 @@ fn every_function_is_documented() {
             "an example of bench.{name}"
         );
     }
+}
+
+#[test]
+fn every_column_of_a_result_is_documented() {
+    let help = Help::default();
+    let with_columns = signatures().into_iter().filter(|(_, (_, columns))| !columns.is_empty());
+    let mut count = 0;
+    for (name, (_, columns)) in with_columns {
+        for column in &columns {
+            let meaning = help.column(&name, column).unwrap_or_default();
+            assert!(meaning.len() > 4, "no table of columns says what {column} of bench.{name} is");
+        }
+        count += 1;
+    }
+    assert!(count >= 13, "{count} functions return tables");
 }
 
 #[test]
