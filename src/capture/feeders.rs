@@ -1,7 +1,7 @@
 //! From a captured statement to the script that replays it and the feeders that give its parameters their values.
 
 use bench_core::captured::{
-    CaptureOptions, Counts, expanded, grouped, masked, parsable, script, squashed, with_values,
+    CaptureOptions, Counts, expanded, grouped, masked, parsable, script, squashed, with_types, with_values,
 };
 use bench_core::error::UserError;
 use bench_core::feeder::{Feeder, Pick};
@@ -14,6 +14,7 @@ use super::queries::query_of;
 use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, column, sql_of};
 use super::sampling::FeederShape;
 use super::search::{self, ChosenFeeders};
+use crate::catalog::kept_values;
 use crate::engine::parameters::{self, Analysed, How, Parameter, ParameterPlace};
 use crate::server::guc;
 use crate::server::spi::{call, fetch, fetch_all, quote_identifier, quote_literal};
@@ -70,6 +71,17 @@ fn analyse(text: &str) -> Result<Analysed, String> {
     here(|| judged(text)).map_err(|error| format!("it cannot be parsed again: {}", error.message))
 }
 
+/// A statement with types for those of its parameters that need one, analysed with one element in each list.
+fn typed(text: String) -> Result<(String, Analysed), String> {
+    let analyse = |text: &str| analyse(&expanded(text, |_| 1));
+    let reason = match analyse(&text) {
+        Ok(analysed) => return Ok((text, analysed)),
+        Err(reason) => reason,
+    };
+    let found = with_types(&text).into_iter().find_map(|text| Some((analyse(&text).ok()?, text)));
+    found.map(|(analysed, text)| (text, analysed)).ok_or(reason)
+}
+
 /// How a statement with such a share of the captured time can be replayed, or why it cannot.
 pub fn replay(
     text: &str,
@@ -78,8 +90,8 @@ pub fn replay(
     options: &CaptureOptions,
 ) -> Result<StatementReplay, String> {
     let text = parsable(&grouped(text));
+    let (text, one_each) = typed(text)?;
     let lists = squashed(&text);
-    let one_each = analyse(&expanded(&text, |_| 1))?;
     refuse(&one_each, options)?;
     let rows_per_call = counts.rows as f64 / counts.calls.max(1) as f64;
     let aggregates = one_each.aggregates;
@@ -128,6 +140,9 @@ pub fn replay(
     } else {
         vec![feed_kept(&plan, &shape, &kept)]
     };
+    if untriable.is_none() {
+        fed.iter().filter(|fed| !fed.rows.is_empty()).try_for_each(read)?;
+    }
     for (index, source) in plan.values.iter().enumerate() {
         if matches!(source, ParameterSource::Compared(_)) {
             let sql = sql_of(&plan, &shape, index as u32 + 1, |_| String::new());
@@ -175,6 +190,19 @@ fn feed_kept(plan: &ReplayPlan, shape: &FeederShape, kept: &[(f64, ParameterValu
     };
     let rows = kept.iter().map(|(weight, values)| (Some(*weight), row(values))).collect();
     FilledFeeder { feeder: feeder(0, String::new(), Pick::Weighted), columns, rows, wrapped }
+}
+
+/// Reads kept values as a run will read them.
+fn read(fed: &FilledFeeder) -> Result<(), String> {
+    let rows: Vec<String> = fed.rows.iter().map(|(_, row)| row.to_string()).collect();
+    let kept = format!(
+        "SELECT {}, 1 AS weight FROM (SELECT t::pg_catalog.jsonb AS row FROM pg_catalog.unnest($1) AS t) AS r",
+        kept_values(&fed.columns).join(", ")
+    );
+    let sql = format!("SELECT pg_catalog.count(q.*) FROM ({}) AS q", fed.select(&kept));
+    here(|| fetch::<i64>(&sql, &[rows.into()]))
+        .map(drop)
+        .map_err(|error| format!("its values cannot be read again: {}", error.message))
 }
 
 fn feeder(occurrence: usize, query: String, pick: Pick) -> Feeder {
@@ -254,10 +282,10 @@ fn otherwise(
     index: usize,
     notes: &mut Vec<String>,
 ) -> Result<ParameterSource, String> {
-    let Some(text) = generated_values::of_type(parameter.type_oid) else {
+    let Some(text) = generated_values::of_type(parameter.type_oid).map_err(told)? else {
         return Err(format!("parameter ${} of type {} meets no column", index + 1, parameter.sql_type));
     };
-    let sql = format!("{}::{}", quote_literal(text), parameter.sql_type);
+    let sql = format!("{}::{}", quote_literal(&text), parameter.sql_type);
     notes.push(format!("${} meets no column: {sql}", index + 1));
     Ok(ParameterSource::Sql(sql))
 }

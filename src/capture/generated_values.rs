@@ -4,6 +4,7 @@ use bench_core::error::UserError;
 use pgrx::pg_sys;
 
 use super::columns::target;
+use crate::server::spi::fetch;
 
 /// SQL for the value of a column that INSERT must not find there already; `None` where an existing row's serves.
 ///
@@ -39,7 +40,7 @@ fn identity(relation: pg_sys::Oid, column: i16) -> Result<String, UserError> {
                  AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
                  AND d.refobjid OPERATOR(pg_catalog.=) $1 AND d.refobjsubid OPERATOR(pg_catalog.=) $2 \
                  AND d.deptype OPERATOR(pg_catalog.=) 'i'::pg_catalog.\"char\"";
-    let found = crate::server::spi::fetch::<String>(sql, &[relation.into(), i32::from(column).into()])?;
+    let found = fetch::<String>(sql, &[relation.into(), i32::from(column).into()])?;
     Ok(found.unwrap_or_else(|| "DEFAULT".to_owned()))
 }
 
@@ -76,9 +77,30 @@ pub fn is_number(type_oid: u32) -> bool {
     types.contains(&pg_sys::Oid::from(type_oid))
 }
 
-/// A value of a type that meets no column: one whose size matters little.
-pub fn of_type(type_oid: u32) -> Option<&'static str> {
-    match pg_sys::Oid::from(type_oid) {
+/// A value of a type that meets no column: one whose size matters little. Of an enum the first, of a domain one of its base
+/// type, of arrays and ranges the empty one.
+pub fn of_type(type_oid: u32) -> Result<Option<String>, UserError> {
+    // SAFETY: catalog look-ups inside a transaction, which raise an error for an OID that is no type's.
+    let (base, is_array, is_range) = unsafe {
+        let base = pg_sys::getBaseType(type_oid.into());
+        (base, pg_sys::get_element_type(base) != pg_sys::InvalidOid, pg_sys::type_is_range(base))
+    };
+    if is_array {
+        return Ok(Some("{}".to_owned()));
+    }
+    if is_range {
+        return Ok(Some("empty".to_owned()));
+    }
+    if let Some(text) = of_base_type(base) {
+        return Ok(Some(text.to_owned()));
+    }
+    let sql = "SELECT e.enumlabel::pg_catalog.text FROM pg_catalog.pg_enum e \
+               WHERE e.enumtypid OPERATOR(pg_catalog.=) $1 ORDER BY e.enumsortorder LIMIT 1";
+    fetch::<String>(sql, &[base.into()])
+}
+
+fn of_base_type(type_oid: pg_sys::Oid) -> Option<&'static str> {
+    match type_oid {
         pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID => Some("1"),
         pg_sys::FLOAT4OID | pg_sys::FLOAT8OID | pg_sys::NUMERICOID => Some("1"),
         pg_sys::BOOLOID => Some("true"),
@@ -87,7 +109,14 @@ pub fn of_type(type_oid: u32) -> Option<&'static str> {
         pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID => Some("a"),
         pg_sys::JSONOID | pg_sys::JSONBOID => Some("{}"),
         pg_sys::REGCONFIGOID => Some("pg_catalog.english"),
-        pg_sys::INT4ARRAYOID | pg_sys::INT8ARRAYOID | pg_sys::TEXTARRAYOID => Some("{}"),
+        pg_sys::TIMEOID | pg_sys::TIMETZOID => Some("12:00"),
+        pg_sys::MONEYOID => Some("1"),
+        pg_sys::UUIDOID => Some("00000000-0000-0000-0000-000000000000"),
+        pg_sys::INETOID | pg_sys::CIDROID => Some("127.0.0.1"),
+        pg_sys::MACADDROID => Some("00:00:00:00:00:00"),
+        pg_sys::BYTEAOID => Some("a"),
+        pg_sys::NAMEOID => Some("a"),
+        pg_sys::BITOID | pg_sys::VARBITOID => Some("1"),
         _ => None,
     }
 }

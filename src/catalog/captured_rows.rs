@@ -17,19 +17,30 @@ pub fn select_captured_rows(
     columns: &[(String, String)],
     weighted: bool,
 ) -> String {
-    let list: Vec<String> = columns
-        .iter()
-        .map(|(name, sql_type)| {
-            format!("(row ->> {})::{sql_type} AS {}", quote_literal(name), quote_identifier(name))
-        })
-        .chain(weighted.then(|| "weight".to_owned()))
-        .collect();
+    let mut list = kept_values(columns);
+    list.extend(weighted.then(|| "weight".to_owned()));
     format!(
         "SELECT {} FROM bench.captured_rows WHERE workload = {} AND prefix = {} ORDER BY row_number",
         list.join(", "),
         quote_literal(workload),
         quote_literal(prefix)
     )
+}
+
+/// Values of kept ones, which the column `row` has as texts: `columns` are their names and, as the server writes them, types.
+pub fn kept_values(columns: &[(String, String)]) -> Vec<String> {
+    let value = |(name, sql_type): &(String, String)| {
+        let text = format!("(row ->> {})", quote_literal(name));
+        let value = match sql_type.as_str() {
+            // A cast of a text takes a name alone, where the type's input takes an OID too.
+            "regclass" | "pg_catalog.regclass" => {
+                format!("pg_catalog.regclassin({text}::pg_catalog.cstring)")
+            }
+            _ => format!("{text}::{sql_type}"),
+        };
+        format!("{value} AS {}", quote_identifier(name))
+    };
+    columns.iter().map(value).collect()
 }
 
 /// Keeps values of a workload's parameters: each row an object by the names of variables, with its weight.

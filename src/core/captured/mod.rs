@@ -9,6 +9,7 @@ mod render;
 mod rewrite;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 pub use counts::Counts;
 pub use fidelity::{Call, Likeness, likeness, overall};
@@ -17,6 +18,7 @@ pub use options::{CaptureOptions, Excluded, Importance, Roles};
 pub use plan_cache::generic_share;
 pub use render::{script, variable, with_values};
 pub use rewrite::{expanded, grouped, parsable, squashed};
+pub use typed::with_types;
 
 /// The weights of a mix: shares of the calls in at most so many parts of the whole, at least 1 each.
 pub fn weights(calls: &[i64]) -> Vec<i32> {

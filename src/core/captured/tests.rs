@@ -65,6 +65,34 @@ fn squashed_lists_get_their_elements_back() {
     assert_eq!(squashed("SELECT '$1 /*, ... */', 2 /*, ... */"), Vec::<u32>::new());
 }
 
+#[test]
+fn parameters_get_the_types_that_constants_had() {
+    let of = |text: &str| with_types(text);
+    assert_eq!(
+        of("SELECT * FROM t WHERE a = $1 AND b IN ($2, $3) AND (c, d) = ($4, $5)"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        of("x @> array [ $1, $2 ] AND y = ANY (ARRAY[$3 /*, ... */])")[..2],
+        [
+            "x @> array [ $1, $2 ]::integer[] AND y = ANY (ARRAY[$3 /*, ... */]::integer[])",
+            "x @> array [ $1, $2 ]::bigint[] AND y = ANY (ARRAY[$3 /*, ... */]::bigint[])",
+        ]
+    );
+    for text in ["ARRAY[$1::uuid]", "ARRAY[$1]::int8[]", "ARRAY[]", "ARRAY[$1, x]", "ARRAY[$1", "'ARRAY[$1]'"]
+    {
+        assert_eq!(of(text), Vec::<String>::new(), "{text}");
+    }
+    let both = of("SELECT f($1, x, g($2)), h($3 + 1), k(ARRAY[$4])");
+    assert_eq!(both.len(), 12);
+    assert_eq!(both[2], "SELECT f($1, x, g($2)), h($3 + 1), k(ARRAY[$4]::numeric[])");
+    assert_eq!(both[4], "SELECT f($1::integer, x, g($2::integer)), h($3 + 1), k(ARRAY[$4])");
+    assert_eq!(both[11], "SELECT f($1::boolean, x, g($2::boolean)), h($3 + 1), k(ARRAY[$4]::boolean[])");
+    for text in ["VALUES ($1)", "row($1)", "x IN ($1)", "f(($1))", ") $1 (", "]", "f($1"] {
+        assert_eq!(of(text), Vec::<String>::new(), "{text}");
+    }
+}
+
 fn script_of(text: &str, type_of: impl Fn(u32) -> Option<String>) -> String {
     script(text, |number| Ok(variable(number)), type_of)
 }

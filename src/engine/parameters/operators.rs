@@ -70,6 +70,12 @@ pub(super) fn one_of_object(expression: &str) -> String {
     )
 }
 
+/// Whether a type is one of ranges or multiranges.
+pub(super) fn is_range(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: catalog look-ups inside a transaction; false for an OID that is no type's.
+    unsafe { pg_sys::type_is_range(type_oid) || pg_sys::type_is_multirange(type_oid) }
+}
+
 /// Whether a function is one by which an administrator acts on the server: what monitoring has done once is not to be done a
 /// thousand times a second.
 pub(super) fn is_administration(function: pg_sys::Oid, name: &str) -> bool {

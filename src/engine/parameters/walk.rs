@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::super::lists::list_length;
 use super::columns::{ColumnExpression, bare, beneath, source};
-use super::operators::{how, is_a, is_administration, name_of, nth, one_of_object};
+use super::operators::{how, is_a, is_administration, is_range, name_of, nth, one_of_object};
 use super::{Analysed, How, Meeting, Occurrence, ParameterPlace};
 
 /// A query, and the one around it.
@@ -293,6 +293,15 @@ impl Walk {
                         && self.found.parameters[parameter].type_oid == pg_sys::JSONBOID.to_u32()
                     {
                         source.expression = one_of_object(&source.expression);
+                        source.column = None;
+                    }
+                    // A range that contains a value, not a range.
+                    if name == "@>"
+                        && !is_swapped
+                        && is_range(source.type_oid)
+                        && !is_range(self.found.parameters[parameter].type_oid.into())
+                    {
+                        source.expression = format!("pg_catalog.lower({})", source.expression);
                         source.column = None;
                     }
                     self.meet(parameter, source, how, 0);
