@@ -1,17 +1,19 @@
 //! What pgrx's report of an error has no room for: SQLSTATEs that PostgreSQL does not define, as functions raise them, and the
-//! context of an error that another process has met. pgrx makes XX000 of the former. So they are read when the server reports
-//! an error, by an error context callback, and put back by another one when pgrx reports it again.
+//! context of an error, of another process too. pgrx makes XX000 of the former. So they are read when the server reports an
+//! error, by an error context callback, and put back by another one when pgrx reports it again.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use bench_core::error::{UserError, cut, pack};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 
 unsafe extern "C-unwind" {
     fn geterrcode() -> c_int;
     fn errcode(sqlstate: c_int) -> c_int;
     fn errcontext_msg(format: *const c_char, ...) -> c_int;
+    fn CopyErrorData() -> *mut pg_sys::ErrorData;
+    fn FreeErrorData(data: *mut pg_sys::ErrorData);
 }
 
 /// What is to be put back.
@@ -25,7 +27,32 @@ thread_local! {
     static CARRIED: RefCell<Option<Carried>> = const { RefCell::new(None) };
     /// The SQLSTATE of the last message that the server has reported within [`watched`].
     static SEEN: Cell<c_int> = const { Cell::new(0) };
+    /// The context of the last error likewise.
+    static SEEN_CONTEXT: RefCell<Option<SeenContext>> = const { RefCell::new(None) };
 }
+
+/// Where an error came from, in the server's words.
+struct SeenContext {
+    /// All of it, down to the statement of ours that users' code was executed by.
+    whole: String,
+    /// The part of users' code.
+    of_users: Option<CString>,
+}
+
+impl SeenContext {
+    fn new(whole: String) -> SeenContext {
+        // Where messages are translated, our own statement stays in it.
+        let end = whole.rfind("SQL statement \"").unwrap_or(whole.len());
+        let of_users = whole[..end].trim_end();
+        // What our own functions raise says what is wrong without where.
+        let is_own = of_users.is_empty() || OWN.iter().any(|schema| of_users.contains(schema));
+        let of_users = (!is_own).then(|| CString::new(cut(of_users).as_ref()).ok()).flatten();
+        SeenContext { whole, of_users }
+    }
+}
+
+/// What the names of our own functions begin with.
+const OWN: [&str; 2] = ["function bench_internal.", "function bench."];
 
 /// The entry of the server's list of callbacks that puts things back. It outlives whatever the list is cut back to.
 struct Entry(UnsafeCell<pg_sys::ErrorContextCallback>);
@@ -79,18 +106,23 @@ pub fn watched<T>(work: impl FnOnce() -> T) -> T {
                 return;
             }
             let seen = SEEN.get();
-            if in_report(seen) != seen {
-                CARRIED.set(Some(Carried { sqlstate: seen, context: None }));
-            }
-            if CARRIED.with_borrow(Option::is_some) {
-                enter();
-            }
+            let context = SEEN_CONTEXT.take().and_then(|seen| seen.of_users);
+            CARRIED.with_borrow_mut(|carried| {
+                // Of calls within each other, the innermost one has seen it first.
+                if carried.is_none() && (in_report(seen) != seen || context.is_some()) {
+                    *carried = Some(Carried { sqlstate: seen, context });
+                }
+                if carried.is_some() {
+                    enter();
+                }
+            });
         }
     }
     // One that was caught without a word.
     leave();
     CARRIED.set(None);
     SEEN.set(0);
+    SEEN_CONTEXT.set(None);
     // SAFETY: reads the server's own global.
     let previous = unsafe { pg_sys::error_context_stack };
     let mut entry = pg_sys::ErrorContextCallback { previous, callback: Some(see), arg: std::ptr::null_mut() };
@@ -127,7 +159,29 @@ fn leave() {
 /// The server's callback for each message that is reported within [`watched`].
 unsafe extern "C-unwind" fn see(_: *mut c_void) {
     // SAFETY: an error is being reported.
-    SEEN.set(unsafe { geterrcode() });
+    let sqlstate = unsafe { geterrcode() };
+    SEEN.set(sqlstate);
+    if in_report(sqlstate) == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
+        return;
+    }
+    // SAFETY: an error is being reported, and is copied into a context other than that of errors, as CopyErrorData asks for.
+    // If there is no memory, that is reported instead; nothing of Rust's is alive then. The copy is freed.
+    let context = unsafe {
+        let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
+        let copy = CopyErrorData();
+        let is_error = (*copy).elevel >= PgLogLevel::ERROR as c_int && !(*copy).context.is_null();
+        let context = is_error.then(|| CStr::from_ptr((*copy).context).to_string_lossy().into_owned());
+        FreeErrorData(copy);
+        pg_sys::MemoryContextSwitchTo(before);
+        context
+    };
+    let Some(whole) = context else { return };
+    SEEN_CONTEXT.with_borrow_mut(|seen| {
+        // Of calls within each other, each is called for the same error, the innermost first.
+        if seen.as_ref().is_none_or(|seen| !whole.starts_with(&seen.whole)) {
+            *seen = Some(SeenContext::new(whole));
+        }
+    });
 }
 
 /// The server's callback for the report by pgrx.

@@ -494,12 +494,15 @@ SELECT bench.add_feeder('cfx_fed', $$SELECT cfx_types.raises('P0042') AS id$$);
 SELECT is(cfx_types.error_of($$SELECT bench.load('cfx_raises')$$),
     'TS101: raised here, function cfx_types.raises', 'of a loader');
 SELECT is(cfx_types.error_of($$SELECT bench.create_fixture('cfx_x', 'CREATE TABLE cfx_x (id bigint);
-    SELECT cfx_types.raises(''TS101'')', 'SELECT $1 + $2')$$), 'TS101: raised here, ', 'of ddl');
+    SELECT cfx_types.raises(''TS101'')', 'SELECT $1 + $2')$$),
+    'TS101: raised here, function cfx_types.raises', 'of ddl');
 SELECT is(cfx_types.error_of($$SELECT bench.create_fixture('cfx_x', 'CREATE TABLE cfx_x (id bigint)',
     'SELECT cfx_types.raises_when_planned(''TS102'') + $1 + $2')$$),
-    'TS102: raised here, ', 'as it is planned');
+    'TS102: raised here, function cfx_types.raises_when_planned', 'as it is planned');
 SELECT is(cfx_types.error_of($$SELECT bench.run('cfx_fed', transactions => 1)$$),
-    'P0042: raised here, ', 'of a feeder');
+    'P0042: raised here, function cfx_types.raises', 'of a feeder');
+SELECT is(cfx_types.error_of($$SELECT bench.preview(NULL, workload => 'cfx_fed')$$),
+    'P0042: raised here, function cfx_types.raises', 'of a feeder that is previewed');
 SELECT is(cfx_types.error_of($$SELECT cfx_types.raises('XX000')$$), 'XX000: raised here, function cfx_types.raises',
     'and nothing is left of them for the next one');
 SELECT is(cfx_types.error_of($$SELECT bench.load('cfx_nonesuch')$$), '42704: fixture "cfx_nonesuch" does not exist, ',
