@@ -119,6 +119,7 @@ fn announced_rates() {
     for (count, secs) in [(40, 0.25), (80, 0.25), (60, 0.5), (120, 1.0)] {
         for (cv, rho, wild) in [
             (0.02, 0.0, 0.0),
+            (0.02, 0.3, 0.03),
             (0.05, 0.0, 0.0),
             (0.05, 0.3, 0.0),
             (0.05, 0.6, 0.0),
@@ -127,7 +128,9 @@ fn announced_rates() {
             (0.1, 0.3, 0.0),
         ] {
             print!("{count} of {secs} s, cv {cv}, rho {rho}, wild {wild}:");
-            for effect in [(0.15, 1.0), (0.15, 1.5), (0.2, 1.0), (0.3, 1.3), (0.5, 1.3), (0.2, 4.0)] {
+            for effect in
+                [(0.0, 1.0), (0.15, 1.0), (0.15, 1.5), (0.2, 1.0), (0.3, 1.3), (0.5, 1.3), (0.2, 4.0)]
+            {
                 let (right, wrong) = rates(300, (count, secs), Noise { cv, rho, wild }, effect);
                 print!("  {:.0} % {} s: {right:.2} {wrong:.3}", effect.0 * 100.0, effect.1);
             }
