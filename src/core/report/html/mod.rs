@@ -45,10 +45,12 @@ pub fn render(document: &Document) -> String {
     let mut parts = vec![("findings", "Findings")];
     parts.extend(sections.iter().map(|section| (section.id, section.title)));
     page::write_contents(&mut page, &figures, &parts);
-    // Throughput over time before what is said of it, so that a telephone's first screens have it.
+    // Throughput over time before what is said of it, so that a telephone's first screens have it; where there is room, beside.
     let (first, others) = figures.split_at(figures.len().min(1));
-    write_plots(&mut page, first);
+    page += if first.is_empty() { "<div>\n" } else { "<div class=\"plots lead\">\n" };
+    first.iter().for_each(|figure| write_plot(&mut page, figure));
     write_findings(&mut page, document);
+    page += "</div>\n";
     if document.samples.is_empty() {
         page += "<p class=\"note\">No interval was measured: there is nothing to plot over time.</p>\n";
     }
@@ -167,20 +169,21 @@ pub fn write_plots(page: &mut String, figures: &[Figure]) {
         return;
     }
     *page += "<div class=\"plots\">\n";
-    for figure in figures {
-        *page += &format!("<figure id=\"{}\"><h2>{}</h2>\n", figure.id, figure.title);
-        if !figure.legend.is_empty() {
-            *page += "<ul class=\"legend\">";
-            for (ink, name) in &figure.legend {
-                *page +=
-                    &format!("<li><i style=\"background:var(--{})\"></i>{}</li>", ink.name, escaped(name));
-            }
-            *page += "</ul>\n";
-        }
-        *page += &figure.svg;
-        *page += &format!("<figcaption>{}</figcaption></figure>\n", figure.caption);
-    }
+    figures.iter().for_each(|figure| write_plot(page, figure));
     *page += "</div>\n";
+}
+
+fn write_plot(page: &mut String, figure: &Figure) {
+    *page += &format!("<figure id=\"{}\"><h2>{}</h2>\n", figure.id, figure.title);
+    if !figure.legend.is_empty() {
+        *page += "<ul class=\"legend\">";
+        for (ink, name) in &figure.legend {
+            *page += &format!("<li><i style=\"background:var(--{})\"></i>{}</li>", ink.name, escaped(name));
+        }
+        *page += "</ul>\n";
+    }
+    *page += &figure.svg;
+    *page += &format!("<figcaption>{}</figcaption></figure>\n", figure.caption);
 }
 
 /// A section of facts or of a table.
