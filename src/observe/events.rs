@@ -1,5 +1,5 @@
-//! What goes on in the server for a while: checkpoints, vacuums and analyzes of the run's tables, base backups and
-//! reloads of the configuration, with their begin and end.
+//! What goes on in the server for a while: checkpoints, vacuums and analyzes of the run's tables, index builds and rewrites
+//! of them, base backups, connections of standbys and reloads of the configuration, with their begin and end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,6 +7,7 @@ use bench_core::document::Event;
 use bench_core::error::UserError;
 use bench_core::views::ServerCounters;
 use pgrx::pg_sys;
+use serde::Deserialize;
 
 use crate::server::database;
 use crate::server::guc;
@@ -39,8 +40,8 @@ pub struct EventWatch {
     counts: HashMap<Work, (i64, i64)>,
     /// What is under way on a table, as an index of `events`.
     under_way: HashMap<Work, usize>,
-    /// The base backups under way: their processes, and where they are in `events`.
-    backups: HashMap<i32, usize>,
+    /// What processes are doing, and where it is in `events`; nowhere if it was begun before the run by a standby.
+    tasks: HashMap<Task, Option<usize>>,
     /// All tables' counts at the last look.
     summary: Summary,
     events: Vec<Event>,
@@ -61,7 +62,7 @@ impl EventWatch {
             begun: 0,
             counts: HashMap::new(),
             under_way: HashMap::new(),
-            backups: HashMap::new(),
+            tasks: HashMap::new(),
             summary: Summary::default(),
             events: Vec::new(),
         }
@@ -73,6 +74,8 @@ impl EventWatch {
         guc::was_told_to_read();
         self.checkpoint_before_ns = (!is_complete(self.redo)?).then_some(now_ns);
         self.summary = self.summary()?;
+        let standbys = self.summary.tasks.iter().filter(|task| task.kind == STANDBY);
+        self.tasks = standbys.map(|task| (task.clone(), None)).collect();
         for row in self.work_rows()? {
             self.counts.insert(row.work, row.counts);
             if row.running_since.is_some() {
@@ -184,7 +187,7 @@ impl EventWatch {
         let before = std::mem::replace(&mut self.summary, now);
         let is_new = self.summary.done != before.done;
         let is_under_way = self.summary.under_way > 0 || !self.under_way.is_empty();
-        self.follow_backups(now_ns);
+        self.follow_tasks(now_ns);
         if !self.tables.is_empty() && (is_new || is_under_way) {
             for row in self.work_rows()? {
                 self.follow(&row, now_ns);
@@ -194,18 +197,19 @@ impl EventWatch {
         Ok(())
     }
 
-    fn follow_backups(&mut self, now_ns: i64) {
+    fn follow_tasks(&mut self, now_ns: i64) {
         let elapsed = self.elapsed(now_ns);
-        for &pid in &self.summary.backups {
-            self.backups.entry(pid).or_insert_with(|| {
-                self.events.push(Event { kind: "backup".into(), started: elapsed, ..Event::default() });
-                self.events.len() - 1
+        let (summary, events) = (&self.summary, &mut self.events);
+        for task in &summary.tasks {
+            self.tasks.entry(task.clone()).or_insert_with(|| {
+                let (kind, relation) = (task.kind.clone(), task.relation.clone());
+                events.push(Event { kind, relation, started: elapsed, ..Event::default() });
+                Some(events.len() - 1)
             });
         }
-        let (summary, events) = (&self.summary, &mut self.events);
-        self.backups.retain(|pid, index| {
-            let is_under_way = summary.backups.contains(pid);
-            if !is_under_way {
+        self.tasks.retain(|task, index| {
+            let is_under_way = summary.tasks.contains(task);
+            if let (Some(index), false) = (index, is_under_way) {
                 events[*index].ended = Some(elapsed);
             }
             is_under_way
@@ -265,13 +269,25 @@ impl EventWatch {
                              SELECT p.relid, p.datname FROM pg_catalog.pg_stat_progress_vacuum p \
                              UNION ALL SELECT p.relid, p.datname FROM pg_catalog.pg_stat_progress_analyze p) p \
                          WHERE p.relid = ANY ($1) AND p.datname = pg_catalog.current_database()), \
-                        ARRAY(SELECT b.pid FROM pg_catalog.pg_stat_progress_basebackup b)",
+                        ARRAY(SELECT pg_catalog.jsonb_build_object('pid', t.pid, 'kind', t.kind, \
+                                  'relation', t.relid::pg_catalog.regclass)::pg_catalog.text FROM ( \
+                             SELECT b.pid, 'backup', NULL::pg_catalog.oid FROM pg_catalog.pg_stat_progress_basebackup b \
+                             UNION ALL SELECT w.pid, 'standby', NULL FROM pg_catalog.pg_stat_get_wal_senders() w \
+                             LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(w.pid) a ON true \
+                             WHERE a.application_name IS DISTINCT FROM 'pg_basebackup' \
+                             UNION ALL SELECT i.pid, pg_catalog.lower(pg_catalog.replace(i.command, ' CONCURRENTLY', '')), i.relid \
+                             FROM pg_catalog.pg_stat_progress_create_index i \
+                             WHERE i.relid = ANY ($1) AND i.datname = pg_catalog.current_database() \
+                             UNION ALL SELECT c.pid, pg_catalog.lower(c.command), c.relid \
+                             FROM pg_catalog.pg_stat_progress_cluster c \
+                             WHERE c.relid = ANY ($1) AND c.datname = pg_catalog.current_database()) AS t (pid, kind, relid))",
                 &[self.tables.clone().into()],
                 |row| {
+                    let tasks = row.get::<Vec<String>>(3)?.unwrap_or_default();
                     Ok(Summary {
                         done: row.get::<i64>(1)?.unwrap_or_default(),
                         under_way: row.get::<i64>(2)?.unwrap_or_default(),
-                        backups: row.get::<Vec<i32>>(3)?.unwrap_or_default(),
+                        tasks: tasks.iter().filter_map(|task| serde_json::from_str(task).ok()).collect(),
                     })
                 },
             )
@@ -362,9 +378,20 @@ struct Summary {
     /// Vacuums and analyzes of all tables so far.
     done: i64,
     under_way: i64,
-    /// Processes that send a base backup.
-    backups: Vec<i32>,
+    tasks: Vec<Task>,
 }
+
+/// What a process does for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+struct Task {
+    pid: i32,
+    /// As an event's.
+    kind: String,
+    relation: Option<String>,
+}
+
+/// The kind of a standby's connection. It lasts.
+const STANDBY: &str = "standby";
 
 /// Whether the checkpoint with this redo pointer has ended: the control file is written last.
 fn is_complete(redo: u64) -> Result<bool, UserError> {

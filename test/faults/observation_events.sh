@@ -20,20 +20,27 @@ is "$(sql "SELECT count(*) FROM bench.events WHERE run_id = $RUN AND kind = 'che
 told "$RUN" safety 'full_page_writes = off' 'full_page_writes = off is told'
 sound "$RUN" 'CHECKPOINT without full_page_writes'
 
-# Vacuums: by hand, one that is canceled, by autovacuum. What else is announced, beside the latter.
+# Vacuums: by hand, one that is canceled, by autovacuum. What else is announced, beside them.
 name='VACUUM'
 begin "'pk_update', clients => 2, secs => 9, rate => 500, sample_interval => 0.5"
 sql 'VACUUM other' 'SET vacuum_cost_delay = 20' 'SET vacuum_cost_limit = 10' 'SET statement_timeout = 2000' \
     'VACUUM (DISABLE_PAGE_SKIPPING) bench_data.pk' >"$work/vacuum" 2>&1
 sleep 1.2 # of two within an interval only one would be seen
 sql 'VACUUM (INDEX_CLEANUP off) bench_data.pk'
+mkdir "$work/wal" && chmod 777 "$work" "$work/wal"
+as_pg timeout 3 pg_receivewal -h "$PGHOST" -p "$PGPORT" -U postgres -D "$work/wal" >/dev/null 2>&1 &
+sql 'CREATE INDEX CONCURRENTLY pk_info ON bench_data.pk (info, id)' 'CREATE INDEX ON other (i)'
 finish
+sql 'DROP INDEX bench_data.pk_info'
 is "$(sql "SELECT count(*), min(kind), max(kind), min(relation), max(relation) FROM bench.events
-    WHERE run_id = $RUN AND kind <> 'checkpoint'")" '2|vacuum|vacuum|bench_data.pk|bench_data.pk' \
+    WHERE run_id = $RUN AND kind LIKE '%vacuum%'")" '2|vacuum|vacuum|bench_data.pk|bench_data.pk' \
     "$name: of the fixture and of no other table, a canceled one too"
 like "$(cat "$work/vacuum")" 'statement timeout' "$name: one was canceled"
 is "$(sql "SELECT ended - started BETWEEN 1.4 AND 3.5 FROM bench.events WHERE run_id = $RUN AND kind = 'vacuum'
     ORDER BY started LIMIT 1")" t "$name: the canceled one lasted until then"
+is "$(sql "SELECT kind, relation, coalesce(ended > started, true) FROM bench.events
+    WHERE run_id = $RUN AND kind NOT IN ('vacuum', 'checkpoint') ORDER BY kind" | paste -sd' ')" \
+    'create index|bench_data.pk|t standby||t' "$name: an index build and a standby beside it are events too"
 told "$RUN" vacuum 'vacuum of bench_data.pk at ' "$name: is told"
 is "$(sql "SELECT vacuums FROM bench.relations WHERE run_id = $RUN AND relation = 'bench_data.pk'")" 1 \
     "$name: bench.relations counts the one that ended"

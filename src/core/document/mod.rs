@@ -286,9 +286,10 @@ pub struct Wait {
 pub struct Event {
     /// As [`Node::node`]; 0: the only one.
     pub node: i32,
-    /// `checkpoint`, `vacuum`, `autovacuum`, `analyze`, `autoanalyze`, `backup` or `reload`.
+    /// `checkpoint`, `vacuum`, `autovacuum`, `analyze`, `autoanalyze`, `create index`, `reindex`, `cluster`, `vacuum full`,
+    /// `backup`, `standby` or `reload`.
     pub kind: String,
-    /// The table that was vacuumed or analyzed.
+    /// The table, of what is done to a table.
     pub relation: Option<String>,
     /// For a checkpoint: `timed` or `requested`, where that is known, or `begun before the run`.
     pub detail: Option<String>,

@@ -151,12 +151,12 @@ CREATE VIEW bench.events WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.event, e.kind, e.relation, e.detail, e.started, e.ended
 FROM bench_internal.event_log e JOIN bench_internal.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.owner_oid);
-COMMENT ON VIEW bench.events IS 'Checkpoints, vacuums and analyzes of the run''s tables, base backups and reloads of the configuration during each run';
+COMMENT ON VIEW bench.events IS 'Checkpoints, vacuums, analyzes, index builds and rewrites of the run''s tables, base backups, connections of standbys and reloads of the configuration during each run';
 COMMENT ON COLUMN bench.events.run_id IS 'The run';
 COMMENT ON COLUMN bench.events.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.events.event IS 'Number of the event, starting at 1';
-COMMENT ON COLUMN bench.events.kind IS 'checkpoint, vacuum, autovacuum, analyze, autoanalyze, backup or reload';
-COMMENT ON COLUMN bench.events.relation IS 'Vacuumed or analyzed table';
+COMMENT ON COLUMN bench.events.kind IS 'checkpoint, vacuum, autovacuum, analyze, autoanalyze, create index, reindex, cluster, vacuum full, backup, standby or reload';
+COMMENT ON COLUMN bench.events.relation IS 'The table, of what is done to a table';
 COMMENT ON COLUMN bench.events.detail IS 'For a checkpoint: timed or requested, if known, or that it started before the run';
 COMMENT ON COLUMN bench.events.started IS 'Start in seconds since the measurement started, negative before it. For a vacuum or analyze shorter than an interval: its end. For a checkpoint that started before the run: when it was first seen';
 COMMENT ON COLUMN bench.events.ended IS 'End in seconds since the measurement started; NULL if it lasted longer than the run';

@@ -392,6 +392,11 @@ impl Effect<'_> {
             "autoanalyze" => of_kind("An autoanalyze", "autoanalyzes"),
             "analyze" => of_kind("An ANALYZE", "ANALYZEs"),
             "backup" => of_kind("A base backup", "base backups"),
+            "create index" => of_kind("A CREATE INDEX", "CREATE INDEX"),
+            "reindex" => of_kind("A REINDEX", "REINDEX"),
+            "cluster" => of_kind("A CLUSTER", "CLUSTER"),
+            "vacuum full" => of_kind("A VACUUM FULL", "VACUUM FULL"),
+            "standby" => of_kind("A connection of a standby", "connections of standbys"),
             "reload" => of_kind("A reload of the configuration", "reloads of the configuration"),
             kind => of_kind(&format!("An event ({kind})"), &format!("events ({kind})")),
         };
@@ -415,6 +420,16 @@ impl Effect<'_> {
             "reload" => {
                 return "Look in the server's log for the parameters that changed, and compare with a run that had the \
                         same configuration throughout."
+                    .to_owned();
+            }
+            "create index" | "reindex" | "cluster" | "vacuum full" => {
+                return "It locks the table, and reads or writes all of it: do it before the run, or run again to see its \
+                        cost alone."
+                    .to_owned();
+            }
+            "standby" => {
+                return "A standby that connects reads the WAL that it has missed, and commits may wait for it \
+                        (synchronous_standby_names): connect it before the run."
                     .to_owned();
             }
             _ => {
