@@ -4,6 +4,7 @@ use bench_core::error::UserError;
 use pgrx::pg_sys;
 
 use super::columns::target;
+use crate::engine::parameters::{TypeShape, shape_of};
 use crate::server::spi::fetch;
 
 /// SQL for the value of a column that INSERT must not find there already; `None` where an existing row's serves.
@@ -80,17 +81,12 @@ pub fn is_number(type_oid: u32) -> bool {
 /// A value of a type that meets no column: one whose size matters little. Of an enum the first, of a domain one of its base
 /// type, of arrays and ranges the empty one.
 pub fn of_type(type_oid: u32) -> Result<Option<String>, UserError> {
-    // SAFETY: catalog look-ups inside a transaction, which raise an error for an OID that is no type's.
-    let (base, is_array, is_range) = unsafe {
-        let base = pg_sys::getBaseType(type_oid.into());
-        (base, pg_sys::get_element_type(base) != pg_sys::InvalidOid, pg_sys::type_is_range(base))
+    let base = match shape_of(type_oid.into()) {
+        TypeShape::Array => return Ok(Some("{}".to_owned())),
+        TypeShape::Range => return Ok(Some("empty".to_owned())),
+        TypeShape::Multirange => return Ok(Some("{}".to_owned())),
+        TypeShape::Other(base) => base,
     };
-    if is_array {
-        return Ok(Some("{}".to_owned()));
-    }
-    if is_range {
-        return Ok(Some("empty".to_owned()));
-    }
     if let Some(text) = of_base_type(base) {
         return Ok(Some(text.to_owned()));
     }

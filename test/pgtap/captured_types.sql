@@ -10,7 +10,8 @@ CREATE TABLE t (
 );
 INSERT INTO t
 SELECT i, ARRAY[i % 10, i % 7], ARRAY[3000000000 + i % 10], ARRAY[i % 10 + 0.5], ARRAY['sad']::mood[], 'c' || i,
-    i::money, int4multirange(int4range(i, i + 5), int4range(i + 9, i + 12)), tstzrange(now(), now() + i * interval '1 h'),
+    i::money, int4multirange(int4range(i, i + 5), int4range(i + 9, i + 12)),
+    tstzrange(now(), now() + i * interval '1 h'),
     daterange(current_date, current_date + i), 1259
 FROM generate_series(1, 1000) AS i;
 ANALYZE t;

@@ -12,6 +12,8 @@ mod walk;
 
 use std::ffi::{CStr, CString};
 
+pub use operators::{TypeShape, shape_of};
+
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 

@@ -70,10 +70,38 @@ pub(super) fn one_of_object(expression: &str) -> String {
     )
 }
 
+/// What a type, or that below a domain, is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeShape {
+    Array,
+    Range,
+    Multirange,
+    Other(pg_sys::Oid),
+}
+
+/// That of a type.
+///
+/// # Errors
+/// The server's are raised for an OID that is no type's.
+pub fn shape_of(type_oid: pg_sys::Oid) -> TypeShape {
+    // SAFETY: catalog look-ups inside a transaction.
+    unsafe {
+        let base = pg_sys::getBaseType(type_oid);
+        if pg_sys::type_is_range(base) {
+            TypeShape::Range
+        } else if pg_sys::type_is_multirange(base) {
+            TypeShape::Multirange
+        } else if pg_sys::get_element_type(base) != pg_sys::InvalidOid {
+            TypeShape::Array
+        } else {
+            TypeShape::Other(base)
+        }
+    }
+}
+
 /// Whether a type is one of ranges or multiranges.
 pub(super) fn is_range(type_oid: pg_sys::Oid) -> bool {
-    // SAFETY: catalog look-ups inside a transaction; false for an OID that is no type's.
-    unsafe { pg_sys::type_is_range(type_oid) || pg_sys::type_is_multirange(type_oid) }
+    matches!(shape_of(type_oid), TypeShape::Range | TypeShape::Multirange)
 }
 
 /// Whether a function is one by which an administrator acts on the server: what monitoring has done once is not to be done a

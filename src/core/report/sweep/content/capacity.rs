@@ -69,7 +69,7 @@ fn few_above(answer: &CapacityAnswer) -> Option<String> {
     let secs = (ENOUGH_ABOVE as f64 / (1.0 - answer.percentile) / rate).ceil();
     let rests = match above {
         0 => "no transaction".to_owned(),
-        above => counted(above as u64, "transaction"),
+        above => counted(above, "transaction"),
     };
     let name = percentile_name(answer.percentile);
     Some(format!("{name} rests on {rests} above it: use secs => {secs} or more"))
