@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
-use crate::error::{OrRaise, notice};
+use crate::error::{OrRaise, for_client, notice};
 use crate::{catalog, sweep};
 
 run_function! {
@@ -44,7 +44,7 @@ run_function! {
                 line.cv_high,
                 line.rounds.cast_signed(),
                 line.detectable,
-                line.advice,
+                line.advice.map(for_client),
             )
         }))
     }

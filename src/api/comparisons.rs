@@ -57,7 +57,7 @@ fn rows(comparison: Comparison) -> Vec<ComparisonRow> {
                 line.ratio_low,
                 line.ratio_high,
                 line.verdict.to_owned(),
-                line.advice,
+                line.advice.map(for_client),
                 differences,
             )
         })

@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::runs::run_of;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, for_client};
 use crate::launch::preflight::look;
 
 run_function! {
@@ -21,6 +21,7 @@ type PreflightRow = (String, String, String, String);
 
 fn rows(arguments: RunArguments) -> Result<TableIterator<'static, PreflightRow>, UserError> {
     Ok(TableIterator::new(look(arguments)?.into_iter().map(|risk| {
-        (risk.topic.as_str().to_owned(), risk.severity.as_str().to_owned(), risk.finding, risk.advice)
+        let [finding, advice] = [risk.finding, risk.advice].map(for_client);
+        (risk.topic.as_str().to_owned(), risk.severity.as_str().to_owned(), finding, advice)
     })))
 }

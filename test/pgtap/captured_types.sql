@@ -51,7 +51,7 @@ $$, $$ VALUES
     ('SELECT count(*) FROM t WHERE big @> ARRAY[:p1]::bigint[];'),
     ('SELECT count(*) FROM t WHERE num @> ARRAY[:p1]::numeric[];')
 $$, 'elements of an array have its type');
-SELECT bench.run('types', clients => 2, secs => 2) AS run_id \gset
+SELECT bench.run('types', clients => 2, transactions => 200) AS run_id \gset
 SELECT is_empty(format('SELECT * FROM bench.errors WHERE run_id = %s', :run_id), 'all run without an error');
 SELECT is_empty(
     format('SELECT * FROM bench.scripts WHERE run_id = %s AND (failed > 0 OR transactions = 0)', :run_id),

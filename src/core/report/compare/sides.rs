@@ -159,7 +159,7 @@ impl Collected {
 /// The shares of HOT updates, where they are not alike: those write no index, and leave less to vacuum.
 pub fn hot_updates(baseline: &Collected, candidate: &Collected) -> Option<Difference> {
     let (baseline, candidate) = (baseline.hot_share()?, candidate.hot_share()?);
-    (baseline - candidate).abs().ge(&HOT_POINTS).then(|| Difference {
+    ((baseline - candidate).abs() >= HOT_POINTS).then(|| Difference {
         what: "HOT updates".to_owned(),
         baseline: Some(percent(Some(baseline))),
         candidate: Some(percent(Some(candidate))),
