@@ -18,7 +18,7 @@ ANALYZE t;
 SELECT pg_stat_statements_reset() \g /dev/null
 \o /dev/null
 SELECT count(*) FROM t WHERE tags @> ARRAY[3];
-SELECT count(*) FROM t WHERE tags && ARRAY[3, 4];
+SELECT count(*) FROM t WHERE tags && ARRAY[3, 4, 5];
 SELECT count(*) FROM t WHERE big @> ARRAY[3000000000];
 SELECT count(*) FROM t WHERE num @> ARRAY[3.5];
 SELECT count(*) FROM t WHERE id = ANY (ARRAY[3, 5]);

@@ -70,6 +70,16 @@ pub(super) fn one_of_object(expression: &str) -> String {
     )
 }
 
+/// An element of a row's array, from 0: of one that is shorter, one that it has.
+pub(super) fn element(array: &str, at: usize) -> String {
+    match at {
+        0 => format!("({array})[1]"),
+        _ => format!(
+            "({array})[1 OPERATOR(pg_catalog.+) pg_catalog.mod({at}, greatest(pg_catalog.cardinality({array}), 1))]"
+        ),
+    }
+}
+
 /// What a type, or that below a domain, is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeShape {

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::super::lists::list_length;
 use super::columns::{ColumnExpression, bare, beneath, source};
-use super::operators::{how, is_a, is_administration, is_range, name_of, nth, one_of_object};
+use super::operators::{element, how, is_a, is_administration, is_range, name_of, nth, one_of_object};
 use super::{Analysed, How, Meeting, Occurrence, ParameterPlace};
 
 /// A query, and the one around it.
@@ -316,7 +316,7 @@ impl Walk {
                     if let Some(parameter) = self.parameter(nth(elements, at))
                         && let Some(mut source) = source(self, scope, left)
                     {
-                        source.expression = format!("({})[{}]", source.expression, at + 1);
+                        source.expression = element(&source.expression, at);
                         source.column = None;
                         self.meet(parameter, source, how, 0);
                     }
