@@ -162,20 +162,25 @@ unsafe extern "C-unwind" fn see(_: *mut c_void) {
     let sqlstate = unsafe { geterrcode() };
     SEEN.set(sqlstate);
     if in_report(sqlstate) == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
-        return;
+        return SEEN_CONTEXT.set(None);
     }
     // SAFETY: an error is being reported, and is copied into a context other than that of errors, as CopyErrorData asks for.
     // If there is no memory, that is reported instead; nothing of Rust's is alive then. The copy is freed.
-    let context = unsafe {
+    let (is_error, context) = unsafe {
         let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let copy = CopyErrorData();
-        let is_error = (*copy).elevel >= PgLogLevel::ERROR as c_int && !(*copy).context.is_null();
-        let context = is_error.then(|| CStr::from_ptr((*copy).context).to_string_lossy().into_owned());
+        let has_context = !(*copy).context.is_null();
+        let context = has_context.then(|| CStr::from_ptr((*copy).context).to_string_lossy().into_owned());
+        let is_error = (*copy).elevel >= PgLogLevel::ERROR as c_int;
         FreeErrorData(copy);
         pg_sys::MemoryContextSwitchTo(before);
-        context
+        (is_error, context)
     };
-    let Some(whole) = context else { return };
+    if !is_error {
+        return;
+    }
+    // That of an error that was caught before is not this one's.
+    let Some(whole) = context else { return SEEN_CONTEXT.set(None) };
     SEEN_CONTEXT.with_borrow_mut(|seen| {
         // Of calls within each other, each is called for the same error, the innermost first.
         if seen.as_ref().is_none_or(|seen| !whole.starts_with(&seen.whole)) {

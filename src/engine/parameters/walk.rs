@@ -296,8 +296,7 @@ impl Walk {
                         source.column = None;
                     }
                     // A range that contains a value, not a range.
-                    if name == "@>"
-                        && !is_swapped
+                    if [("@>", false), ("<@", true)].contains(&(name, is_swapped))
                         && is_range(source.type_oid)
                         && !is_range(self.found.parameters[parameter].type_oid.into())
                     {
