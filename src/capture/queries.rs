@@ -5,6 +5,7 @@ use bench_core::error::UserError;
 use super::columns::{SampledRelation, is_indexed};
 use super::replay_plan::{ReplayPlan, column};
 use super::sampling::{FeederShape, SampledValues, SamplingStrategy};
+use crate::catalog::names_relations;
 use crate::engine::parameters::{How, Meeting};
 
 /// Rows that are drawn from a relation at most, before a feeder keeps a choice of them.
@@ -124,7 +125,11 @@ impl<'a> Drawing<'a> {
         let rows = DrawnRows::new(relation, &met, strategy, most)?;
         let columns = met
             .iter()
-            .map(|&(index, meeting)| Ok((index, rows.value(index, meeting, plan)?)))
+            .map(|&(index, meeting)| {
+                let raw = rows.value(index, meeting, plan)?;
+                let is_name = names_relations(&plan.analysed.parameters[index].sql_type);
+                Ok((index, if is_name { format!("({raw})::pg_catalog.oid") } else { raw }))
+            })
             .collect::<Result<_, UserError>>()?;
         let is_looking = rows.is_looking || strategy.drawn == SampledValues::Apart;
         let window = if is_looking { " WINDOW w AS (ORDER BY pg_catalog.random())" } else { "" };

@@ -27,16 +27,20 @@ pub fn select_captured_rows(
     )
 }
 
+/// Whether values of a type are written as names of relations. Feeders have OIDs instead: what a relation's name is depends on
+/// the session that writes it.
+pub fn names_relations(sql_type: &str) -> bool {
+    matches!(sql_type, "regclass" | "pg_catalog.regclass")
+}
+
 /// Values of kept ones, which the column `row` has as texts: `columns` are their names and, as the server writes them, types.
 pub fn kept_values(columns: &[(String, String)]) -> Vec<String> {
     let value = |(name, sql_type): &(String, String)| {
         let text = format!("(row ->> {})", quote_literal(name));
-        let value = match sql_type.as_str() {
-            // A cast of a text takes a name alone, where the type's input takes an OID too.
-            "regclass" | "pg_catalog.regclass" => {
-                format!("pg_catalog.regclassin({text}::pg_catalog.cstring)")
-            }
-            _ => format!("{text}::{sql_type}"),
+        let value = match names_relations(sql_type) {
+            // Of a name or of an OID: a cast of a text takes a name alone.
+            true => format!("pg_catalog.regclassin({text}::pg_catalog.cstring)::pg_catalog.oid"),
+            false => format!("{text}::{sql_type}"),
         };
         format!("{value} AS {}", quote_identifier(name))
     };
