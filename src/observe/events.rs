@@ -7,7 +7,6 @@ use bench_core::document::Event;
 use bench_core::error::UserError;
 use bench_core::views::ServerCounters;
 use pgrx::pg_sys;
-use serde::Deserialize;
 
 use crate::server::database;
 use crate::server::guc;
@@ -269,30 +268,50 @@ impl EventWatch {
                              SELECT p.relid, p.datname FROM pg_catalog.pg_stat_progress_vacuum p \
                              UNION ALL SELECT p.relid, p.datname FROM pg_catalog.pg_stat_progress_analyze p) p \
                          WHERE p.relid = ANY ($1) AND p.datname = pg_catalog.current_database()), \
-                        ARRAY(SELECT pg_catalog.jsonb_build_object('pid', t.pid, 'kind', t.kind, \
-                                  'relation', t.relid::pg_catalog.regclass)::pg_catalog.text FROM ( \
-                             SELECT b.pid, 'backup', NULL::pg_catalog.oid FROM pg_catalog.pg_stat_progress_basebackup b \
-                             UNION ALL SELECT w.pid, 'standby', NULL FROM pg_catalog.pg_stat_get_wal_senders() w \
-                             LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(w.pid) a ON true \
-                             WHERE a.application_name IS DISTINCT FROM 'pg_basebackup' \
-                             UNION ALL SELECT i.pid, pg_catalog.lower(pg_catalog.replace(i.command, ' CONCURRENTLY', '')), i.relid \
-                             FROM pg_catalog.pg_stat_progress_create_index i \
-                             WHERE i.relid = ANY ($1) AND i.datname = pg_catalog.current_database() \
-                             UNION ALL SELECT c.pid, pg_catalog.lower(c.command), c.relid \
-                             FROM pg_catalog.pg_stat_progress_cluster c \
-                             WHERE c.relid = ANY ($1) AND c.datname = pg_catalog.current_database()) AS t (pid, kind, relid))",
+                        EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info('BASEBACKUP')) \
+                            OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info('CREATE INDEX')) \
+                            OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info('CLUSTER')) \
+                            OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_wal_senders())",
                 &[self.tables.clone().into()],
                 |row| {
-                    let tasks = row.get::<Vec<String>>(3)?.unwrap_or_default();
-                    Ok(Summary {
+                    let summary = Summary {
                         done: row.get::<i64>(1)?.unwrap_or_default(),
                         under_way: row.get::<i64>(2)?.unwrap_or_default(),
-                        tasks: tasks.iter().filter_map(|task| serde_json::from_str(task).ok()).collect(),
-                    })
+                        tasks: Vec::new(),
+                    };
+                    Ok((summary, row.get::<bool>(3)?.unwrap_or_default()))
                 },
             )
         })?;
-        Ok(found.into_iter().next().unwrap_or_default())
+        let Some((mut summary, has_tasks)) = found.into_iter().next() else { return Ok(Summary::default()) };
+        // Planning this takes longer than all the rest, and mostly there is nothing.
+        if has_tasks {
+            summary.tasks = self.task_rows()?;
+        }
+        Ok(summary)
+    }
+
+    fn task_rows(&self) -> Result<Vec<Task>, UserError> {
+        let query = "SELECT t.pid, t.kind, t.relid::pg_catalog.regclass::pg_catalog.text FROM ( \
+                         SELECT b.pid, 'backup', NULL::pg_catalog.oid FROM pg_catalog.pg_stat_progress_basebackup b \
+                         UNION ALL SELECT w.pid, 'standby', NULL FROM pg_catalog.pg_stat_get_wal_senders() w \
+                         LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(w.pid) a ON true \
+                         WHERE a.application_name IS DISTINCT FROM 'pg_basebackup' \
+                         UNION ALL SELECT i.pid, pg_catalog.lower(pg_catalog.replace(i.command, ' CONCURRENTLY', '')), i.relid \
+                         FROM pg_catalog.pg_stat_progress_create_index i \
+                         WHERE i.relid = ANY ($1) AND i.datname = pg_catalog.current_database() \
+                         UNION ALL SELECT c.pid, pg_catalog.lower(c.command), c.relid \
+                         FROM pg_catalog.pg_stat_progress_cluster c \
+                         WHERE c.relid = ANY ($1) AND c.datname = pg_catalog.current_database()) AS t (pid, kind, relid)";
+        transaction(|| {
+            fetch_all(query, &[self.tables.clone().into()], |row| {
+                Ok(Task {
+                    pid: row.get::<i32>(1)?.unwrap_or_default(),
+                    kind: row.get::<String>(2)?.unwrap_or_default(),
+                    relation: row.get(3)?,
+                })
+            })
+        })
     }
 
     fn work_rows(&self) -> Result<Vec<WorkRow>, UserError> {
@@ -382,7 +401,7 @@ struct Summary {
 }
 
 /// What a process does for a while.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Task {
     pid: i32,
     /// As an event's.
