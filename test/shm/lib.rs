@@ -114,10 +114,17 @@ mod tests {
 
     #[test]
     fn every_part_of_every_shape_is_inside() {
+        let mut number = 0;
         for slots in [0, 1, 2, 3] {
             for (scripts, commands) in [(0, 0), (1, 1), (2, 3)] {
                 for (connections, log, nodes, feeders) in [(0, 0, 0, 0), (1, 1, 1, 1), (5, 3, 2, 3)] {
-                    let shape = SegmentShape { slots, connections, scripts, commands, log, nodes, feeders, ..SHAPE };
+                    number += 1;
+                    // Miri takes minutes for one.
+                    if cfg!(miri) && number % 7 != 1 {
+                        continue;
+                    }
+                    let shape =
+                        SegmentShape { slots, connections, scripts, commands, log, nodes, feeders, ..SHAPE };
                     let segment = Segment::create(shape, "{\"é\": 1}", &[7; 13]);
                     touch(&segment);
                     assert_eq!((segment.spec(), segment.fed()), ("{\"é\": 1}", &[7; 13][..]));
@@ -146,7 +153,8 @@ mod tests {
 
     #[test]
     fn callbacks_come_before_the_memory_goes() {
-        static COUNT: DetachCallback = DetachCallback(|segment| segment.header().request_stop(StopReason::Requested));
+        static COUNT: DetachCallback =
+            DetachCallback(|segment| segment.header().request_stop(StopReason::Requested));
         static NEVER: DetachCallback = DetachCallback(|_| panic!("it was taken back"));
         let segment = Segment::create(SHAPE, "", &[]);
         let other = Segment::attach(segment.handle()).expect("it is there");
@@ -186,12 +194,21 @@ mod tests {
                             outcome: Outcome::Committed,
                         };
                         recorder.record(&transaction);
-                        recorder.log(&LogRecord { client: slot, transaction: number + 1, ..LogRecord::default() });
+                        recorder.log(&LogRecord {
+                            client: slot,
+                            transaction: number + 1,
+                            ..LogRecord::default()
+                        });
                         recorder.performed((number % 5) as usize, true);
                         segment.taken(1).fetch_add(1, Relaxed);
                         if number % 10 == 0 {
-                            let error = SqlError { message: format!("error {number}"), ..SqlError::default() };
-                            segment.slot(slot).count_error(&error, 1, bench_core::client::Consequence::Retried);
+                            let error =
+                                SqlError { message: format!("error {number}"), ..SqlError::default() };
+                            segment.slot(slot).count_error(
+                                &error,
+                                1,
+                                bench_core::client::Consequence::Retried,
+                            );
                         }
                     }
                     segment.slot(slot).set_state(ClientState::Done);
@@ -219,9 +236,12 @@ mod tests {
             if over || now && (0..SHAPE.slots).all(|slot| ring.collect(segment.intervals(slot), next)) {
                 if over {
                     // Whatever is left, in whichever interval.
-                    (0..SHAPE.slots).for_each(|slot| assert!(ring.collect_rest(segment.intervals(slot), u32::MAX - 1)));
+                    (0..SHAPE.slots)
+                        .for_each(|slot| assert!(ring.collect_rest(segment.intervals(slot), u32::MAX - 1)));
                 }
-                for tally in if over { ring.tallies } else { std::slice::from_ref(&ring.tallies[next as usize % 4]) } {
+                for tally in
+                    if over { ring.tallies } else { std::slice::from_ref(&ring.tallies[next as usize % 4]) }
+                {
                     counted += tally.transactions();
                     tally.add_to(&mut histogram);
                     tally.clear();
