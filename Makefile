@@ -121,9 +121,9 @@ oracle-test:
 rust-version:
 	@rustc --version && rustfmt --version
 
-# By the rustup of a distribution's package, which has no toolchain yet.
+# rustup's programs fetch the toolchain of rust-toolchain.toml at their first call; other Rusts are as they are.
 rust-install:
-	@rustup toolchain install stable --profile minimal --component rustfmt && rustup default stable
+	@! command -v rustup >/dev/null || rustc --version >/dev/null
 
 crates:
 	@cargo fetch --locked --quiet

@@ -12,6 +12,15 @@ fn main() {
             "cargo::error=cargo-pgrx cannot install this extension, whose SQL is written by hand: use `make install`"
         );
     }
+    // What a version of the server brought, its successors have: since_16 to since_19.
+    let server =
+        (15..).find(|version| env::var_os(format!("CARGO_FEATURE_PG{version}")).is_some() || *version == 19);
+    for version in 16..=19 {
+        println!("cargo:rustc-check-cfg=cfg(since_{version})");
+        if server >= Some(version) {
+            println!("cargo:rustc-cfg=since_{version}");
+        }
+    }
     let mut files = vec![PathBuf::from("Cargo.lock"), PathBuf::from("Cargo.toml")];
     collect(Path::new("src"), &mut files);
     files.sort();

@@ -249,9 +249,9 @@ unsafe fn forgets_prepared(utility: *mut pg_sys::Node) -> bool {
 unsafe fn query_id(query: *mut pg_sys::Query) -> u64 {
     // SAFETY: by the caller.
     unsafe {
-        #[cfg(feature = "pg18")]
+        #[cfg(since_18)]
         let id = (*query).queryId.cast_unsigned();
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(not(since_18))]
         let id = (*query).queryId;
         id
     }
@@ -349,9 +349,9 @@ unsafe fn ends_or_begins_its_own_transaction(statement: *mut pg_sys::Node) -> bo
 /// Inside a trap, with a query whose relations are locked.
 unsafe fn check_permissions(query: *mut pg_sys::Query) {
     unsafe extern "C-unwind" {
-        #[cfg(feature = "pg15")]
+        #[cfg(not(since_16))]
         fn ExecCheckRTPerms(range_table: *mut pg_sys::List, ereport_on_violation: bool) -> bool;
-        #[cfg(not(feature = "pg15"))]
+        #[cfg(since_16)]
         fn ExecCheckPermissions(
             range_table: *mut pg_sys::List,
             rteperminfos: *mut pg_sys::List,
@@ -360,9 +360,9 @@ unsafe fn check_permissions(query: *mut pg_sys::Query) {
     }
     // SAFETY: by the caller; what InitPlan does (executor/execMain.c).
     unsafe {
-        #[cfg(feature = "pg15")]
+        #[cfg(not(since_16))]
         ExecCheckRTPerms((*query).rtable, true);
-        #[cfg(not(feature = "pg15"))]
+        #[cfg(since_16)]
         ExecCheckPermissions((*query).rtable, (*query).rteperminfos, true);
     }
 }

@@ -7,9 +7,9 @@
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
-#[cfg(not(feature = "pg15"))]
+#[cfg(since_16)]
 use pgrx::pg_sys::BufferManagerRelation;
-#[cfg(feature = "pg15")]
+#[cfg(not(since_16))]
 use pgrx::pg_sys::SMgrRelation;
 use pgrx::pg_sys::{
     AttrMap, Buffer, BufferAccessStrategy, BulkInsertState, CachedPlan, CachedPlanSource, CmdType,
@@ -89,7 +89,8 @@ unsafe extern "C-unwind" {
         bound_params: ParamListInfo,
     ) -> *mut List;
     pub fn CreateCachedPlan(
-        raw_parse_tree: *mut RawStmt,
+        #[cfg(not(since_19))] raw_parse_tree: *mut RawStmt,
+        #[cfg(since_19)] raw_parse_tree: *const RawStmt,
         query_string: *const c_char,
         command_tag: CommandTag::Type,
     ) -> *mut CachedPlanSource;
@@ -129,26 +130,26 @@ unsafe extern "C-unwind" {
     ) -> *mut QueryDesc;
     pub fn FreeQueryDesc(desc: *mut QueryDesc);
     pub fn ExecutorStart(desc: *mut QueryDesc, eflags: c_int);
-    #[cfg(not(feature = "pg18"))]
+    #[cfg(not(since_18))]
     pub fn ExecutorRun(desc: *mut QueryDesc, direction: ScanDirection::Type, count: u64, execute_once: bool);
-    #[cfg(feature = "pg18")]
+    #[cfg(since_18)]
     pub fn ExecutorRun(desc: *mut QueryDesc, direction: ScanDirection::Type, count: u64);
     pub fn ExecutorFinish(desc: *mut QueryDesc);
     pub fn ExecutorEnd(desc: *mut QueryDesc);
     pub fn standard_ExecutorStart(desc: *mut QueryDesc, eflags: c_int);
     pub fn standard_ExecutorEnd(desc: *mut QueryDesc);
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     #[link_name = "planstate_tree_walker"]
     pub fn walk_plan_states(state: *mut PlanState, walker: PlanStateWalker, context: *mut c_void) -> bool;
-    #[cfg(not(feature = "pg15"))]
+    #[cfg(since_16)]
     #[link_name = "planstate_tree_walker_impl"]
     pub fn walk_plan_states(state: *mut PlanState, walker: PlanStateWalker, context: *mut c_void) -> bool;
 
     // conditions
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     #[link_name = "expression_tree_walker"]
     pub fn walk_expression(node: *mut Node, walker: NodeWalker, context: *mut c_void) -> bool;
-    #[cfg(not(feature = "pg15"))]
+    #[cfg(since_16)]
     #[link_name = "expression_tree_walker_impl"]
     pub fn walk_expression(node: *mut Node, walker: NodeWalker, context: *mut c_void) -> bool;
     pub fn get_oprrest(operator: Oid) -> Oid;
@@ -171,7 +172,7 @@ unsafe extern "C-unwind" {
     );
     pub fn PortalStart(portal: Portal, params: ParamListInfo, eflags: c_int, snapshot: Snapshot);
     pub fn PortalSetResultFormat(portal: Portal, n_formats: c_int, formats: *mut i16);
-    #[cfg(not(feature = "pg18"))]
+    #[cfg(not(since_18))]
     pub fn PortalRun(
         portal: Portal,
         count: c_long,
@@ -181,7 +182,7 @@ unsafe extern "C-unwind" {
         altdest: *mut DestReceiver,
         qc: *mut QueryCompletion,
     ) -> bool;
-    #[cfg(feature = "pg18")]
+    #[cfg(since_18)]
     pub fn PortalRun(
         portal: Portal,
         count: c_long,
@@ -212,11 +213,11 @@ unsafe extern "C-unwind" {
     pub fn GetBulkInsertState() -> BulkInsertState;
     pub fn ReleaseBulkInsertStatePin(state: BulkInsertState);
     pub fn GetAccessStrategy(of_type: u32) -> BufferAccessStrategy;
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn LockRelationForExtension(relation: Relation, lock_mode: c_int);
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn UnlockRelationForExtension(relation: Relation, lock_mode: c_int);
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn ReadBufferExtended(
         relation: Relation,
         fork: i32,
@@ -224,10 +225,10 @@ unsafe extern "C-unwind" {
         mode: u32,
         strategy: BufferAccessStrategy,
     ) -> Buffer;
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn LockBuffer(buffer: Buffer, mode: c_int);
     pub fn ReleaseBuffer(buffer: Buffer);
-    #[cfg(not(feature = "pg15"))]
+    #[cfg(since_16)]
     pub fn ExtendBufferedRelBy(
         table: BufferManagerRelation,
         fork: i32,
@@ -237,11 +238,11 @@ unsafe extern "C-unwind" {
         buffers: *mut Buffer,
         extended_by: *mut u32,
     ) -> u32;
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn RelationGetNumberOfBlocksInFork(relation: Relation, fork: i32) -> u32;
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn smgrextend(file: SMgrRelation, fork: i32, block: u32, page: *mut c_char, skip_fsync: bool);
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn GetRelationPath(
         database: Oid,
         tablespace: Oid,
@@ -249,11 +250,11 @@ unsafe extern "C-unwind" {
         backend: c_int,
         fork: i32,
     ) -> *mut c_char;
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn psprintf(format: *const c_char, ...) -> *mut c_char;
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn OpenTransientFile(path: *const c_char, flags: c_int) -> c_int;
-    #[cfg(feature = "pg15")]
+    #[cfg(not(since_16))]
     pub fn CloseTransientFile(fd: c_int) -> c_int;
     pub fn RecordPageWithFreeSpace(relation: Relation, block: u32, free_bytes: usize);
     pub fn FreeSpaceMapVacuumRange(relation: Relation, start: u32, end: u32);
@@ -278,7 +279,7 @@ unsafe extern "C-unwind" {
         estate: *mut EState,
     ) -> *mut ResultRelInfo;
     pub fn ExecCleanupTupleRouting(state: *mut ModifyTableState, routing: *mut PartitionTupleRouting);
-    #[cfg(not(feature = "pg15"))]
+    #[cfg(since_16)]
     pub fn ExecGetRootToChildMap(
         partition: *mut ResultRelInfo,
         estate: *mut EState,
@@ -301,6 +302,7 @@ unsafe extern "C-unwind" {
     pub fn ExecOpenIndices(info: *mut ResultRelInfo, speculative: bool);
     pub fn ExecCloseIndices(info: *mut ResultRelInfo);
     pub fn ExecConstraints(info: *mut ResultRelInfo, slot: *mut TupleTableSlot, estate: *mut EState);
+    #[cfg(not(since_19))]
     pub fn ExecInsertIndexTuples(
         info: *mut ResultRelInfo,
         slot: *mut TupleTableSlot,
@@ -309,7 +311,16 @@ unsafe extern "C-unwind" {
         no_duplicate_error: bool,
         speculative_conflict: *mut bool,
         arbiter_indexes: *mut List,
-        #[cfg(not(feature = "pg15"))] only_summarizing: bool,
+        #[cfg(since_16)] only_summarizing: bool,
+    ) -> *mut List;
+    #[cfg(since_19)]
+    pub fn ExecInsertIndexTuples(
+        info: *mut ResultRelInfo,
+        estate: *mut EState,
+        flags: u32,
+        slot: *mut TupleTableSlot,
+        arbiter_indexes: *mut List,
+        speculative_conflict: *mut bool,
     ) -> *mut List;
 
     pub fn pg_client_to_server(text: *const c_char, length: c_int) -> *mut c_char;

@@ -122,9 +122,9 @@ impl TrialStatement {
                 pg_sys::standard_ExecutorStart(desc, 0);
                 let (before, began) = (accessed_blocks(), std::time::Instant::now());
                 let forward = pg_sys::ScanDirection::ForwardScanDirection;
-                #[cfg(not(feature = "pg18"))]
+                #[cfg(not(since_18))]
                 pg_sys::standard_ExecutorRun(desc, forward, 0, true);
-                #[cfg(feature = "pg18")]
+                #[cfg(since_18)]
                 pg_sys::standard_ExecutorRun(desc, forward, 0);
                 pg_sys::standard_ExecutorFinish(desc);
                 let call = Call {

@@ -270,9 +270,9 @@ impl EventWatch {
                          WHERE p.relid = ANY ($1) AND p.datname = pg_catalog.current_database()), \
                         EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info('BASEBACKUP')) \
                             OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info('CREATE INDEX')) \
-                            OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info('CLUSTER')) \
+                            OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info($2)) \
                             OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_wal_senders())",
-                &[self.tables.clone().into()],
+                &[self.tables.clone().into(), REWRITE.to_uppercase().into()],
                 |row| {
                     let summary = Summary {
                         done: row.get::<i64>(1)?.unwrap_or_default(),
@@ -292,7 +292,8 @@ impl EventWatch {
     }
 
     fn task_rows(&self) -> Result<Vec<Task>, UserError> {
-        let query = "SELECT t.pid, t.kind, t.relid::pg_catalog.regclass::pg_catalog.text FROM ( \
+        let query = format!(
+            "SELECT t.pid, t.kind, t.relid::pg_catalog.regclass::pg_catalog.text FROM ( \
                          SELECT b.pid, 'backup', NULL::pg_catalog.oid FROM pg_catalog.pg_stat_progress_basebackup b \
                          UNION ALL SELECT w.pid, 'standby', NULL FROM pg_catalog.pg_stat_get_wal_senders() w \
                          LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(w.pid) a ON true \
@@ -301,10 +302,11 @@ impl EventWatch {
                          FROM pg_catalog.pg_stat_progress_create_index i \
                          WHERE i.relid = ANY ($1) AND i.datname = pg_catalog.current_database() \
                          UNION ALL SELECT c.pid, pg_catalog.lower(c.command), c.relid \
-                         FROM pg_catalog.pg_stat_progress_cluster c \
-                         WHERE c.relid = ANY ($1) AND c.datname = pg_catalog.current_database()) AS t (pid, kind, relid)";
+                         FROM pg_catalog.pg_stat_progress_{REWRITE} c \
+                         WHERE c.relid = ANY ($1) AND c.datname = pg_catalog.current_database()) AS t (pid, kind, relid)"
+        );
         transaction(|| {
-            fetch_all(query, &[self.tables.clone().into()], |row| {
+            fetch_all(&query, &[self.tables.clone().into()], |row| {
                 Ok(Task {
                     pid: row.get::<i32>(1)?.unwrap_or_default(),
                     kind: row.get::<String>(2)?.unwrap_or_default(),
@@ -408,6 +410,9 @@ struct Task {
     kind: String,
     relation: Option<String>,
 }
+
+/// What the server calls the commands that write a table anew, as CLUSTER does, where it shows their progress.
+const REWRITE: &str = if cfg!(since_19) { "repack" } else { "cluster" };
 
 /// The kind of a standby's connection. It lasts.
 const STANDBY: &str = "standby";

@@ -87,6 +87,7 @@ unsafe extern "C-unwind" {
         text: *const c_char,
         options: c_int,
         parameters: pg_sys::ParamListInfo,
+        #[cfg(since_19)] explained: *mut pg_sys::ExplainState,
     ) -> *mut pg_sys::PlannedStmt;
 }
 
@@ -96,12 +97,17 @@ unsafe extern "C-unwind" fn plan(
     text: *const c_char,
     options: c_int,
     parameters: pg_sys::ParamListInfo,
+    #[cfg(since_19)] explained: *mut pg_sys::ExplainState,
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: a rewritten query whose relations are locked; after it, what the server does where there is no hook.
     unsafe {
         look_at_query(query);
         let planner = PREVIOUS.get().unwrap_or(standard_planner);
-        planner(query, text, options, parameters)
+        #[cfg(not(since_19))]
+        let planned = planner(query, text, options, parameters);
+        #[cfg(since_19)]
+        let planned = planner(query, text, options, parameters, explained);
+        planned
     }
 }
 

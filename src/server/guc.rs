@@ -153,8 +153,15 @@ pub fn with_own_syntax<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn has_own_syntax() -> bool {
-    // SAFETY: two variables of the process's.
-    unsafe { pg_sys::standard_conforming_strings && !pg_sys::quote_all_identifiers }
+    // SAFETY: variables of the process's.
+    unsafe {
+        // Always on from 19 on.
+        #[cfg(not(since_19))]
+        if !pg_sys::standard_conforming_strings {
+            return false;
+        }
+        !pg_sys::quote_all_identifiers
+    }
 }
 
 /// What [`with_own_syntax`] sets, up to the end of the nest level.

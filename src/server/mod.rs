@@ -5,6 +5,7 @@
 
 pub mod at_exit;
 pub mod background_worker;
+mod buffers;
 pub mod database;
 pub mod drop_extension;
 pub mod extension;

@@ -3,6 +3,8 @@
 
 use pgrx::pg_sys;
 
+use super::buffers::{EXCLUSIVE, lock};
+
 /// Sets up the new pages of a heap, to be marked all-visible by the next VACUUM; how many there were. Other relations have
 /// none. In a transaction; takes the lock that VACUUM takes.
 ///
@@ -29,7 +31,7 @@ pub fn set_up_new_pages(table: pg_sys::Oid) -> u32 {
             }
             let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
             let buffer = pg_sys::ReadBufferExtended(relation, MAIN, block, mode, std::ptr::null_mut());
-            pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+            lock(buffer, EXCLUSIVE);
             let page = pg_sys::BufferGetPage(buffer);
             // PageIsNew of storage/bufpage.h.
             if (*page.cast::<pg_sys::PageHeaderData>()).pd_upper == 0 {

@@ -3,6 +3,7 @@
 use bench_core::error::UserError;
 use pgrx::pg_sys;
 
+use super::buffers::{SHARE, lock};
 use super::spi::{fetch, run};
 use crate::error::internal;
 
@@ -69,14 +70,13 @@ pub fn btree_levels(index: pg_sys::Oid) -> Option<i32> {
         level: u32,
     }
     const MAGIC: u32 = 0x053162;
-    const SHARE: i32 = 1;
     const PAGE_HEADER: usize = 24;
     // SAFETY: the index is locked, the page pinned and locked while it is read; a page's contents begin after a
     // header of 24 bytes (SizeOfPageHeaderData, a multiple of eight), and are longer than this.
     unsafe {
         let relation = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
         let buffer = pg_sys::ReadBuffer(relation, 0);
-        pg_sys::LockBuffer(buffer, SHARE);
+        lock(buffer, SHARE);
         let contents = pg_sys::BufferGetBlock(buffer).cast::<u8>().add(PAGE_HEADER);
         let meta = &*contents.cast::<MetaPage>();
         let levels = (meta.magic == MAGIC).then_some(if meta.root == 0 { 0 } else { meta.level as i32 + 1 });

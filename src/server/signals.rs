@@ -51,10 +51,16 @@ pub(super) fn take_cancels_at_exit() {
 /// session begins to end.
 static IS_TO_END: AtomicBool = AtomicBool::new(false);
 
-unsafe extern "C-unwind" fn die(signal: c_int) {
+unsafe extern "C-unwind" fn die(signal: c_int, #[cfg(since_19)] info: *const pg_sys::pg_signal_info) {
     IS_TO_END.store(true, Relaxed);
     // SAFETY: the server's own handler, in the same place.
-    unsafe { raw::die(signal) };
+    unsafe {
+        raw::die(
+            signal,
+            #[cfg(since_19)]
+            info,
+        );
+    }
 }
 
 /// The first descriptors of a process, among which its connections are.
@@ -62,7 +68,7 @@ const DESCRIPTORS: c_int = 4096;
 
 /// Breaks the connections of a session that is to end and waits where no signal ends it: for another server that does not
 /// answer, as libpq's PQcancel does, whose recv goes on after every signal. As if the network were broken: recv then returns.
-unsafe extern "C-unwind" fn sever(_: c_int) {
+unsafe extern "C-unwind" fn sever(_: c_int, #[cfg(since_19)] _: *const pg_sys::pg_signal_info) {
     // SAFETY: calls that are made for signal handlers (POSIX lists all of them as async-signal-safe), on descriptors that may
     // be anything: what is no connection is left alone. `errno` is the interrupted code's.
     unsafe {
@@ -95,7 +101,14 @@ unsafe fn is_connection(descriptor: c_int) -> bool {
     }
 }
 
-unsafe extern "C-unwind" fn set_termination_flag(_: c_int) {
+unsafe extern "C-unwind" fn set_termination_flag(
+    _: c_int,
+    #[cfg(since_19)] _: *const pg_sys::pg_signal_info,
+) {
+    request_termination();
+}
+
+fn request_termination() {
     TERMINATION_REQUESTED.store(true, Relaxed);
     // SAFETY: SetLatch is made for signal handlers; MyLatch is set before signals are let in.
     unsafe { raw::SetLatch(pg_sys::MyLatch) };
@@ -103,7 +116,7 @@ unsafe extern "C-unwind" fn set_termination_flag(_: c_int) {
 
 /// A cancel means the same as a termination: the work as a whole is to end. But timeouts of locks and statements
 /// come as SIGINT as well (LockTimeoutHandler in utils/init/postinit.c), and are the statement's.
-unsafe extern "C-unwind" fn cancel_or_set_flag(signal: c_int) {
+unsafe extern "C-unwind" fn cancel_or_set_flag(_: c_int, #[cfg(since_19)] _: *const pg_sys::pg_signal_info) {
     // SAFETY: what StatementCancelHandler does (tcop/postgres.c); the indicator is a plain read.
     unsafe {
         if raw::get_timeout_indicator(LOCK_TIMEOUT, false)
@@ -113,25 +126,32 @@ unsafe extern "C-unwind" fn cancel_or_set_flag(signal: c_int) {
             (&raw mut pg_sys::InterruptPending).write_volatile(1);
             raw::SetLatch(pg_sys::MyLatch);
         } else {
-            set_termination_flag(signal);
+            request_termination();
         }
     }
 }
 
+/// SIGNAL_ARGS of c.h.
+#[cfg(not(since_19))]
 type Handler = unsafe extern "C-unwind" fn(c_int);
+#[cfg(since_19)]
+type Handler = unsafe extern "C-unwind" fn(c_int, *const pg_sys::pg_signal_info);
 
 /// Functions that serve as, or in, signal handlers: there no guard may stand around them.
 mod raw {
     use std::ffi::c_int;
 
     unsafe extern "C-unwind" {
-        pub fn die(signal: c_int);
-        pub fn SignalHandlerForConfigReload(signal: c_int);
+        pub fn die(signal: c_int, #[cfg(since_19)] info: *const pgrx::pg_sys::pg_signal_info);
+        pub fn SignalHandlerForConfigReload(
+            signal: c_int,
+            #[cfg(since_19)] info: *const pgrx::pg_sys::pg_signal_info,
+        );
         pub fn SetLatch(latch: *mut pgrx::pg_sys::Latch);
         pub fn get_timeout_indicator(id: u32, reset_indicator: bool) -> bool;
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(not(since_18))]
         pub fn pqsignal(signal: c_int, handler: Option<super::Handler>) -> Option<super::Handler>;
-        #[cfg(feature = "pg18")]
+        #[cfg(since_18)]
         #[link_name = "pqsignal_be"]
         pub fn pqsignal(signal: c_int, handler: Option<super::Handler>);
     }

@@ -72,9 +72,9 @@ fn count_workers(accept: impl Fn(&pg_sys::PgBackendStatus) -> bool) -> u64 {
         pg_sys::pgstat_clear_backend_activity_snapshot();
         (1..=pg_sys::pgstat_fetch_stat_numbackends())
             .filter(|&number| {
-                #[cfg(feature = "pg15")]
+                #[cfg(not(since_16))]
                 let entry = pg_sys::pgstat_fetch_stat_local_beentry(number);
-                #[cfg(not(feature = "pg15"))]
+                #[cfg(since_16)]
                 let entry = pg_sys::pgstat_get_local_beentry_by_index(number);
                 !entry.is_null() && {
                     let status = status_of(entry);

@@ -180,9 +180,9 @@ const OWN_FIXTURE: &str = "Load your own fixture into another schema: options =>
 
 /// Privileges beside ownership that a VACUUM asks for (vacuum_is_permitted_for_relation in commands/vacuum.c): what is
 /// wanting there is only a WARNING.
-#[cfg(any(feature = "pg15", feature = "pg16"))]
+#[cfg(not(since_17))]
 const MAY_MAINTAIN: &str = "false";
-#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[cfg(since_17)]
 const MAY_MAINTAIN: &str = "pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')";
 
 fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {

@@ -36,7 +36,6 @@ CONSTANTS = [
     ("server/timeouts.rs", "LOCK_TIMEOUT", "LOCK_TIMEOUT"),
     ("server/timeouts.rs", "STATEMENT_TIMEOUT", "STATEMENT_TIMEOUT"),
     ("server/relations.rs", "MAGIC", "BTREE_MAGIC"),
-    ("server/relations.rs", "SHARE", "BUFFER_LOCK_SHARE"),
     ("server/relations.rs", "PAGE_HEADER", "MAXALIGN(SizeOfPageHeaderData)"),
     ("server/database.rs", "SQL_ASCII", "PG_SQL_ASCII"),
     ("engine/bulk/extension_of_15.rs", "UNLOCK", "BUFFER_LOCK_UNLOCK"),
@@ -83,8 +82,8 @@ def split(text, at):
 def holds(condition, major):
     """Whether a cfg is true for a version."""
     condition = condition.strip()
-    if named := re.fullmatch(r'feature\s*=\s*"pg(\d+)"', condition):
-        return int(named[1]) == major
+    if named := re.fullmatch(r"since_(\d+)", condition):
+        return int(named[1]) <= major
     word, rest = re.fullmatch(r"(not|any|all)\((.*)\)", condition, re.S).groups()
     parts = [holds(part, major) for part in split(rest, ",")]
     return {"not": lambda: not parts[0], "any": lambda: any(parts), "all": lambda: all(parts)}[word]()
@@ -145,8 +144,12 @@ class File:
         if enumeration := re.fullmatch(r"(?:\w+::)*(\w+)::Type", rust):
             return enumeration[1]
         name = re.fullmatch(r"(?:\w+::)*([\w!()]+)", rust)[1]
-        if alias := re.search(rf'\btype {re.escape(name)} = ((?:unsafe )?extern[^;]*);', self.text):
-            return self.type(alias[1])
+        for attribute, alias in re.findall(
+            rf'(#\[cfg\([^\]]*\)\]\s*)?\btype {re.escape(name)} = ((?:unsafe )?extern[^;]*);', self.text
+        ):
+            alias, _ = attributes(attribute + alias, self.major)
+            if alias is not None:
+                return self.type(alias)
         return TYPES.get(name, name)
 
     def externs(self):

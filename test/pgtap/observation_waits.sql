@@ -58,7 +58,7 @@ SELECT is_empty($$
     SELECT wait_event_type, wait_event
     FROM bench.waits JOIN bench.runs r USING (run_id)
     WHERE r.tags = '{"test": "waits"}'
-        AND NOT (wait_event_type IN ('Activity', 'BufferPin', 'Client', 'Extension', 'IO', 'IPC', 'Lock', 'LWLock',
+        AND NOT (wait_event_type IN ('Activity', 'Buffer', 'BufferPin', 'Client', 'Extension', 'IO', 'IPC', 'Lock', 'LWLock',
             'Timeout')
             AND wait_event ~ '^[A-Za-z]+$'
             OR wait_event_type IN ('CPU', 'Runnable') AND wait_event = wait_event_type)

@@ -80,7 +80,7 @@ const LIMITS: &[WaitLimit] = &[
                  locks short, or out of the run.",
     },
     WaitLimit {
-        events: &["lwlock:buffercontent", "lwlock:buffermapping", "bufferpin:*"],
+        events: &["lwlock:buffercontent", "buffer:*", "lwlock:buffermapping", "bufferpin:*"],
         name: "contended pages",
         is_the_limit: "pages that many clients need at once are the limit",
         advice: "Spread the clients over more rows, or use a smaller fillfactor or partitions; of ascending keys, the last \

@@ -147,7 +147,7 @@ impl Batch {
             }
             if let Some(insert) = (*(*self.relation).rd_tableam).multi_insert {
                 let command = raw::GetCurrentCommandId(true);
-                let frozen = pg_sys::TABLE_INSERT_FROZEN as i32;
+                let frozen = pg_sys::TABLE_INSERT_FROZEN as _;
                 insert(self.relation, self.slots, count as i32, command, frozen, ring);
             }
             if self.has_indexes {
@@ -195,17 +195,21 @@ impl Batch {
                 // A slot whose tuple was written in place must not know values of the one before.
                 (*slot).tts_nvalid = 0;
                 (*slot).tts_tableOid = (*self.relation).rd_id;
+                let none = std::ptr::null_mut();
+                #[cfg(not(since_19))]
                 raw::ExecInsertIndexTuples(
                     self.result,
                     slot,
                     estate,
                     false,
                     false,
+                    none,
                     std::ptr::null_mut(),
-                    std::ptr::null_mut(),
-                    #[cfg(not(feature = "pg15"))]
+                    #[cfg(since_16)]
                     false,
                 );
+                #[cfg(since_19)]
+                raw::ExecInsertIndexTuples(self.result, estate, 0, slot, none, std::ptr::null_mut());
             }
         }
     }
@@ -235,7 +239,7 @@ impl Batch {
         unsafe {
             keep_pages_due((*self.relation).rd_id, self.pages_due);
             if let Some(finish) = (*(*self.relation).rd_tableam).finish_bulk_insert {
-                finish(self.relation, pg_sys::TABLE_INSERT_FROZEN as i32);
+                finish(self.relation, pg_sys::TABLE_INSERT_FROZEN as _);
             }
         }
     }

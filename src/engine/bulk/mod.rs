@@ -2,7 +2,7 @@
 //! one through an INSERT's own plan node.
 
 mod batch;
-#[cfg_attr(feature = "pg15", path = "extension_of_15.rs")]
+#[cfg_attr(not(since_16), path = "extension_of_15.rs")]
 mod extension;
 mod free_pages;
 mod routing;
@@ -373,7 +373,7 @@ unsafe fn plan_below(
         }
         (*planned).commandType = pg_sys::CmdType::CMD_SELECT;
         (*planned).planTree = (*top).lefttree;
-        (*planned).resultRelations = std::ptr::null_mut();
+        *changed_relations(planned) = std::ptr::null_mut();
         planned
     }
 }
@@ -383,16 +383,34 @@ unsafe fn plan_below(
 /// # Safety
 /// A plan that changes tables.
 unsafe fn leads_to(planned: *mut pg_sys::PlannedStmt, sink: &Sink) -> bool {
-    // SAFETY: by the caller; resultRelations are places in the range table, counted from 1.
+    // SAFETY: by the caller; what it changes are places in the range table, counted from 1.
     unsafe {
-        let (range_table, results) = ((*planned).rtable, (*planned).resultRelations);
+        let (range_table, results) = ((*planned).rtable, *changed_relations(planned));
         let relation = |index: usize| {
             let entry: *mut pg_sys::RangeTblEntry = (*(*range_table).elements.add(index)).ptr_value.cast();
             (*entry).relid
         };
-        list_length(results) == 1
-            && relation((*(*results).elements).int_value as usize - 1) == sink.oid()
+        #[cfg(not(since_19))]
+        let only = (list_length(results) == 1).then(|| (*(*results).elements).int_value);
+        #[cfg(since_19)]
+        let only = (pg_sys::bms_num_members(results) == 1).then(|| pg_sys::bms_singleton_member(results));
+        only.is_some_and(|only| relation(only as usize - 1) == sink.oid())
             && (0..list_length(range_table) as usize).filter(|&index| relation(index) == sink.oid()).count()
                 == 1
     }
+}
+
+/// The places in the range table of the relations that a plan changes.
+///
+/// # Safety
+/// A live plan, while what is returned is used.
+#[cfg(not(since_19))]
+unsafe fn changed_relations(planned: *mut pg_sys::PlannedStmt) -> *mut *mut pg_sys::List {
+    // SAFETY: by the caller.
+    unsafe { &raw mut (*planned).resultRelations }
+}
+#[cfg(since_19)]
+unsafe fn changed_relations(planned: *mut pg_sys::PlannedStmt) -> *mut *mut pg_sys::Bitmapset {
+    // SAFETY: by the caller.
+    unsafe { &raw mut (*planned).resultRelationRelids }
 }

@@ -45,9 +45,9 @@ impl Routing {
         unsafe {
             let estate = (*self.state).ps.state;
             let partition = raw::ExecFindPartition(self.state, result, self.partitions, row, estate);
-            #[cfg(feature = "pg15")]
+            #[cfg(not(since_16))]
             let map = (*partition).ri_RootToPartitionMap;
-            #[cfg(not(feature = "pg15"))]
+            #[cfg(since_16)]
             let map = raw::ExecGetRootToChildMap(partition, estate);
             let row = if map.is_null() {
                 row

@@ -111,7 +111,7 @@ pub(super) unsafe fn beneath(
         let within = |list: *mut pg_sys::List| (place < list_length(list) as usize).then(|| nth(list, place));
         match (*entry).rtekind {
             pg_sys::RTEKind::RTE_JOIN => Some((scope, within((*entry).joinaliasvars)?)),
-            #[cfg(feature = "pg18")]
+            #[cfg(since_18)]
             pg_sys::RTEKind::RTE_GROUP => Some((scope, within((*entry).groupexprs)?)),
             pg_sys::RTEKind::RTE_SUBQUERY => output(walk, (*entry).subquery, attribute),
             pg_sys::RTEKind::RTE_FUNCTION if list_length((*entry).functions) == 1 && attribute == 1 => {
@@ -211,7 +211,7 @@ unsafe extern "C-unwind" fn rebase(node: *mut pg_sys::Node, context: *mut c_void
                         (*variable).varlevelsup = 0;
                         (*variable).varnosyn = 1;
                         (*variable).varattnosyn = attribute;
-                        #[cfg(not(feature = "pg15"))]
+                        #[cfg(since_16)]
                         {
                             (*variable).varnullingrels = std::ptr::null_mut();
                         }

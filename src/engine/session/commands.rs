@@ -232,9 +232,9 @@ impl Session {
             let receiver = self.receivers.receiver();
             let mut completion: pg_sys::QueryCompletion = std::mem::zeroed();
             let all = std::ffi::c_long::MAX;
-            #[cfg(not(feature = "pg18"))]
+            #[cfg(not(since_18))]
             raw::PortalRun(portal, all, true, true, receiver, receiver, &raw mut completion);
-            #[cfg(feature = "pg18")]
+            #[cfg(since_18)]
             raw::PortalRun(portal, all, true, receiver, receiver, &raw mut completion);
             if let Some(destroy) = (*receiver).rDestroy {
                 destroy(receiver);
@@ -347,9 +347,9 @@ pub(in crate::engine) unsafe fn drive(desc: *mut pg_sys::QueryDesc, queries: *mu
         raw::ExecutorStart(desc, 0);
         statement::judge_again(queries);
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(not(since_18))]
         raw::ExecutorRun(desc, forward, 0, true);
-        #[cfg(feature = "pg18")]
+        #[cfg(since_18)]
         raw::ExecutorRun(desc, forward, 0);
         raw::ExecutorFinish(desc);
     }

@@ -395,6 +395,7 @@ impl Effect<'_> {
             "create index" => of_kind("A CREATE INDEX", "CREATE INDEX"),
             "reindex" => of_kind("A REINDEX", "REINDEX"),
             "cluster" => of_kind("A CLUSTER", "CLUSTER"),
+            "repack" => of_kind("A REPACK", "REPACK"),
             "vacuum full" => of_kind("A VACUUM FULL", "VACUUM FULL"),
             "standby" => of_kind("A connection of a standby", "connections of standbys"),
             "reload" => of_kind("A reload of the configuration", "reloads of the configuration"),
@@ -422,7 +423,7 @@ impl Effect<'_> {
                         same configuration throughout."
                     .to_owned();
             }
-            "create index" | "reindex" | "cluster" | "vacuum full" => {
+            "create index" | "reindex" | "cluster" | "repack" | "vacuum full" => {
                 return "It locks the table, and reads or writes all of it: do it before the run, or run again to see its \
                         cost alone."
                     .to_owned();
