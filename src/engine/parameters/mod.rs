@@ -19,6 +19,7 @@ use pgrx::pg_sys;
 
 use super::lists::{list_first, list_length};
 use crate::error::internal;
+use crate::server::parser::{in_text, parse};
 use crate::server::trust::objects::Object;
 use crate::server::trust::statement::objects_of;
 
@@ -142,10 +143,6 @@ pub struct Analysed {
     pub objects: Vec<Object>,
 }
 
-unsafe extern "C-unwind" {
-    fn pg_parse_query(text: *const std::ffi::c_char) -> *mut pg_sys::List;
-}
-
 /// Analyses a statement with parameters whose types are to be found.
 ///
 /// # Errors
@@ -155,20 +152,17 @@ pub fn analyse(text: &str) -> Result<Analysed, UserError> {
     // SAFETY: a NUL-terminated text that lives as long as what is made of it here; the lists have as many elements as they
     // say, and a raw statement is what a list of the parser's holds. The types are an array of their number.
     unsafe {
-        let statements = pg_sys::ffi::pg_guard_ffi_boundary(|| pg_parse_query(text.as_ptr()));
+        let statements = in_text(&text, || parse(&text));
         if list_length(statements) != 1 {
             return Err(UserError::new(sqlstate::SYNTAX_ERROR, "not one statement"));
         }
         let raw: *mut pg_sys::RawStmt = list_first(statements).cast();
         let mut types: *mut pg_sys::Oid = std::ptr::null_mut();
         let mut count = 0;
-        let query = pg_sys::parse_analyze_varparams(
-            raw,
-            text.as_ptr(),
-            &raw mut types,
-            &raw mut count,
-            std::ptr::null_mut(),
-        );
+        let none = std::ptr::null_mut();
+        let query = in_text(&text, || {
+            pg_sys::parse_analyze_varparams(raw, text.as_ptr(), &raw mut types, &raw mut count, none)
+        });
         let mut walk = walk::Walk::default();
         for index in 0..count as usize {
             walk.found.parameters.push(parameter(*types.add(index), index + 1)?);
