@@ -7,7 +7,6 @@ use bench_core::error::{UserError, cut, pack, sqlstate, unpack};
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
-pub use carried::watched;
 pub use client_text::for_client;
 
 /// Raises the error the server's way.
@@ -70,11 +69,13 @@ fn code(sqlstate: &str) -> PgSqlErrorCode {
 
 /// What a caught error says; the error is over with this.
 pub fn from_caught(caught: CaughtError) -> UserError {
-    let report = match caught {
-        CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => report,
-        CaughtError::RustPanic { ereport, .. } => ereport,
+    let (report, (sqlstate, context)) = match caught {
+        CaughtError::PostgresError(report) => (report, carried::read()),
+        CaughtError::ErrorReport(ereport) | CaughtError::RustPanic { ereport, .. } => {
+            let carried = carried::take(ereport.sql_error_code());
+            (ereport, carried)
+        }
     };
-    let (sqlstate, context) = carried::take(report.sql_error_code());
     UserError {
         sqlstate: unpack(sqlstate),
         message: report.message().to_owned(),

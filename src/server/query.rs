@@ -6,7 +6,7 @@ use bench_core::error::UserError;
 use pgrx::spi::SpiClient;
 use pgrx::{Spi, pg_guard, pg_sys};
 
-use crate::error::{internal, watched};
+use crate::error::internal;
 
 /// A column of a query's result.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub fn describe(query: &str, parameters: &[pg_sys::Oid]) -> Result<Described, Us
             Ok(Described { columns: columns((*source).resultDesc), writes })
         }
     };
-    watched(|| Spi::connect(describe))
+    Spi::connect(describe)
 }
 
 /// A row that the executor has made.
@@ -237,7 +237,7 @@ pub fn read(
             }
         }
     };
-    let result = watched(|| Spi::connect(execute));
+    let result = Spi::connect(execute);
     // SAFETY: the one that was pushed above.
     unsafe { pg_sys::PopActiveSnapshot() };
     result

@@ -9,7 +9,7 @@ use pgrx::spi::{SpiClient, SpiHeapTupleData};
 use pgrx::{PgTrigger, Spi, pg_sys};
 
 use super::guc::with_own_syntax;
-use crate::error::{internal, watched};
+use crate::error::internal;
 
 /// An identifier, quoted where it needs to be.
 pub fn quote_identifier(name: &str) -> String {
@@ -36,7 +36,7 @@ pub fn spi_error(error: pgrx::spi::Error) -> UserError {
 pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
     unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
-    let result = with_own_syntax(|| watched(|| Spi::connect(body))).map_err(spi_error);
+    let result = with_own_syntax(|| Spi::connect(body)).map_err(spi_error);
     // SAFETY: the one that was pushed above.
     unsafe { pg_sys::PopActiveSnapshot() };
     result
@@ -56,13 +56,13 @@ pub fn fetch<T: FromDatum + IntoDatum>(
 /// Runs a statement for its effect; the number of rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
     let update = |client: &mut SpiClient| client.update(sql, None, arguments).map(|table| table.len());
-    watched(|| Spi::connect_mut(update)).map_err(spi_error)
+    Spi::connect_mut(update).map_err(spi_error)
 }
 
 /// Runs a statement for its effect and its first value.
 pub fn call<T: FromDatum + IntoDatum>(sql: &str, arguments: &[DatumWithOid]) -> Result<Option<T>, UserError> {
     let update = |client: &mut SpiClient| client.update(sql, None, arguments)?.first().get(1);
-    watched(|| Spi::connect_mut(update)).map_err(spi_error)
+    Spi::connect_mut(update).map_err(spi_error)
 }
 
 /// All rows of a query, each as `row` has it.

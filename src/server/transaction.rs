@@ -6,7 +6,7 @@ use bench_core::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
 use super::guc::set_local;
-use crate::error::{from_caught, watched};
+use crate::error::from_caught;
 
 /// Runs `body` in a transaction of its own, in a worker that has none open. An error rolls it
 /// back and is returned.
@@ -76,9 +76,8 @@ fn framed<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError
         }
         result
     };
-    let result = PgTryBuilder::new(AssertUnwindSafe(|| watched(whole)))
-        .catch_others(|caught| Err(from_caught(caught)))
-        .execute();
+    let result =
+        PgTryBuilder::new(AssertUnwindSafe(whole)).catch_others(|caught| Err(from_caught(caught))).execute();
     if result.is_err() {
         roll_back();
     }
@@ -121,7 +120,7 @@ fn subtransaction<T>(
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         // The result outlives the subtransaction's memory: it is Rust's own.
-        let result = PgTryBuilder::new(AssertUnwindSafe(|| watched(body)))
+        let result = PgTryBuilder::new(AssertUnwindSafe(body))
             .catch_others(|caught| Err(from_caught(caught)))
             .execute();
         if stays(&result) {
