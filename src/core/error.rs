@@ -217,6 +217,8 @@ pub struct SqlError {
     pub position: u32,
     /// What the server was doing: its CONTEXT.
     pub context: Option<String>,
+    /// Not the server's, but of what a client does with a statement or its result.
+    pub is_of_client: bool,
 }
 
 impl From<UserError> for SqlError {
@@ -228,6 +230,7 @@ impl From<UserError> for SqlError {
             hint: error.hint,
             position: 0,
             context: error.context,
+            is_of_client: true,
         }
     }
 }

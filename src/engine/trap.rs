@@ -142,6 +142,7 @@ unsafe fn recover(log: Log) -> SqlError {
             hint: text((*data).hint),
             position: (*data).cursorpos.max(0).unsigned_abs(),
             context: text((*data).context),
+            is_of_client: false,
         };
         pg_sys::MemoryContextDelete(context);
         pg_sys::InterruptHoldoffCount -= 1;

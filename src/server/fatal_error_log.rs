@@ -44,6 +44,7 @@ unsafe extern "C-unwind" fn take_down(error: *mut pg_sys::ErrorData) {
                 hint: text((*error).hint),
                 position: 0,
                 context: text((*error).context),
+                is_of_client: false,
             }));
         }
         if let Some(next) = NEXT.get() {

@@ -51,7 +51,7 @@ rows() { sql "SELECT string_agg(word, ',' ORDER BY id) FROM seen" 'SELECT sum(n)
 theirs() { # MODE
     clear
     OUT=$(PGHOST=127.0.0.1 PGPORT=$PROXY_PORT PGSSLMODE=disable pgbench -n -c "$CLIENTS" -j "$CLIENTS" \
-        -t "$TRANSACTIONS" --max-tries="$TRIES" -M "$1" --random-seed=7 "${FILES[@]}" 2>&1)
+        -t "$TRANSACTIONS" --max-tries="$TRIES" -M "$1" --random-seed=7 "${FILES[@]}" ${GO_ON:+--continue-on-error} 2>&1)
     awk -v FS='[:/(]' '/^number of transactions actually/ { done = $2 } /^number of failed/ { failed = $2 }
         /^number of transactions retried/ { retried = $2 } /Run was aborted/ { aborted = 1 }
         END { print done + 0, failed + 0, retried + 0, aborted + 0 }' <<<"$OUT"
@@ -216,6 +216,40 @@ $(put a)
 SELECT fail_once();
 END;
 \\endpipeline" "${PIPED[@]}"
+
+#
+# Errors that do not end the client
+#
+GO_ON=
+if [ "$MAJOR" -ge 19 ]; then
+    GO_ON=yes OPTIONS=', continue_on_error => true'
+    both 'an error, and on' '' "$(put a)
+SELECT 1 / (random() * 0)::int;
+$(put b)" "${ALL[@]}"
+    both 'an error in a block, and on' '' "BEGIN;
+$(put a)
+SELECT 1 / (random() * 0)::int;
+END;" "${ALL[@]}"
+    both 'an error in a pipeline, and on' '' "\\startpipeline
+$(put a)
+SELECT 1 / (random() * 0)::int;
+$(put b)
+\\endpipeline" "${PIPED[@]}"
+    both 'an error in every other transaction, and on' '' "INSERT INTO seen (word) VALUES ('a') RETURNING id \\gset
+SELECT 1 / (:id::int % 2);
+$(put b)" "${ALL[@]}"
+    TRIES=3 both 'a serialization failure that is tried again, and then an error' '' "SELECT fail_once();
+$(put a)
+SELECT 1 / (random() * 0)::int;" "${ALL[@]}"
+    both 'a serialization failure that is given up, and on' '' "$(put a)
+SELECT fail_once();" "${ALL[@]}"
+    both '\gset of no row, which ends the client all the same' 'expected one row, got 0' "$(put a)
+SELECT 1 AS x WHERE false \\gset" "${ALL[@]}"
+    GO_ON=
+    by_default
+else
+    skip "pgbench $MAJOR has no --continue-on-error" 'errors that do not end the client'
+fi
 
 #
 # What the server makes of statements in pipelines

@@ -13,7 +13,7 @@ pub enum Tolerance {
     None,
     /// After errors of the data: as clients of a capture, whose replay meets other rows than it was captured with.
     Data,
-    /// After all errors of statements, as pgbench's --continue-on-error: not after those of meta commands.
+    /// After all errors of statements, as pgbench's --continue-on-error: not after those of meta commands, \gset among them.
     Statements,
 }
 
@@ -39,7 +39,11 @@ impl Program<'_> {
                 Tolerance::None => false,
                 Tolerance::Data => error.is_of_data(),
                 Tolerance::Statements => {
-                    matches!(self.script.commands[command].action, Action::Sql(_) | Action::Pipeline(_))
+                    !error.is_of_client
+                        && matches!(
+                            self.script.commands[command].action,
+                            Action::Sql(_) | Action::Pipeline(_)
+                        )
                 }
             }
     }

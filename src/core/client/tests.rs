@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicI64;
 use proptest::prelude::*;
 
 use super::*;
+use crate::error::UserError;
 use crate::script::{client_seeds, parse};
 use crate::transaction_log::{LogRecord, LoggedOutcome};
 
@@ -322,6 +323,15 @@ fn a_client_that_continues_on_errors_ends_by_those_of_meta_commands_alone() {
     assert_eq!(executed.len(), 3);
     let outcomes: Vec<_> = recorder.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
     assert_eq!(outcomes, [(1, Outcome::Failed), (1, Outcome::Failed), (1, Outcome::Aborted)]);
+}
+
+#[test]
+fn what_a_client_cannot_do_with_a_result_ends_it_all_the_same() {
+    let mut workload = workload(&["SELECT 1;"], 5);
+    workload.programs[0].tolerance = Tolerance::Statements;
+    let own: SqlError = UserError::new("21000", "expected one row, got 0").into();
+    assert!(!workload.programs[0].outlives(0, &own));
+    assert!(workload.programs[0].outlives(0, &SqlError { is_of_client: false, ..own }));
 }
 
 #[test]
