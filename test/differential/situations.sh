@@ -51,7 +51,8 @@ rows() { sql "SELECT string_agg(word, ',' ORDER BY id) FROM seen" 'SELECT sum(n)
 theirs() { # MODE
     clear
     OUT=$(PGHOST=127.0.0.1 PGPORT=$PROXY_PORT PGSSLMODE=disable pgbench -n -c "$CLIENTS" -j "$CLIENTS" \
-        -t "$TRANSACTIONS" --max-tries="$TRIES" -M "$1" --random-seed=7 "${FILES[@]}" ${GO_ON:+--continue-on-error} 2>&1)
+        -t "$TRANSACTIONS" --max-tries="$TRIES" -M "$1" --random-seed=7 ${GO_ON:+--continue-on-error} \
+        "${FILES[@]}" 2>&1)
     awk -v FS='[:/(]' '/^number of transactions actually/ { done = $2 } /^number of failed/ { failed = $2 }
         /^number of transactions retried/ { retried = $2 } /Run was aborted/ { aborted = 1 }
         END { print done + 0, failed + 0, retried + 0, aborted + 0 }' <<<"$OUT"
