@@ -58,8 +58,8 @@ SELECT is_empty($$
     SELECT wait_event_type, wait_event
     FROM bench.waits JOIN bench.runs r USING (run_id)
     WHERE r.tags = '{"test": "waits"}'
-        AND NOT (wait_event_type IN ('Activity', 'Buffer', 'BufferPin', 'Client', 'Extension', 'IO', 'IPC', 'Lock', 'LWLock',
-            'Timeout')
+        AND NOT (wait_event_type IN ('Activity', 'Buffer', 'BufferPin', 'Client', 'Extension', 'IO', 'IPC', 'Lock',
+            'LWLock', 'Timeout')
             AND wait_event ~ '^[A-Za-z]+$'
             OR wait_event_type IN ('CPU', 'Runnable') AND wait_event = wait_event_type)
 $$, 'types and events have the names of pg_stat_activity');
