@@ -17,10 +17,11 @@ def fences(path):
     """The fences of a document: the words after the backquotes, and the lines between."""
     kind, lines = None, []
     for line in Path(path).read_text().splitlines():
-        if not line.startswith("```"):
+        if not line.lstrip().startswith("```"):
             lines.append(line)
         elif kind is None:
-            kind, lines = line[3:].strip(), []
+            # One in a list is indented, and so are its lines, which psql does not mind.
+            kind, lines = line.lstrip()[3:].strip(), []
         else:
             yield kind, lines
             kind = None
@@ -42,7 +43,7 @@ def script(wanted, folder, *paths):
 
 def headings(path):
     """What GitHub calls the headings of a document."""
-    text = re.sub(r"^```.*?^```$", "", Path(path).read_text(), flags=re.M | re.S)
+    text = re.sub(r"^ *```.*?^ *```$", "", Path(path).read_text(), flags=re.M | re.S)
     for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
