@@ -57,6 +57,9 @@ fn in_report(sqlstate: c_int) -> c_int {
 
 /// Keeps what a report of this error loses, until it is reported or caught.
 pub fn carry(error: &UserError) {
+    // One that was to be logged, and is below what the log takes, was never reported.
+    leave();
+    CARRIED.set(None);
     let sqlstate = pack(&error.sqlstate);
     // As the server's own texts, it may be in another encoding; a zero byte cannot be part of any.
     let context = error.context.as_deref().and_then(|context| CString::new(cut(context).as_ref()).ok());

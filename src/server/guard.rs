@@ -306,7 +306,7 @@ unsafe fn check_triggers(
 pub fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: a syscache look-up; the tuple is released after its last use.
     let (name, owner) = unsafe {
-        let id = pg_sys::SysCacheIdentifier::NAMESPACEOID as i32;
+        let id = pg_sys::SysCacheIdentifier::NAMESPACEOID as _;
         let tuple = pg_sys::SearchSysCache1(id, pg_sys::Datum::from(schema));
         if tuple.is_null() {
             return Err(internal("cache lookup failed for a schema of the extension"));
@@ -328,7 +328,7 @@ pub fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
 fn owner_of_function(function: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
     // SAFETY: a syscache look-up; the tuple is released after its last use.
     unsafe {
-        let id = pg_sys::SysCacheIdentifier::PROCOID as i32;
+        let id = pg_sys::SysCacheIdentifier::PROCOID as _;
         let tuple = pg_sys::SearchSysCache1(id, pg_sys::Datum::from(function));
         if tuple.is_null() {
             return Err(internal("cache lookup failed for a trigger's function"));

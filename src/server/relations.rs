@@ -15,7 +15,7 @@ pub fn owner_of(table: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
     // SAFETY: a syscache look-up; the tuple is released before returning.
     unsafe {
         let tuple =
-            pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(table));
+            pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, pg_sys::Datum::from(table));
         if tuple.is_null() {
             return Err(internal(format!("cache lookup failed for relation {}", table.to_u32())));
         }

@@ -76,7 +76,7 @@ pub fn is_switched() -> bool {
 }
 
 /// The privilege of pg_has_role that SET ROLE takes.
-const SET_ROLE: &str = if cfg!(not(since_16)) { "MEMBER" } else { "SET" };
+const SET_ROLE: &str = if cfg!(since_16) { "SET" } else { "MEMBER" };
 
 /// Sees that the current role may have work done in sessions of another one: it could become it by SET ROLE.
 ///
