@@ -25,7 +25,7 @@ INSTALL_SQL = src/schema/tables/*.sql src/schema/code/*.sql
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
 DELTAS := $(notdir $(wildcard src/schema/upgrade/pgbench_ext--*--$(VERSION).sql))
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-full test-versions test-asserts test-valgrind test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test crates oracle-test rust-install rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-full test-versions test-asserts test-valgrind test-caches test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test crates oracle-test rust-install rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -37,8 +37,8 @@ help:
 	@echo 'make test      the tests, in ten minutes; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
 	@echo 'make test-full  all tests, and those that depend on the version on servers of VERSIONS (16 17 18), which it downloads'
 	@echo 'make test-versions  only those, on these servers'
-	@echo 'make test-asserts  pg_regress, pgTAP, fault and differential tests on a server with assertions, which it builds; an hour; CACHES=1 drops all caches all the time'
-	@echo 'make test-valgrind  a run of each kind, loads, a sweep, captures, an import on that server under valgrind; ONLY=name chooses'
+	@echo 'make test-asserts  pg_regress, pgTAP, fault and differential tests on a server with assertions, which it builds; an hour'
+	@echo 'make test-valgrind, test-caches  a run of each kind, loads, a sweep, captures, an import on that server under valgrind, or with all caches dropped all the time; ONLY=name chooses'
 	@echo 'make test-shm  the shared segment without a server, under Miri where a nightly toolchain has it'
 	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
@@ -181,10 +181,10 @@ test-versions:
 
 # Their server is built by scripts/servers 15-assert.
 test-asserts:
-	@SUITE="$(SUITE)" FILE="$(FILE)" CACHES="$(CACHES)" test/asserts
+	@SUITE="$(SUITE)" FILE="$(FILE)" test/asserts
 
-test-valgrind:
-	@ONLY="$(ONLY)" test/valgrind
+test-valgrind test-caches:
+	@ONLY="$(ONLY)" test/each_kind $(@:test-%=%)
 
 # Miri: accesses, alignment, aliasing and races, with another order of the threads for each of its seeds.
 MIRI_SEEDS ?= 8
