@@ -121,9 +121,10 @@ oracle-test:
 rust-version:
 	@rustc --version && rustfmt --version
 
-# rustup's programs fetch the toolchain of rust-toolchain.toml at their first call; other Rusts are as they are.
+# The toolchain of rust-toolchain.toml, which rustup's programs fetch at their first call unless that is turned off; other
+# Rusts are as they are.
 rust-install:
-	@! command -v rustup >/dev/null || rustc --version >/dev/null
+	@! command -v rustup >/dev/null || rustc --version >/dev/null 2>&1 || rustup toolchain install --no-self-update
 
 crates:
 	@cargo fetch --locked --quiet
