@@ -27,8 +27,10 @@ python3 test/lib/documents.py script managed "$work" docs/managed.md |
     sed -E "s/db\.example\.com/127.0.0.1/; s/5432/$port/; s#sslrootcert 'system'#sslrootcert '$certificate'#
         s/secs => [0-9]+/secs => 1/; s/warmup => 10/warmup => 0/; s/rounds => 5/rounds => 2/" >"$work/script"
 ok 'the examples run' psql -XAtq -v ON_ERROR_STOP=1 -f "$work/script" -o "$work/output"
-is "$(sql "SELECT count(*), count(DISTINCT r.target), bool_and(r.status = 'completed'), bool_and(s.transactions > 0),
-    sum(s.failed) FROM bench.summary s JOIN bench.runs r USING (run_id)")" '7|1|t|t|0' 'their runs are completed, all of them there'
+is "$(sql "SELECT count(*), count(DISTINCT r.target), bool_and(r.status = 'completed'),
+        bool_and(s.transactions > 0), sum(s.failed)
+    FROM bench.summary s JOIN bench.runs r USING (run_id)")" '7|1|t|t|0' \
+    'their runs are completed, all of them there'
 is "$(sql "SELECT count(*) FROM bench.runs r, LATERAL bench.audit(r.run_id) a WHERE NOT a.ok")" 0 \
     'and no audit found a difference'
 is "$(sql "SELECT count(*) > 0 FROM bench.waits JOIN bench.runs USING (run_id) WHERE workload = 'tpcb'")" t \
