@@ -51,10 +51,10 @@ pub fn in_text<T>(text: &CStr, work: impl FnOnce() -> T) -> T {
 /// The statements of a text, raw, in the current memory context.
 ///
 /// # Errors
-/// The parser's own are raised.
+/// The parser's own are raised, with their places in this text.
 pub fn parse(text: &CStr) -> *mut pg_sys::List {
     // SAFETY: a NUL-terminated text.
-    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| pg_parse_query(text.as_ptr())) }
+    in_text(text, || unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| pg_parse_query(text.as_ptr())) })
 }
 
 /// Whether a text is one SELECT, without INTO.
@@ -65,7 +65,7 @@ pub fn is_one_select(query: &str) -> Result<bool, UserError> {
     let text = CString::new(query).map_err(|e| internal(e.to_string()))?;
     // SAFETY: a NUL-terminated text; the parser's list has one element at least where its length says so.
     Ok(unsafe {
-        let statements = in_text(&text, || parse(&text));
+        let statements = parse(&text);
         !statements.is_null() && (*statements).length == 1 && {
             let statement: *mut pg_sys::RawStmt = (*(*statements).elements).ptr_value.cast();
             let node = (*statement).stmt;

@@ -152,7 +152,7 @@ pub fn analyse(text: &str) -> Result<Analysed, UserError> {
     // SAFETY: a NUL-terminated text that lives as long as what is made of it here; the lists have as many elements as they
     // say, and a raw statement is what a list of the parser's holds. The types are an array of their number.
     unsafe {
-        let statements = in_text(&text, || parse(&text));
+        let statements = parse(&text);
         if list_length(statements) != 1 {
             return Err(UserError::new(sqlstate::SYNTAX_ERROR, "not one statement"));
         }
