@@ -5,6 +5,7 @@
 //! ERROR unwinds as a panic does.
 
 mod columns;
+mod fields;
 mod operators;
 mod sums;
 mod text_search;

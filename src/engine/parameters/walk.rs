@@ -257,6 +257,9 @@ impl Walk {
             let (left, right) = (nth((*operation).args, 0), nth((*operation).args, 1));
             let name = name_of((*operation).opno);
             if (*operation).opresulttype != pg_sys::BOOLOID {
+                if self.meets_field(scope, operation.cast()) {
+                    return;
+                }
                 self.place(left, ParameterPlace::Arithmetic);
                 self.place(right, ParameterPlace::Arithmetic);
                 return;
@@ -304,6 +307,8 @@ impl Walk {
                         source.column = None;
                     }
                     self.meet(parameter, source, how, 0);
+                } else if let Some(value) = self.value_of_field(scope, left) {
+                    self.meet(parameter, value, how, 0);
                 }
                 return;
             }
