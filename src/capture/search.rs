@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-use bench_core::captured::{Call, Counts};
 use bench_core::error::UserError;
+use bench_core::fidelity::{Call, Counts};
 
 pub use super::choice::ChosenFeeders;
 use super::choice::{CapturedCalls, NEAR, SURE, choose, nearest, single};
 use super::replay_plan::{ParameterSource, ReplayPlan};
-use super::sampling::{FeederShape, SamplingStrategy};
+use super::sampling::{FeederShape, SampledValues, SamplingStrategy};
 use super::strategies::{COMPARED, INNER_LIMITS, limits, neighbours, strategies};
 use super::trial_runner::{TrialBudget, TrialRunner};
+use crate::engine::parameters::How;
 use crate::server::guc;
 use crate::server::transaction::rolled_back;
 
@@ -42,13 +43,32 @@ pub fn shape(plan: &ReplayPlan, counts: &Counts, share: f64, mask: bool) -> Resu
     };
     let target = CapturedCalls { call, calls: counts.calls as f64 };
     if plan.analysed.writes || plan.values.is_empty() {
-        return Ok(ChosenFeeders::default());
+        return Ok(ChosenFeeders { shape: untried(plan, &call), kept: Vec::new() });
     }
     let path = guc::initial_search_path()?;
     // So many calls at least, each of which may take longer than those that were captured.
     let some = Duration::from_secs_f64((60.0 * call.ms / 1e3).clamp(0.0, 3600.0));
     let limit = TRIAL_TIME.mul_f64(share.clamp(0.0, 1.0)).max(some).clamp(SHORTEST, LONGEST);
     rolled_back(|| guc::with_search_path(&path, || search(plan, &target, limit, mask)))
+}
+
+/// The shape for a statement that is not tried. One that looks for a row by its key, and often finds none, gets values that no row
+/// has as often.
+fn untried(plan: &ReplayPlan, captured: &Call) -> FeederShape {
+    const ALWAYS: f64 = 0.995;
+    let meetings = || plan.analysed.parameters.iter().filter_map(|parameter| parameter.meeting.as_ref());
+    let has = |how: How| meetings().any(|meeting| meeting.how == how);
+    let is_by_key =
+        has(How::Equal) && ![How::Array, How::Above, How::Below, How::Insert].into_iter().any(has);
+    if !is_by_key || captured.rows >= ALWAYS {
+        return FeederShape::default();
+    }
+    let missing = SamplingStrategy { drawn: SampledValues::Missing, ..SamplingStrategy::default() };
+    let mut strategies = vec![(1.0 - captured.rows, missing)];
+    if captured.rows > 0.0 {
+        strategies.insert(0, (captured.rows, SamplingStrategy::default()));
+    }
+    FeederShape { strategies, ..FeederShape::default() }
 }
 
 /// Tries a statement for so long, and chooses.
