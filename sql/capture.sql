@@ -20,3 +20,5 @@ SELECT bench.stop_capture('c');
 SELECT bench.drop_capture('c');
 SELECT bench.fidelity(NULL);
 SELECT bench.fidelity(-1);
+SELECT bench.fidelity_parts(NULL);
+SELECT bench.fidelity_parts(-1);

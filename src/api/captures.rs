@@ -1,7 +1,7 @@
 //! bench.capture and its kin.
 
-use bench_core::captured::Call;
 use bench_core::error::UserError;
+use bench_core::fidelity::Call;
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde_json::Value;
@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::required;
 use super::runs::deadline;
 use crate::capture::spec::CaptureSpec;
-use crate::capture::{document, fidelity_of_run, launch, worker};
+use crate::capture::{document, launch, worker};
+use crate::catalog::fidelity::{self, Fidelity, FidelityLine};
 use crate::error::OrRaise;
 use crate::server::jsonb::Jsonb;
 
@@ -101,7 +102,7 @@ fn import_capture(document: Option<CaptureJsonb>) -> String {
 /// A run beside what was captured. See the COMMENT ON.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
-fn run_fidelity(
+fn fidelity_of_run(
     run_id: Option<i64>,
 ) -> TableIterator<
     'static,
@@ -120,9 +121,10 @@ fn run_fidelity(
         name!(ms_captured, Option<f64>),
         name!(ms_replayed, Option<f64>),
         name!(failed, i64),
+        name!(reason, Option<String>),
     ),
 > {
-    let lines = required("run_id", run_id).and_then(fidelity_of_run).or_raise();
+    let Fidelity { lines, .. } = required("run_id", run_id).and_then(fidelity::of_run).or_raise();
     TableIterator::new(lines.into_iter().map(|line| {
         let captured = |of: fn(&Call) -> f64| line.captured.as_ref().map(of);
         let replayed = |of: fn(&Call) -> f64| line.replayed.as_ref().map(of);
@@ -139,6 +141,28 @@ fn run_fidelity(
             replayed(|call| call.ms),
         );
         let (r1, r2, b1, b2, h1, h2, d1, d2, m1, m2) = figures;
-        (line.workload, line.calls, r1, r2, b1, b2, line.score, h1, h2, d1, d2, m1, m2, line.failed)
+        let FidelityLine { workload, calls, score, failed, reason, .. } = line;
+        (workload, calls, r1, r2, b1, b2, score, h1, h2, d1, d2, m1, m2, failed, reason)
     }))
+}
+
+/// What a run's fidelity is made of. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn fidelity_parts(
+    run_id: Option<i64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(part, String),
+        name!(captured, Option<f64>),
+        name!(replayed, Option<f64>),
+        name!(score, Option<f64>),
+        name!(reason, Option<String>),
+    ),
+> {
+    let Fidelity { parts, .. } = required("run_id", run_id).and_then(fidelity::of_run).or_raise();
+    TableIterator::new(
+        parts.into_iter().map(|part| (part.part, part.captured, part.replayed, part.score, part.reason)),
+    )
 }

@@ -1,6 +1,7 @@
 //! Which feeders, or which values with which weights, come nearest to what was captured, by the rows and blocks that trials took.
 
-use bench_core::captured::{Call, Likeness, fit, generic_share, likeness, mean};
+use bench_core::captured::{fit, generic_share, mean};
+use bench_core::fidelity::{Call, Likeness, likeness};
 
 use super::queries::is_sampled;
 use super::replay_plan::{ParameterValues, ReplayPlan};

@@ -130,6 +130,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
     for (place, mut statement) in statements.into_iter().enumerate() {
         statement.number = i32::try_from(place + 1).unwrap_or(i32::MAX);
         let weight = statement.weight.unwrap_or_default();
+        statement.statements = statement.statements.filter(|&statements| statements > 0);
         // Its workload is of whoever imports it.
         statement.role = statement.workload.as_ref().map(|_| roles::current_role()).or(statement.role);
         let missing = statement.workload.take_if(|workload| !stored.contains(workload) || weight < 1);
@@ -147,6 +148,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
         exec_ms: head.exec_ms,
         dealloc: head.dealloc,
         notes: head.notes,
+        activity: head.activity,
         error: None,
     };
     catalog::end_capture(&name, &end)?;

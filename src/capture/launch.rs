@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use bench_core::captured::Counts;
 use bench_core::error::{UserError, sqlstate};
+use bench_core::fidelity::{Activity, Counts};
+use bench_core::log_capture::{CapturedLog, LogOptions, begins_transaction};
 
+use super::activity::with_statements;
 use super::spec::CaptureSpec;
 use super::statements;
 use crate::catalog::{self, CaptureEnd, CapturedStatement};
 use crate::error::warn;
 use crate::launch::capture_name;
+use crate::launch::log::{self, Read, StatementCounts};
 use crate::observe::statement_calls::{self, StatementCalls};
 use crate::server::process::{current_timestamp, nap};
 
@@ -46,6 +49,58 @@ impl FirstReading {
         }
         Ok(Self { at: current_timestamp(), counts, deallocations: statement_calls::deallocations()? })
     }
+
+    /// What has been executed since.
+    pub fn executions(&self) -> Result<Executions, UserError> {
+        let mut seen = Executions { executions: 0, blocks: 0 };
+        for entry in self.entries_since()? {
+            seen.executions += entry.counts.calls;
+            if entry.query.as_deref().is_some_and(begins_transaction) {
+                seen.blocks += entry.counts.calls;
+            }
+        }
+        Ok(seen)
+    }
+
+    /// What has been counted since.
+    pub fn entries_since(&self) -> Result<Vec<StatementCalls>, UserError> {
+        let mut entries = statement_calls::snapshot(true)?;
+        for entry in &mut entries {
+            if let Some(before) = entry.query_id.and_then(|id| self.counts.get(&(entry.user, id))) {
+                entry.counts = entry.counts.since(before);
+            }
+        }
+        entries.retain(|entry| entry.counts.calls > 0);
+        Ok(entries)
+    }
+}
+
+/// What was executed, as far as a share of it tells.
+pub struct Executions {
+    /// Of all statements.
+    pub executions: i64,
+    /// Of those that begin a transaction.
+    pub blocks: i64,
+}
+
+/// What was seen between the two readings.
+pub struct Window {
+    /// What was counted of each statement.
+    pub entries: Vec<StatementCalls>,
+    /// `None` where there is no time between them.
+    pub activity: Option<Activity>,
+    /// What the server has logged; else why it has not, if that needs a word.
+    pub logged: Result<(CapturedLog, Read, LogOptions), Option<String>>,
+    /// Sessions at work.
+    pub clients: u64,
+    /// Whether it ended before its time, with enough in the log.
+    pub is_early: bool,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { entries: Vec::new(), activity: None, logged: Err(None), clients: 0, is_early: false }
+    }
 }
 
 /// What a capture says of itself to whoever has called it.
@@ -68,46 +123,102 @@ pub fn tell(spec: &CaptureSpec) -> Result<Vec<CapturedStatement>, UserError> {
 }
 
 /// Takes the second reading and keeps what was captured, in the row that has been begun.
-pub fn keep(spec: &CaptureSpec, beginning: &FirstReading) -> Result<(), UserError> {
+pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Result<(), UserError> {
     let options = spec.checked_options()?;
-    let mut entries = statement_calls::snapshot(true)?;
+    let entries = window.entries;
     let dropped = match (beginning.deallocations, statement_calls::deallocations()?) {
         (Some(before), Some(now)) if spec.secs > 0.0 => Some((now - before).max(0)),
         (_, now) => now,
     };
-    for entry in &mut entries {
-        let before = entry.query_id.and_then(|id| beginning.counts.get(&(entry.user, id)));
-        if let Some(before) = before {
-            entry.counts = entry.counts.since(before);
+    let mut sum = Counts::default();
+    let utilities: i64 =
+        entries.iter().filter(|entry| entry.is_utility()).map(|entry| entry.counts.calls).sum();
+    entries.iter().filter(|entry| !entry.is_utility()).for_each(|entry| sum.add(&entry.counts));
+    let activity = window.activity.map(|activity| with_statements(activity, &sum));
+    let mut end = match window.logged {
+        Ok((captured, read, log_options)) if captured.figures.transactions > 0 => {
+            let counts =
+                entries.iter().filter_map(|entry| Some(((entry.user, entry.query_id?), entry.counts)));
+            let counted = StatementCounts {
+                counts: &counts.collect(),
+                rate: activity.as_ref().map(|activity| activity.transactions as f64 / activity.secs),
+                clients: window.clients,
+            };
+            catalog::set_source_of_capture(&spec.name, "log")?;
+            let kept = log::keep(&spec.name, spec.statements, &log_options, captured, &read, Some(&counted))?;
+            let mut end = kept.end;
+            let share = 100.0 * log_options.sample_rate;
+            end.notes.insert(
+                1,
+                format!("the server logged {share:.3} % of the transactions for it; {}", log::NO_REPLAY),
+            );
+            end
         }
+        Ok((_, read, _)) if options.transactions == Some(true) => {
+            let message = "the server has logged no transaction while the capture lasted";
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .detail(format!("Messages read: {}, unreadable ones: {}.", read.messages, read.unreadable))
+                .hint("Capture while the application is at work, and for longer."));
+        }
+        logged => {
+            let why_not = logged.map_or_else(|why_not| why_not, |_| Some("none was logged".to_owned()));
+            let taken = statements::take(spec, &options, entries)?;
+            for statement in &taken.statements {
+                catalog::put_captured_statement(&spec.name, statement)?;
+            }
+            let mut notes: Vec<String> =
+                alone(&activity, utilities, sum.calls, why_not).into_iter().collect();
+            notes.extend(taken.notes);
+            let missing: f64 =
+                taken.statements.iter().filter(|s| s.workload.is_none()).map(|s| s.share).sum();
+            if missing > 0.0 {
+                notes.push(format!(
+                    "statements that were not kept took {:.1} % of the execution time",
+                    100.0 * missing
+                ));
+            }
+            CaptureEnd {
+                status: "completed".to_owned(),
+                calls: Some(taken.calls),
+                exec_ms: Some(taken.exec_ms),
+                notes,
+                ..CaptureEnd::default()
+            }
+        }
+    };
+    if let Some(told) = activity.as_ref().and_then(Activity::told) {
+        end.notes.push(told);
     }
-    entries.retain(|entry| entry.counts.calls > 0);
-    let taken = statements::take(spec, &options, entries)?;
-    let mut notes = taken.notes;
+    if window.is_early {
+        end.notes.push("the capture ended early: enough was logged".to_owned());
+    }
     if let Some(dropped) = dropped.filter(|&dropped| dropped > 0) {
-        notes.push(format!(
+        end.notes.push(format!(
             "pg_stat_statements dropped entries {dropped} times meanwhile: their calls are missing; raise pg_stat_statements.max"
         ));
     }
-    let missing: f64 = taken.statements.iter().filter(|s| s.workload.is_none()).map(|s| s.share).sum();
-    if missing > 0.0 {
-        notes.push(format!(
-            "statements that were not kept took {:.1} % of the execution time",
-            100.0 * missing
-        ));
-    }
-    for statement in &taken.statements {
-        catalog::put_captured_statement(&spec.name, statement)?;
-    }
-    let end = CaptureEnd {
-        status: "completed".to_owned(),
-        calls: Some(taken.calls),
-        exec_ms: Some(taken.exec_ms),
-        dealloc: dropped,
-        notes,
-        error: None,
+    catalog::end_capture(&spec.name, &CaptureEnd { dealloc: dropped, activity, ..end })
+}
+
+/// What is wrong with a replay of single statements, where the application has transactions of several.
+fn alone(
+    activity: &Option<Activity>,
+    blocks: i64,
+    statements: i64,
+    why_not: Option<String>,
+) -> Option<String> {
+    let why_not =
+        why_not.map_or(String::new(), |why_not| format!(" Transactions were not captured: {why_not}."));
+    let several = match activity {
+        Some(activity) => format!("{:.1} statements", activity.several_statements()?),
+        // How many are within the blocks is not known.
+        None if blocks * 100 > statements => "several statements, at least sometimes".to_owned(),
+        None => return None,
     };
-    catalog::end_capture(&spec.name, &end)
+    Some(format!(
+        "each statement of the capture is a transaction, but the application's have {several}: a run commits and flushes WAL \
+         more often than the application.{why_not}"
+    ))
 }
 
 fn missing(name: &str) -> UserError {

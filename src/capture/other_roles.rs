@@ -1,7 +1,8 @@
 //! Captured statements, looked at and tried in sessions of the role that executed them.
 
-use bench_core::captured::{CaptureOptions, Counts};
+use bench_core::captured::CaptureOptions;
 use bench_core::error::UserError;
+use bench_core::fidelity::Counts;
 use bench_core::spec::Role;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};

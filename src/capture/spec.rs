@@ -5,6 +5,7 @@ use bench_core::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::log_sampling;
 use crate::launch::capture_name;
 use crate::launch::checks::{check_role, check_server};
 use crate::observe::statement_calls;
@@ -46,12 +47,29 @@ impl CaptureSpec {
                 "statements must be between 1 and {MAX_STATEMENTS}, not {statements}"
             )));
         }
-        CaptureOptions::new(&options)?;
+        let checked = CaptureOptions::new(&options)?;
+        let conflict = match checked.of_statements() {
+            _ if checked.transactions != Some(true) => None,
+            _ if secs == 0.0 => Some("secs => 0".to_owned()),
+            option => option.map(|option| format!("option \"{option}\"")),
+        };
+        if let Some(conflict) = conflict {
+            return Err(invalid(format!("{conflict} and option \"transactions\" cannot be combined"))
+                .hint("Transactions are taken from what the server logs while the capture lasts."));
+        }
         check_server()?;
         check_role()?;
         capture_name::check(&name)?;
         // Says what is missing.
         statement_calls::snapshot(false)?;
+        if checked.transactions == Some(true)
+            && let Some(obstacle) = log_sampling::obstacle()?
+        {
+            let message = format!("cannot have transactions logged: {obstacle}");
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(
+                "Without option \"transactions\", statements are captured one by one. See docs/capture.md.",
+            ));
+        }
         Ok(Self {
             name,
             secs,

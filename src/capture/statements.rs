@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bench_core::captured::{CaptureOptions, Counts, Excluded, Importance, Roles, weights};
+use bench_core::captured::{CaptureOptions, Excluded, Importance, Roles, weights};
 use bench_core::error::{UserError, sqlstate};
+use bench_core::fidelity::Counts;
 use bench_core::spec::Role;
 use pgrx::pg_sys;
 
@@ -167,8 +168,6 @@ fn line(candidate: &RoleStatement, number: i32, user: Option<&Role>, total: &Cou
     let counts = &candidate.counts;
     CapturedStatement {
         number,
-        workload: None,
-        weight: None,
         queryid: candidate.query_id,
         query: candidate.query.clone().filter(|query| query != HIDDEN),
         role: user.map(|role| role.name.clone()),
@@ -178,7 +177,7 @@ fn line(candidate: &RoleStatement, number: i32, user: Option<&Role>, total: &Cou
         shared_blks_read: Some(counts.read),
         exec_ms: Some(counts.exec_ms),
         share: share(counts, total),
-        reason: None,
+        ..CapturedStatement::default()
     }
 }
 

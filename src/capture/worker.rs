@@ -1,25 +1,35 @@
 //! The background worker of bench.start_capture: a session of the calling role.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::fidelity::Activity;
+use bench_core::log_capture::LogOptions;
+use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::launch::{FirstReading, keep, tell};
+use super::activity::{ActivityMoment, WaitWatch, sessions_at_work};
+use super::launch::{FirstReading, Window, keep, tell};
+use super::log_sampling::{self, LogSampling};
 use super::spec::CaptureSpec;
 use crate::catalog::{self, CaptureEnd, CapturedStatement};
+use crate::engine::Session;
 use crate::error::internal;
 use crate::launch::horizon::releasable_or_warn;
 use crate::launch::launch_handle::LaunchHandle;
-use crate::server::background_worker::WorkerKind;
+use crate::server::background_worker::{
+    WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
+};
+use crate::server::guc;
 use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
-use crate::server::roles::current_role_oid;
+use crate::server::roles::{current_role_oid, superuser};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{database, worker_slots};
 use crate::shm::{RunState, Segment, SegmentShape, StopReason};
-use crate::worker::attach;
+use crate::worker::{attach, server_parameters};
 
 /// The kind of worker that captures.
 const KIND: WorkerKind = WorkerKind {
@@ -27,7 +37,7 @@ const KIND: WorkerKind = WorkerKind {
     title: c"pgbench_ext capture",
     noun: "capture",
     connects: true,
-    returns_after_crash: false,
+    returns_after_crash: true,
 };
 
 /// Starts the worker.
@@ -65,7 +75,8 @@ pub fn start(spec: &CaptureSpec) -> Result<(), UserError> {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_capture_main(segment: pg_sys::Datum) {
-    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    return_only_after_crash();
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return follow_crash() };
     let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
     if let Err(error) = capture(&context.segment) {
@@ -75,17 +86,35 @@ pub extern "C-unwind" fn pgbench_ext_capture_main(segment: pg_sys::Datum) {
     wake(header.caller_pid.load(Relaxed));
 }
 
+/// What there is to do for a process without a segment: either its caller has given up before it came, or a crash of the server
+/// has ended it before. The postmaster, which survives crashes, may then still have what was set for the log.
+fn follow_crash() {
+    if may_return_after_crash() {
+        connect_after_crash();
+        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard));
+        guc::reload();
+    }
+}
+
 fn capture(segment: &Segment) -> Result<(), UserError> {
     let spec: CaptureSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
-    let beginning = transaction(|| {
+    if transaction(|| Ok(superuser()))? {
+        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard));
+    }
+    let (began, beginning) = transaction(|| {
         let beginning = FirstReading::read(&spec)?;
         let CaptureSpec { name, options, secs, .. } = &spec;
         catalog::begin_capture(name, current_role_oid(), "statements", options, *secs, beginning.at)?;
-        Ok(beginning)
+        Ok((ActivityMoment::now(), beginning))
     })?;
     segment.header().gate.store(1, Release);
     wake(segment.header().caller_pid.load(Relaxed));
-    let outcome = wait(segment, spec.secs).and_then(|()| transaction(|| keep(&spec, &beginning)));
+    let outcome = match spec.secs > 0.0 {
+        false => transaction(|| Ok(Window { entries: beginning.entries_since()?, ..Window::default() })),
+        true => watch(segment, &spec, &beginning, began),
+    };
+    let outcome =
+        outcome.and_then(|window| transaction(AssertUnwindSafe(|| keep(&spec, &beginning, window))));
     let Err(error) = outcome else { return Ok(()) };
     forget_cancel();
     let status = if error.sqlstate == sqlstate::QUERY_CANCELED { "canceled" } else { "failed" };
@@ -94,14 +123,108 @@ fn capture(segment: &Segment) -> Result<(), UserError> {
     Err(error)
 }
 
-/// Outside of a transaction: nothing is held back.
-fn wait(segment: &Segment, secs: f64) -> Result<(), UserError> {
-    let until = Instant::now() + Duration::from_secs_f64(secs);
+/// How long the application is looked at before its transactions are logged: how much that will be has to be known.
+const LOOK_SECS: f64 = 1.0;
+
+/// Watches the application for as long as the capture lasts.
+fn watch(
+    segment: &Segment,
+    spec: &CaptureSpec,
+    beginning: &FirstReading,
+    mut begin: ActivityMoment,
+) -> Result<Window, UserError> {
+    let began = Instant::now();
+    let until = began + Duration::from_secs_f64(spec.secs);
+    let look = Duration::from_secs_f64(LOOK_SECS.min(spec.secs / 4.0));
+    let mut waits = WaitWatch::default();
+    let mut sampling = Err(None);
+    // An application may come to its transactions late.
+    while until.saturating_duration_since(Instant::now()) > look && matches!(sampling, Err(None)) {
+        wait(segment, Instant::now() + look, &mut begin, Some(&mut waits), None)?;
+        sampling = begin_sampling(spec, beginning, &waits, began)?;
+    }
+    let is_early = !wait(segment, until, &mut begin, Some(&mut waits), sampling.as_ref().ok())?;
+    let mut end = ActivityMoment::now();
+    let (entries, clients) =
+        transaction(|| Ok((beginning.entries_since()?, sessions_at_work(beginning.at)?)))?;
+    if let Ok(sampling) = &mut sampling {
+        sampling.stop()?;
+    }
+    wait(segment, Instant::now() + ActivityMoment::READ_FOR, &mut end, None, None)?;
+    let logged = match sampling {
+        Err(why) => Err(why),
+        Ok(sampling) => {
+            let options = spec.checked_options()?;
+            let mut options = LogOptions::of_capture(transaction(database::name)?, &options);
+            options.take_roles(&spec.role);
+            Ok(sampling.read(options)?)
+        }
+    };
+    let activity = Some(Activity { waits: waits.waits, ..end.since(&begin) });
+    Ok(Window { entries, activity, logged, clients, is_early })
+}
+
+/// Has transactions logged where that is possible and the application has such of several statements.
+///
+/// # Errors
+/// Where they were asked for and cannot be had. Inside: why they are not logged, if that needs a word.
+fn begin_sampling(
+    spec: &CaptureSpec,
+    beginning: &FirstReading,
+    waits: &WaitWatch,
+    began: Instant,
+) -> Result<Result<LogSampling, Option<String>>, UserError> {
+    let options = spec.checked_options()?;
+    let seen = transaction(AssertUnwindSafe(|| beginning.executions()))?;
+    let why_not = match options.transactions {
+        Some(false) => Some(None),
+        Some(true) => None,
+        // An application that commits each of its statements has no transactions to take.
+        None if seen.blocks == 0 && waits.idle_in_transaction == 0 => Some(None),
+        None => match options.of_statements() {
+            Some(option) => Some(Some(format!("option \"{option}\" is about single statements"))),
+            None => transaction(log_sampling::obstacle)?.map(Some),
+        },
+    };
+    if let Some(why_not) = why_not {
+        return Ok(Err(why_not));
+    }
+    let looked_secs = began.elapsed().as_secs_f64();
+    let left_secs = spec.secs - looked_secs;
+    match LogSampling::begin(&spec.name, seen.executions as f64 / looked_secs, left_secs) {
+        Ok(sampling) => Ok(Ok(sampling)),
+        Err(error) if options.transactions.is_none() && error.sqlstate != sqlstate::QUERY_CANCELED => {
+            Ok(Err(Some(error.message)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits outside of a transaction, so that nothing is held back, and looks at the counters and at what sessions do. False where
+/// it has ended early because enough has been logged.
+fn wait(
+    segment: &Segment,
+    until: Instant,
+    moment: &mut ActivityMoment,
+    mut waits: Option<&mut WaitWatch>,
+    sampling: Option<&LogSampling>,
+) -> Result<bool, UserError> {
+    let mut looks = 0;
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         if segment.header().stop() != StopReason::None {
             return Err(UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call to bench.capture"));
         }
-        nap_until_canceled((left.as_millis() as i64 + 1).min(200))?;
+        nap_until_canceled((left.as_millis() as i64 + 1).min(100))?;
+        if moment.is_open() {
+            moment.read()?;
+        }
+        if let Some(waits) = &mut waits {
+            waits.look()?;
+        }
+        looks += 1;
+        if looks % 10 == 0 && sampling.is_some_and(|sampling| sampling.is_full().unwrap_or(true)) {
+            return Ok(false);
+        }
     }
-    Ok(())
+    Ok(true)
 }

@@ -1,7 +1,7 @@
 //! Captures: rows of bench_internal.capture_list and bench.capture_statements, and the mix that a capture is.
 
-use bench_core::captured::Counts;
 use bench_core::error::{UserError, sqlstate};
+use bench_core::fidelity::Activity;
 use bench_core::spec::Share;
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
@@ -121,6 +121,14 @@ pub fn begin_capture(
     })
 }
 
+/// Says where the workloads of a capture under way come from.
+pub fn set_source_of_capture(name: &str, source: &str) -> Result<(), UserError> {
+    as_owner(|| {
+        let sql = "UPDATE bench_internal.capture_list SET source = $2 WHERE name = $1";
+        run(sql, &[name.into(), source.into()]).map(drop)
+    })
+}
+
 /// What is written of a capture when it has ended.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureEnd {
@@ -134,15 +142,19 @@ pub struct CaptureEnd {
     pub dealloc: Option<i64>,
     pub notes: Vec<String>,
     pub error: Option<UserError>,
+    /// Of the whole database meanwhile.
+    pub activity: Option<Activity>,
 }
 
 /// Closes the row of a capture.
 pub fn end_capture(name: &str, end: &CaptureEnd) -> Result<(), UserError> {
     let error = end.error.as_ref().map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
+    let activity =
+        end.activity.as_ref().map(|activity| JsonB(serde_json::to_value(activity).unwrap_or_default()));
     as_owner(|| {
         run(
             "UPDATE bench_internal.capture_list SET status = $2, finished_at = pg_catalog.clock_timestamp(), calls = $3, exec_ms = $4, \
-                 dealloc = $5, notes = $6, error = $7 WHERE name = $1",
+                 dealloc = $5, notes = $6, error = $7, activity = $8 WHERE name = $1",
             &[
                 name.into(),
                 end.status.as_str().into(),
@@ -151,6 +163,7 @@ pub fn end_capture(name: &str, end: &CaptureEnd) -> Result<(), UserError> {
                 end.dealloc.into(),
                 end.notes.clone().into(),
                 error.into(),
+                activity.into(),
             ],
         )
         .map(drop)
@@ -169,12 +182,19 @@ pub struct CaptureHead {
     pub exec_ms: Option<f64>,
     pub dealloc: Option<i64>,
     pub notes: Vec<String>,
+    #[serde(default)]
+    pub activity: Option<Activity>,
+}
+
+/// What was written by [`end_capture`].
+pub(super) fn activity(json: Option<JsonB>) -> Option<Activity> {
+    json.and_then(|json| serde_json::from_value(json.0).ok())
 }
 
 /// The row of a capture.
 pub fn head_of_capture(name: &str) -> Result<CaptureHead, UserError> {
     as_owner(|| {
-        let sql = "SELECT source, options, secs, calls, exec_ms, dealloc, notes FROM bench_internal.capture_list WHERE name = $1";
+        let sql = "SELECT source, options, secs, calls, exec_ms, dealloc, notes, activity FROM bench_internal.capture_list WHERE name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             Ok(CaptureHead {
                 source: row.get::<String>(1)?.unwrap_or_default(),
@@ -184,6 +204,7 @@ pub fn head_of_capture(name: &str) -> Result<CaptureHead, UserError> {
                 exec_ms: row.get(5)?,
                 dealloc: row.get(6)?,
                 notes: row.get::<Vec<String>>(7)?.unwrap_or_default(),
+                activity: activity(row.get::<JsonB>(8)?),
             })
         })?;
         Ok(found.into_iter().next().unwrap_or_default())
@@ -210,6 +231,9 @@ pub struct CapturedStatement {
     /// Of the execution time of all statements.
     pub share: f64,
     pub reason: Option<String>,
+    /// Statements of a transaction; `None`: it is one statement.
+    #[serde(default)]
+    pub statements: Option<i32>,
 }
 
 /// Writes a statement of a capture.
@@ -217,8 +241,8 @@ pub fn put_captured_statement(capture: &str, statement: &CapturedStatement) -> R
     as_owner(|| {
         run(
             "INSERT INTO bench.capture_statements (capture, number, workload, weight, queryid, query, role, calls, rows, \
-                 shared_blks_hit, shared_blks_read, exec_ms, share, kept, reason) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $3 IS NOT NULL, $14)",
+                 shared_blks_hit, shared_blks_read, exec_ms, share, kept, reason, statements) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $3 IS NOT NULL, $14, $15)",
             &[
                 capture.into(),
                 statement.number.into(),
@@ -234,6 +258,7 @@ pub fn put_captured_statement(capture: &str, statement: &CapturedStatement) -> R
                 statement.exec_ms.into(),
                 statement.share.into(),
                 statement.reason.as_deref().into(),
+                statement.statements.into(),
             ],
         )
         .map(drop)
@@ -243,7 +268,7 @@ pub fn put_captured_statement(capture: &str, statement: &CapturedStatement) -> R
 /// Removes a capture with its statements, workloads and values, and so their feeders.
 ///
 /// # Errors
-/// 55006 while it is under way.
+/// 55006 while it is under way, 55000 as long as it knows what postgresql.auto.conf has to get back.
 pub fn delete_capture(name: &str) -> Result<(), UserError> {
     let Some(handle) = capture(name)? else { return Ok(()) };
     if handle.status == "capturing" && handle.pid != my_pid() {
@@ -251,71 +276,20 @@ pub fn delete_capture(name: &str) -> Result<(), UserError> {
             .hint("Wait for its end, or stop it with bench.stop_capture."));
     }
     as_owner(|| {
+        let unrestored =
+            "SELECT system_settings IS NOT NULL FROM bench_internal.capture_list WHERE name = $1";
+        if fetch::<bool>(unrestored, &[name.into()])? == Some(true) {
+            let message =
+                format!("capture \"{name}\" has not restored what it changed in postgresql.auto.conf");
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .hint("The next bench.capture or bench.sweep of a superuser restores it."));
+        }
         let own = "SELECT workload FROM bench.capture_statements WHERE capture = $1 AND workload IS NOT NULL";
         run(&format!("DELETE FROM bench.captured_rows WHERE workload IN ({own})"), &[name.into()])?;
         run(&format!("DELETE FROM bench.feeders WHERE workload IN ({own})"), &[name.into()])?;
         run(&format!("DELETE FROM bench.workloads WHERE name IN ({own}) AND NOT builtin"), &[name.into()])?;
         run("DELETE FROM bench.capture_statements WHERE capture = $1", &[name.into()])?;
         run("DELETE FROM bench_internal.capture_list WHERE name = $1", &[name.into()]).map(drop)
-    })
-}
-
-/// What was counted of a captured statement, and of its replay in a run.
-pub struct Replayed {
-    pub workload: String,
-    /// Of the captured execution time of the run's statements and those that were not kept.
-    pub share: f64,
-    pub captured: Counts,
-    pub replayed: Option<Counts>,
-    pub ended: Ended,
-}
-
-/// How the transactions of a script of a run ended.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ended {
-    /// Those that went without an error.
-    pub processed: i64,
-    /// Those that errors ended.
-    pub failed: i64,
-}
-
-/// The statements of a run that are a capture's.
-pub fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
-    as_owner(|| {
-        let sql = "SELECT s.workload, s.exec_ms, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
-                       c.calls, c.rows, c.shared_blks_hit, c.shared_blks_read, c.exec_ms, l.transactions, l.failed \
-                   FROM (SELECT run_id, script, workload, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
-                           pg_catalog.sum(failed + coalesce(aborted, 0))::pg_catalog.int8 AS failed \
-                       FROM bench_internal.script_log WHERE run_id = $1 GROUP BY run_id, script, workload) l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
-                   JOIN bench_internal.capture_list k ON k.name = s.capture AND k.source = 'statements' \
-                   LEFT JOIN (SELECT run_id, script, pg_catalog.sum(calls)::pg_catalog.int8 AS calls, \
-                           pg_catalog.sum(rows)::pg_catalog.int8 AS rows, pg_catalog.sum(shared_blks_hit)::pg_catalog.int8 AS shared_blks_hit, \
-                           pg_catalog.sum(shared_blks_read)::pg_catalog.int8 AS shared_blks_read, pg_catalog.sum(exec_ms) AS exec_ms \
-                       FROM bench_internal.call_log GROUP BY run_id, script) c ON c.run_id = l.run_id AND c.script = l.script \
-                   ORDER BY l.script";
-        fetch_all(sql, &[run_id.into()], |row| {
-            let number = |column| row.get::<i64>(column);
-            let counts = |calls, first, exec_ms: f64| -> pgrx::spi::Result<Counts> {
-                let [rows, hit, read] =
-                    [number(first)?, number(first + 1)?, number(first + 2)?].map(Option::unwrap_or_default);
-                Ok(Counts { calls, rows, hit, read, exec_ms })
-            };
-            let exec_ms = row.get::<f64>(2)?.unwrap_or_default();
-            let replayed = match number(7)? {
-                Some(calls) => Some(counts(calls, 8, row.get::<f64>(11)?.unwrap_or_default())?),
-                None => None,
-            };
-            Ok(Replayed {
-                workload: row.get::<String>(1)?.unwrap_or_default(),
-                share: exec_ms,
-                captured: counts(number(3)?.unwrap_or_default(), 4, exec_ms)?,
-                replayed,
-                ended: Ended {
-                    processed: number(12)?.unwrap_or_default(),
-                    failed: number(13)?.unwrap_or_default(),
-                },
-            })
-        })
     })
 }
 
@@ -342,7 +316,7 @@ pub fn captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserErr
 pub fn all_of_captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserError> {
     as_owner(|| {
         let sql = "SELECT number, workload, weight, queryid, query, role, calls, rows, shared_blks_hit, shared_blks_read, \
-                       exec_ms, share, reason FROM bench.capture_statements WHERE capture = $1 ORDER BY number";
+                       exec_ms, share, reason, statements FROM bench.capture_statements WHERE capture = $1 ORDER BY number";
         fetch_all(sql, &[name.into()], |row| {
             Ok(CapturedStatement {
                 number: row.get::<i32>(1)?.unwrap_or_default(),
@@ -358,6 +332,7 @@ pub fn all_of_captured_statements(name: &str) -> Result<Vec<CapturedStatement>, 
                 exec_ms: row.get(11)?,
                 share: row.get::<f64>(12)?.unwrap_or_default(),
                 reason: row.get(13)?,
+                statements: row.get(14)?,
             })
         })
     })
@@ -368,34 +343,5 @@ pub fn notes_of_capture(name: &str) -> Result<Vec<String>, UserError> {
     as_owner(|| {
         let sql = "SELECT notes FROM bench_internal.capture_list WHERE name = $1";
         Ok(fetch::<Vec<String>>(sql, &[name.into()])?.unwrap_or_default())
-    })
-}
-
-/// How a run replayed the transactions of one shape of a log.
-pub struct ReplayedShape {
-    pub workload: String,
-    /// Of the captured transactions.
-    pub share: f64,
-    pub ended: Ended,
-}
-
-/// The scripts of a run that are a capture's from the log.
-pub fn shapes_of_captured(run_id: i64) -> Result<Vec<ReplayedShape>, UserError> {
-    as_owner(|| {
-        let sql = "SELECT s.workload, pg_catalog.min(s.share), pg_catalog.sum(l.transactions)::pg_catalog.int8, \
-                       pg_catalog.sum(l.failed + coalesce(l.aborted, 0))::pg_catalog.int8 \
-                   FROM bench_internal.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
-                   JOIN bench_internal.capture_list k ON k.name = s.capture AND k.source = 'log' \
-                   WHERE l.run_id = $1 GROUP BY s.workload, l.script ORDER BY l.script";
-        fetch_all(sql, &[run_id.into()], |row| {
-            Ok(ReplayedShape {
-                workload: row.get::<String>(1)?.unwrap_or_default(),
-                share: row.get::<f64>(2)?.unwrap_or_default(),
-                ended: Ended {
-                    processed: row.get::<i64>(3)?.unwrap_or_default(),
-                    failed: row.get::<i64>(4)?.unwrap_or_default(),
-                },
-            })
-        })
     })
 }

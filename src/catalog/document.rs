@@ -7,7 +7,7 @@ use bench_core::error::UserError;
 use bench_core::stats::coarse_histogram::LAST;
 use pgrx::JsonB;
 
-use super::{as_owner, visible};
+use super::{as_owner, fidelity, visible};
 use crate::error::internal;
 use crate::server::spi::{fetch, fetch_all, read};
 use crate::shm::Work;
@@ -70,6 +70,7 @@ pub fn check_visible(run_id: i64) -> Result<(), UserError> {
 /// As [`check_visible`], and for a value that is not one of the recorder's.
 pub fn document(run_id: i64) -> Result<Document, UserError> {
     check_visible(run_id)?;
+    let fidelity = fidelity::parts_of_replay(run_id)?;
     as_owner(|| {
         let Document { run, summary, nodes, environment, .. } = parsed(HEADLINE, run_id)?;
         let mut document = Document { run, summary, nodes, environment, ..parsed(DETAILS, run_id)? };
@@ -79,6 +80,7 @@ pub fn document(run_id: i64) -> Result<Document, UserError> {
         let is_of_several = document.nodes.iter().filter(|node| node.clients > 0).count() > 1;
         Ok(Document {
             schema_version: SCHEMA_VERSION,
+            fidelity: fidelity.clone(),
             samples: samples(run_id, "samples", is_of_several)?,
             warmup_samples: samples(run_id, "warmup_samples", is_of_several)?,
             node_samples: if is_of_several { node_samples(run_id)? } else { Vec::new() },

@@ -10,6 +10,7 @@ mod captures;
 mod definitions;
 mod document;
 mod feeders;
+pub mod fidelity;
 mod fixtures;
 mod history;
 mod horizon;
@@ -22,6 +23,7 @@ pub mod recorder;
 mod runs;
 pub mod searches;
 mod sweeps;
+mod system_settings;
 mod totals;
 mod transfer;
 pub mod version;
@@ -53,6 +55,7 @@ pub use nodes::{
 pub use owners::reassign_owned;
 pub use runs::*;
 pub use sweeps::*;
+pub use system_settings::*;
 pub use transfer::{
     Imported, chunk, chunks, delete_runs, export, export_piece, forget_runs, import, prune, samples_after,
     take_part, take_samples,

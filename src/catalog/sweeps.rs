@@ -8,7 +8,6 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{SweepCell, SweepOptions, SweepSpec};
 use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
-use serde_json::{Map, Value};
 
 use super::recorder::RunStatus;
 use super::work::missing;
@@ -275,49 +274,6 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     };
     let sweep = Sweep { sure_within, ..document.sweep };
     Ok(SweepDocument { schema_version: 1, sweep, ..document })
-}
-
-/// Keeps what postgresql.auto.conf had, before it is changed; `None`: it has that again.
-pub fn keep_system_settings(sweep_id: i64, settings: Option<Map<String, Value>>) -> Result<(), UserError> {
-    let settings = settings.map(|settings| JsonB(Value::Object(settings)));
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_log SET system_settings = $2 WHERE sweep_id = $1";
-        run(sql, &[sweep_id.into(), settings.into()]).map(drop)
-    })
-}
-
-/// What a sweep has not put back.
-pub struct Forgotten {
-    pub sweep_id: i64,
-    /// By parameter; null for one that the file did not have.
-    pub settings: Map<String, Value>,
-}
-
-/// What sweeps whose leaders are gone, and this one of its own, have not put back into postgresql.auto.conf.
-pub fn forgotten_system_settings(own: Option<i64>) -> Result<Vec<Forgotten>, UserError> {
-    let rows = as_owner(|| {
-        fetch_all(
-            "SELECT sweep_id, segment, system_settings FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL",
-            &[],
-            |row| {
-                let settings = row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default();
-                Ok((
-                    row.get::<i64>(1)?.unwrap_or_default(),
-                    row.get::<i64>(2)?.unwrap_or_default() as u32,
-                    settings,
-                ))
-            },
-        )
-    })?;
-    let forgotten = rows
-        .into_iter()
-        .filter(|(sweep_id, segment, _)| Some(*sweep_id) == own || !is_led(Work::Sweep(*sweep_id), *segment));
-    Ok(forgotten
-        .filter_map(|(sweep_id, _, settings)| match settings {
-            Value::Object(settings) => Some(Forgotten { sweep_id, settings }),
-            _ => None,
-        })
-        .collect())
 }
 
 /// The runs of a sweep that count, of each pair of them with the same round: those of two variants.

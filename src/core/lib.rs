@@ -22,6 +22,7 @@
 //! | `tally` | counts of one client in one interval |
 //! | `intervals` | tallies of all clients, in shared memory |
 //! | `transaction_log` | single transactions, in shared memory |
+//! | `fidelity` | how well a run replays what was captured |
 //! | `document` | everything known of a run or a sweep: the JSON report |
 //! | `wait_events` | names of wait events in each version of the server |
 //! | `views` | what statistics views say: queries in each version of the server, and their answers |
@@ -36,7 +37,7 @@
 //! | `shard_keys` | values that reach each shard of a distributed table |
 //! | `cluster` | nodes of a Citus cluster: placing clients, limits, clocks |
 //! | `spec` | arguments and specification of a run |
-//! | `captured` | captured statements as scripts, and how well a run replays them |
+//! | `captured` | captured statements as scripts |
 //! | `part` | messages between nodes about the parts of a run |
 //! | `chunks` | a large document in parts |
 //! | `sweep` | arguments, plan and variants of a sweep |
@@ -56,6 +57,7 @@ pub mod comparison;
 pub mod document;
 pub mod error;
 pub mod feeder;
+pub mod fidelity;
 pub mod findings;
 pub mod help;
 pub mod interrupts;

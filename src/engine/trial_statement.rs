@@ -5,8 +5,8 @@
 
 use std::ffi::{CString, c_int};
 
-use bench_core::captured::Call;
 use bench_core::error::UserError;
+use bench_core::fidelity::Call;
 use bench_core::spec::Results;
 use pgrx::{Spi, pg_sys};
 

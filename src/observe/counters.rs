@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use bench_core::captured::Counts;
 use bench_core::error::UserError;
+use bench_core::fidelity::Counts;
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 

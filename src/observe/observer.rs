@@ -97,6 +97,7 @@ impl Observed {
             "wal_records": server(|s| s.wal_records),
             "wal_fpi": server(|s| s.wal_fpi),
             "wal_buffers_full": server(|s| s.wal_buffers_full),
+            "wal_syncs": server(|s| s.wal_syncs),
             "checkpoints": self.checkpoints,
             "buffers_checkpoint": server(|s| s.buffers_checkpoint),
             "buffers_clean": server(|s| s.buffers_clean),

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 
-use bench_core::captured::Counts;
 use bench_core::error::{UserError, sqlstate};
+use bench_core::fidelity::Counts;
+use bench_core::log_capture::is_utility;
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
@@ -42,6 +43,13 @@ pub struct StatementCalls {
     /// `None` where it was not asked for, or has been lost.
     pub query: Option<String>,
     pub counts: Counts,
+}
+
+impl StatementCalls {
+    /// Whether it is a utility command, as far as its text is known.
+    pub fn is_utility(&self) -> bool {
+        self.query.as_deref().is_some_and(is_utility)
+    }
 }
 
 /// The function, where statements are counted.

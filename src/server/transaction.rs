@@ -1,5 +1,6 @@
 //! Transactions of workers that have none open, and subtransactions.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 
 use bench_core::error::UserError;
@@ -8,11 +9,21 @@ use pgrx::{PgTryBuilder, pg_sys};
 use super::guc::set_local;
 use crate::error::from_caught;
 
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Transactions that this process has had of [`transaction`].
+pub fn count() -> u64 {
+    COUNT.get()
+}
+
 /// Runs `body` in a transaction of its own, in a worker that has none open. An error rolls it
 /// back and is returned.
 pub fn transaction<T>(
     body: impl FnOnce() -> Result<T, UserError> + UnwindSafe + RefUnwindSafe,
 ) -> Result<T, UserError> {
+    COUNT.set(COUNT.get() + 1);
     framed(|| {
         // SAFETY: inside the transaction that `framed` has begun; an error's abort pops the snapshot as well.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };

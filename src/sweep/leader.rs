@@ -11,12 +11,12 @@ use bench_core::sweep::SweepSpec;
 use pgrx::pg_sys;
 
 use super::order::{Order, checkpoint_ns};
-use super::parameters::{self, ServerParameters};
+use super::parameters;
 use super::state::State;
 use crate::catalog::lock_timeout::try_to_write;
-use crate::catalog::{self, Planned};
+use crate::catalog::{self, Changer, Planned};
 use crate::engine::Session;
-use crate::error::{internal, warn};
+use crate::error::internal;
 use crate::launch::feeders::RowLimit;
 use crate::launch::launch_handle::LaunchHandle;
 use crate::launch::node_connectivity::NodePairs;
@@ -30,6 +30,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, drop_extension, guc};
 use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
+use crate::worker::server_parameters::{self, Reach, ServerParameters};
 use crate::worker::{WorkerContext, attach, initial_state};
 
 /// The kind of worker that a sweep's leader is.
@@ -76,19 +77,8 @@ fn follow_crash(segment: u32) {
     if transaction(|| catalog::is_unfinished(segment)) != Ok(true) {
         return;
     }
-    put_back_forgotten(&mut Session::new(Results::Discard));
+    server_parameters::put_back_or_warn(&mut Session::new(Results::Discard));
     guc::reload();
-}
-
-/// Puts back what sweeps before this one could not. What it cannot either must not keep it from its own work; the server's
-/// log says so.
-fn put_back_forgotten(session: &mut Session) {
-    if let Err(error) = parameters::put_back_forgotten(session, None) {
-        warn(
-            format!("could not restore what a sweep changed in postgresql.auto.conf: {}", error.message),
-            "Restore it by hand, then UPDATE bench_internal.sweep_log SET system_settings = NULL.",
-        );
-    }
 }
 
 static STOP: DetachCallback = DetachCallback(|segment| segment.header().request_stop(StopReason::Abandoned));
@@ -121,7 +111,8 @@ static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     if let Some((sweep_id, true)) = UNFINISHED.get() {
         // Where that fails, what is written down of it stays.
         let _ = at_exit::put_in_order(|| {
-            parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id))
+            let own = Changer::Sweep(sweep_id);
+            server_parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(&own))
         });
     }
 });
@@ -132,7 +123,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     let session = Session::new(Results::Discard);
     session.set_own(c"pgbench_ext sweep").map_err(UserError::from)?;
     if spec.options.changes_system() {
-        transaction(parameters::exclude_other_sweeps)?;
+        transaction(server_parameters::exclude_others)?;
     }
     let sweep_id = match spec.resumes {
         None => durable_transaction(|| catalog::begin_sweep(&spec, &context.segment))?,
@@ -142,7 +133,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     };
     transaction(drop_extension::hold)?;
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
-    let system = ServerParameters::new(sweep_id, &spec.options);
+    let system = ServerParameters::new(Changer::Sweep(sweep_id), parameters::names(&spec.options));
     let state = State::new(session, &spec.options);
     let mut sweep = RunningSweep {
         context,
@@ -232,7 +223,7 @@ impl RunningSweep<'_> {
     /// A superuser's sweep puts back what others before it could not.
     fn put_back_forgotten(&mut self) {
         if transaction(|| Ok(superuser())) == Ok(true) {
-            put_back_forgotten(&mut self.state.session);
+            server_parameters::put_back_or_warn(&mut self.state.session);
         }
     }
 
@@ -316,7 +307,7 @@ impl RunningSweep<'_> {
     fn make_run(&mut self, order: Order) -> Result<i64, UserError> {
         let Order { place, round, variant, arguments, over_checkpoint } = order;
         self.interruptibly(|sweep| {
-            sweep.system.set(&mut sweep.state.session, variant)?;
+            sweep.system.set(&mut sweep.state.session, parameters::wanted(variant), Reach::New)?;
             let header = sweep.context.segment.header();
             sweep.state.load(variant, round, &|launched| await_launched(header, launched))
         })?;

@@ -8,6 +8,7 @@ mod cluster;
 pub mod initial_state;
 pub mod load;
 pub mod run;
+pub mod server_parameters;
 mod wire;
 pub mod workers;
 

@@ -25,7 +25,8 @@ SELECT
     ok(min(buffers_checkpoint) >= 0
         AND min(buffers_clean) >= 0
         AND min(buffers_backend) >= 0
-        AND min(wal_buffers_full) >= 0,
+        AND min(wal_buffers_full) >= 0
+        AND min(wal_syncs) >= 0,
         'no counter goes back')
 FROM bench.samples
 WHERE run_id = :run_id;
@@ -115,7 +116,8 @@ SELECT is_empty($$
         AND secs >= 0.2
         AND num_nulls(cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, memory_available_bytes, memory_dirty_bytes,
             disk_read_bytes, disk_written_bytes, wal_bytes, wal_records, wal_fpi, wal_buffers_full, checkpoints,
-            buffers_checkpoint, buffers_clean, buffers_backend, blks_hit, blks_read, temp_files, temp_bytes) > 0
+            buffers_checkpoint, buffers_clean, buffers_backend, blks_hit, blks_read, temp_files, temp_bytes,
+            wal_syncs) > 0
         AND EXISTS (
             SELECT FROM bench.runs r WHERE r.run_id = samples.run_id AND r.environment ->> 'kernel' LIKE 'Linux%'
         )
@@ -253,7 +255,7 @@ SELECT
         AND bool_and(num_nonnulls(waits, wal_bytes, wal_records, wal_fpi, wal_buffers_full, checkpoints,
             buffers_checkpoint, buffers_clean, buffers_backend, blks_hit, blks_read, temp_files, temp_bytes, cpu_user,
             cpu_system, cpu_iowait, cpu_steal, cpu_idle, memory_available_bytes, memory_dirty_bytes, disk_read_bytes,
-            disk_written_bytes, throttled_secs) = 0),
+            disk_written_bytes, throttled_secs, wal_syncs) = 0),
         'off: nothing is observed'),
     ok(sum(transactions) > 0 AND bool_and(secs > 0), 'but measured')
 FROM (SELECT * FROM bench.samples UNION ALL SELECT * FROM bench.warmup_samples) AS s

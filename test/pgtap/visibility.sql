@@ -162,6 +162,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('status_of', 'readers', format('SELECT bench_internal.status_of(''starting'', 1, %s)', :going)),
     ('percentile', 'readers', format('SELECT bench.percentile(%s, 0.5)', :run)),
     ('fidelity', 'readers', format('SELECT count(*) FROM bench.fidelity(%s)', :run)),
+    ('fidelity_parts', 'readers', format('SELECT count(*) FROM bench.fidelity_parts(%s)', :run)),
     ('findings', 'readers', format('SELECT count(*) FROM bench.findings(%s)', :run)),
     ('report', 'readers', format('SELECT length(bench.report(%s))', :run)),
     ('export', 'readers', format('SELECT length(bench.export(''{%s}'')::text)', :run)),

@@ -1,8 +1,8 @@
 //! Everything that is written when a run has ended.
 
-use bench_core::captured::Counts;
 use bench_core::document::{CommandSummary, Environment, Event};
 use bench_core::error::UserError;
+use bench_core::fidelity::Counts;
 use bench_core::spec::RunSpec;
 
 use super::end::{Part, RunColumns, RunEnd};

@@ -1,8 +1,8 @@
 //! The lines of each table of results.
 
-use bench_core::captured::Counts;
 use bench_core::document::{CommandSummary, Event};
 use bench_core::error::UserError;
+use bench_core::fidelity::Counts;
 use bench_core::spec::{RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 use bench_core::views::Standby;

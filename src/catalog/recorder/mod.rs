@@ -204,7 +204,7 @@ pub fn running(run_id: i64, environment: &Environment, counted_from: i64) -> Res
 }
 
 /// Columns of a sample that come from [`Observed::columns`](crate::observe::Observed::columns).
-const OBSERVED: &str = "wal_bytes, wal_records, wal_fpi, wal_buffers_full, checkpoints, buffers_checkpoint, buffers_clean, \
+const OBSERVED: &str = "wal_bytes, wal_records, wal_fpi, wal_buffers_full, wal_syncs, checkpoints, buffers_checkpoint, buffers_clean, \
      buffers_backend, blks_hit, blks_read, temp_files, temp_bytes, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, \
      memory_available_bytes, memory_dirty_bytes, disk_read_bytes, disk_written_bytes, throttled_secs, replay_lag_ms, replay_lag_bytes, waits";
 

@@ -5,7 +5,7 @@
 //! Review 106, 1957). λ is the minimum of a convex function. A small penalty on λ lets the means miss by a little where they
 //! cannot be reached.
 
-use super::fidelity::{Call, Likeness, likeness};
+use crate::fidelity::{Call, Likeness, likeness};
 
 /// The penalty on λ.
 const PENALTY: f64 = 1e-5;

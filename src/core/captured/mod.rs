@@ -1,7 +1,5 @@
-//! Captured statements: what pg_stat_statements has kept of an application, as scripts; and how well a run replays it.
+//! Captured statements: what pg_stat_statements has kept of an application, as scripts.
 
-mod counts;
-mod fidelity;
 mod fit;
 mod options;
 mod plan_cache;
@@ -11,8 +9,6 @@ mod rewrite;
 mod tests;
 mod typed;
 
-pub use counts::Counts;
-pub use fidelity::{Call, Likeness, likeness, overall};
 pub use fit::{Fit, fit, mean};
 pub use options::{CaptureOptions, Excluded, Importance, Roles};
 pub use plan_cache::generic_share;

@@ -40,6 +40,9 @@ pub struct CaptureOptions {
     pub list_length: Option<u32>,
     /// Statements that are not kept: by patterns of LIKE, and by queryid.
     pub exclude: Excluded,
+    /// Whether whole transactions are taken from the server's log; `None`: where that is possible, and the application has
+    /// transactions of several statements.
+    pub transactions: Option<bool>,
 }
 
 /// Statements that a capture does not keep.
@@ -49,7 +52,7 @@ pub struct Excluded {
     pub query_ids: Vec<i64>,
 }
 
-const KEYS: [&str; 6] = ["by", "exclude", "list_length", "mask", "roles", "writes"];
+const KEYS: [&str; 7] = ["by", "exclude", "list_length", "mask", "roles", "transactions", "writes"];
 
 /// The most statements and patterns to exclude.
 const MOST_EXCLUDED: usize = 1000;
@@ -58,6 +61,16 @@ const MOST_EXCLUDED: usize = 1000;
 pub const MAX_LIST: u32 = 100;
 
 impl CaptureOptions {
+    /// An option that is about single statements, and makes no sense for transactions.
+    pub fn of_statements(&self) -> Option<&'static str> {
+        match self {
+            Self { by: Importance::Calls, .. } => Some("by"),
+            Self { list_length: Some(_), .. } => Some("list_length"),
+            Self { exclude, .. } if *exclude != Excluded::default() => Some("exclude"),
+            _ => None,
+        }
+    }
+
     /// # Errors
     /// 22023 for an unknown key, with those that are known, and for values that do not fit.
     pub fn new(given: &Value) -> Result<Self, UserError> {
@@ -69,7 +82,10 @@ impl CaptureOptions {
             match (key.as_str(), value) {
                 ("writes", Value::Bool(flag)) => options.writes = *flag,
                 ("mask", Value::Bool(flag)) => options.mask = *flag,
-                ("writes" | "mask", _) => return Err(unsuitable(key, value, "It must be true or false.")),
+                ("transactions", Value::Bool(flag)) => options.transactions = Some(*flag),
+                ("writes" | "mask" | "transactions", _) => {
+                    return Err(unsuitable(key, value, "It must be true or false."));
+                }
                 ("by", Value::String(word)) if word == "time" => options.by = Importance::Time,
                 ("by", Value::String(word)) if word == "calls" => options.by = Importance::Calls,
                 ("by", _) => return Err(unsuitable(key, value, "It must be \"time\" or \"calls\".")),

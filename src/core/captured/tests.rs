@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::fidelity::{Call, likeness, overall};
 use crate::script::{Symbols, parse};
 use crate::tokens::{TokenKind, tokens};
 
@@ -125,7 +126,7 @@ fn options_are_checked() {
     let exclude = CaptureOptions::new(&json!({"exclude": ["%a%", -7]})).unwrap().exclude;
     assert_eq!((exclude.patterns, exclude.query_ids), (vec!["%a%".to_owned()], vec![-7]));
     let error = CaptureOptions::new(&json!({"write": true})).unwrap_err();
-    let hint = "Perhaps you meant \"writes\". Known options: by, exclude, list_length, mask, roles, writes.";
+    let hint = "Perhaps you meant \"writes\". Known options: by, exclude, list_length, mask, roles, transactions, writes.";
     assert_eq!(error.hint.as_deref(), Some(hint));
     for bad in [
         json!({"by": "x"}),

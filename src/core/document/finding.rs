@@ -60,6 +60,7 @@ topics! {
         Drift = "drift",
         Driver = "driver",
         Failed = "failed",
+        Fidelity = "fidelity",
         Horizon = "horizon",
         Log = "log",
         Node = "node",

@@ -12,6 +12,7 @@ pub mod sweep;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::fidelity::FidelityPart;
 use crate::stats::until_steady::LONGEST_SECS;
 
 pub use environment::{Environment, ServerSetting};
@@ -49,6 +50,8 @@ pub struct Document {
     pub relations: Vec<Relation>,
     pub errors: Vec<ErrorLine>,
     pub audit: Vec<AuditLine>,
+    /// How a replay resembles what was captured; empty for other runs.
+    pub fidelity: Vec<FidelityPart>,
     /// The nodes of the Citus cluster, those that only served others' statements among them, in the order of their
     /// ids; empty for a run that had nothing to do with Citus.
     pub nodes: Vec<Node>,

@@ -66,6 +66,8 @@ samples! {
     wal_fpi,
     /// Times that WAL had to be written because its buffers were full.
     wal_buffers_full,
+    /// Times that WAL was flushed to disk.
+    wal_syncs,
     /// Checkpoints that began in the interval.
     checkpoints,
     /// Buffers written by the checkpointer.

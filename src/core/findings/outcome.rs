@@ -11,11 +11,15 @@ use super::text::{counted, first_few, grouped, milliseconds, percent};
 use super::{UNSENT, finding};
 use crate::document::{AuditLine, Document, ErrorLine, Finding, Severity, Topic};
 use crate::error::is_of_data;
+use crate::fidelity::{FidelityPart, whole};
 use crate::stats::robust::median;
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.
 const FAILED_NOTICE: f64 = 0.001;
 const FAILED_WARNING: f64 = 0.01;
+/// Fidelity below which a replay is another benchmark, and below which that is worth a word.
+const FIDELITY_CRITICAL: f64 = 0.5;
+const FIDELITY_WARNING: f64 = 0.8;
 /// The share of the transactions due that may be left at the end, or skipped, under a rate that was kept.
 const BACKLOG: f64 = 0.01;
 
@@ -23,6 +27,7 @@ const BACKLOG: f64 = 0.01;
 pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(audit(document));
+    findings.extend(fidelity(document));
     findings.extend(unsent(document));
     findings.extend(clients(document, intervals));
     findings.extend(failed(document));
@@ -61,6 +66,34 @@ fn audit(document: &Document) -> Option<Finding> {
         }),
         "Do not use this run's figures until the difference is explained. See bench.audit, look for other sessions \
          that wrote to the same tables, and run again.",
+    ))
+}
+
+/// A replay that is not what was captured.
+fn fidelity(document: &Document) -> Option<Finding> {
+    // What sessions wait for depends on the rate and on the machine, too.
+    let judged: Vec<FidelityPart> = (document.fidelity.iter())
+        .filter(|part| part.part != "waits" || part.score < Some(FIDELITY_CRITICAL))
+        .cloned()
+        .collect();
+    let (score, reason) = whole(&judged).filter(|(score, _)| *score < FIDELITY_WARNING)?;
+    let is_part = |part: &&FidelityPart| part.part == "statements" && part.score < Some(FIDELITY_WARNING);
+    let advice = match judged.iter().find(is_part) {
+        Some(_) => {
+            "The run commits and flushes WAL more often than the application: do not draw conclusions for it. Capture \
+             transactions: bench.capture says why it has not. See docs/capture.md."
+        }
+        None => "See bench.fidelity_parts, and bench.fidelity for each statement or transaction.",
+    };
+    Some(finding(
+        if score < FIDELITY_CRITICAL { Severity::Critical } else { Severity::Warning },
+        Topic::Fidelity,
+        format!(
+            "The run is not what was captured, with a fidelity of {score:.2}: {}.",
+            reason.unwrap_or_default()
+        ),
+        json!({ "score": score }),
+        advice,
     ))
 }
 

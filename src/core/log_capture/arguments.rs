@@ -48,21 +48,35 @@ impl LogOptions {
         let Value::Object(object) = given else {
             return Err(invalid("options must be a JSON object"));
         };
-        let mut options = Self {
-            database,
-            wanted: Roles::Any,
-            roles: None,
-            application: None,
-            writes: false,
-            mask: false,
-            think_times: ThinkTimes::default(),
-            sample_rate: 1.0,
-            max_rows: ROWS,
-        };
+        let mut options = Self::of_capture(database, &CaptureOptions::default());
         for (key, value) in object {
             options.set(key, value)?;
         }
         Ok(options)
+    }
+
+    /// For what a capture of statements with these options takes from a log of this database.
+    pub fn of_capture(database: String, options: &CaptureOptions) -> Self {
+        Self {
+            database,
+            wanted: options.roles.clone(),
+            roles: None,
+            application: None,
+            writes: options.writes,
+            mask: options.mask,
+            think_times: ThinkTimes::default(),
+            sample_rate: 1.0,
+            max_rows: ROWS,
+        }
+    }
+
+    /// Only transactions of the wanted roles count; this role captures.
+    pub fn take_roles(&mut self, own: &str) {
+        match &self.wanted {
+            Roles::Own => self.roles = Some(vec![own.to_owned()]),
+            Roles::Named(names) => self.roles = Some(names.clone()),
+            Roles::Any => {}
+        }
     }
 
     fn set(&mut self, key: &str, value: &Value) -> Result<(), UserError> {

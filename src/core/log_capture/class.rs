@@ -81,6 +81,16 @@ pub fn classify(tokens: &[StatementToken]) -> Class {
     }
 }
 
+/// Whether a text is a utility command, as pg_stat_statements counts them; an empty one is none.
+pub fn is_utility(text: &str) -> bool {
+    statements(text).first().is_some_and(|tokens| !matches!(classify(tokens), Class::Query { .. }))
+}
+
+/// Whether a text begins a transaction block.
+pub fn begins_transaction(text: &str) -> bool {
+    statements(text).first().is_some_and(|tokens| classify(tokens) == Class::Begin)
+}
+
 fn has_word(words: &[StatementToken], word: &str) -> bool {
     words.iter().any(|token| token.kind == TokenKind::Word && token.is(word))
 }

@@ -54,6 +54,8 @@ pub struct LogEntry {
     pub detail: String,
     /// The statement that an error belongs to.
     pub query: String,
+    /// As in pg_stat_statements; 0: none.
+    pub query_id: i64,
 }
 
 /// The form of a log file.
@@ -125,6 +127,7 @@ fn from_record(record: &csv::ByteRecord) -> Option<LogEntry> {
         detail: field(14),
         query: field(19),
         application: field(22),
+        query_id: field(25).parse().unwrap_or_default(),
     })
 }
 
@@ -145,6 +148,7 @@ pub fn from_json(line: &str) -> Option<LogEntry> {
         detail: String,
         statement: String,
         application_name: String,
+        query_id: i64,
     }
     let line: LogLine = serde_json::from_str(line).ok()?;
     Some(LogEntry {
@@ -159,5 +163,6 @@ pub fn from_json(line: &str) -> Option<LogEntry> {
         detail: line.detail,
         query: line.statement,
         application: line.application_name,
+        query_id: line.query_id,
     })
 }

@@ -10,7 +10,9 @@ mod casts;
 mod class;
 mod entry;
 mod event;
+mod names;
 mod normalise;
+mod returned;
 mod script;
 mod session;
 mod shapes;
@@ -27,6 +29,7 @@ use transaction::LoggedTransaction;
 
 pub use arguments::LogOptions;
 pub use casts::{shared, with_cast};
+pub use class::{begins_transaction, is_utility};
 pub use entry::{CSV_COLUMNS, CsvLog, LogEntry, LogFormat, from_json};
 pub use script::{FeederColumn, ThinkTimes};
 pub use shapes::{ShapeRow, Skipped};
@@ -42,6 +45,12 @@ pub struct Replayable {
     pub transactions: u64,
     /// Statements that it has.
     pub statements: usize,
+    /// Of each of them that is a query or changes data: the identifiers by which pg_stat_statements knows it, 0 if that is not
+    /// known, each with how many of the transactions had it.
+    pub query_ids: Vec<Vec<(i64, u64)>>,
+    /// What its replay leaves out.
+    pub omits: Option<String>,
+    pub writes: bool,
     /// Mean time in the server of those transactions whose durations are known, in milliseconds.
     pub busy_ms: Option<f64>,
     pub columns: Vec<FeederColumn>,
@@ -56,6 +65,19 @@ pub struct CapturedLog {
     /// By reason, the most frequent first.
     pub skipped: Vec<(String, Skipped)>,
     pub figures: LogFigures,
+}
+
+impl CapturedLog {
+    /// Puts the shapes in front of which `most` can be kept: those with the most time, in the order of their frequency; behind
+    /// them the others, by their time.
+    pub fn prefer(&mut self, most: usize) {
+        let time = |shape: &Replayable| shape.busy_ms.unwrap_or(1.0) * shape.transactions as f64;
+        let mut shapes: Vec<(usize, Replayable)> = self.shapes.drain(..).enumerate().collect();
+        shapes.sort_by(|(_, a), (_, b)| time(b).total_cmp(&time(a)));
+        let front = most.min(shapes.len());
+        shapes[..front].sort_by_key(|(place, _)| *place);
+        self.shapes.extend(shapes.into_iter().map(|(_, shape)| shape));
+    }
 }
 
 /// Figures over all transactions, replayable or not.
@@ -240,7 +262,7 @@ impl LogCapture {
         for shape in shapes.into_values() {
             interrupts::check_now_and_then();
             let replay = script::replay(&shape, self.options.think_times, self.options.mask);
-            let shown = shape.outline.shown();
+            let shown = shape.shown();
             if shape.writes && !self.options.writes {
                 let entry = skipped.entry("changes data (option writes)".to_owned()).or_default();
                 // The most frequent one is shown, whatever the order.
@@ -258,6 +280,9 @@ impl LogCapture {
                 shown,
                 transactions: shape.transactions,
                 statements: shape.outline.statements.len(),
+                query_ids: shape.query_ids(),
+                omits: replay.omits,
+                writes: shape.writes,
                 busy_ms: (shape.timed > 0).then(|| shape.busy_ms / shape.timed as f64),
                 columns: replay.columns,
                 rows: if has_columns { shape.rows } else { Vec::new() },

@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 
 use super::event::ParameterValue;
+use super::names::{NumberedNames, divided};
+use super::returned::returned_column;
 use super::tokens::{StatementToken, TokenKind, decode};
 use crate::interrupts;
 
@@ -30,6 +32,8 @@ pub enum TemplatePart {
         slot: usize,
         cast: Option<String>,
     },
+    /// The number at the end of a relation's name: which of the statement's.
+    Number(usize),
 }
 
 /// A statement without its values.
@@ -37,6 +41,18 @@ pub enum TemplatePart {
 pub struct Template {
     pub parts: Vec<TemplatePart>,
     pub slots: Vec<TemplateValue>,
+    /// The column that it returns of one row, as [`returned_column`].
+    pub returns: Option<String>,
+}
+
+/// A statement apart from what differs between its executions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Normalised {
+    pub template: Template,
+    /// In the order of the slots.
+    pub constants: Vec<Constant>,
+    /// At the ends of relations' names.
+    pub numbers: Vec<String>,
 }
 
 /// What an execution gives a slot.
@@ -47,19 +63,17 @@ pub struct Constant {
     pub source: Option<String>,
 }
 
-/// A statement's template and its constants, in the order of the slots. None if it mentions a parameter that is not there.
-pub fn normalise(
-    tokens: &[StatementToken],
-    parameters: &[ParameterValue],
-) -> Option<(Template, Vec<Constant>)> {
-    let mut normaliser = Normaliser { tokens, ..Normaliser::default() };
+/// Divides a statement. None if it mentions a parameter that is not there.
+pub fn normalise(tokens: &[StatementToken], parameters: &[ParameterValue]) -> Option<Normalised> {
+    let mut normaliser = Normaliser { tokens, names: NumberedNames::of(tokens), ..Normaliser::default() };
     for place in 0..tokens.len() {
         interrupts::check_now_and_then();
         normaliser.take(place, parameters)?;
     }
     normaliser.trim_end();
-    let Normaliser { template, constants, .. } = normaliser;
-    Some((template, constants))
+    let Normaliser { mut template, constants, names, .. } = normaliser;
+    template.returns = returned_column(tokens);
+    Some(Normalised { template, constants, numbers: names.numbers() })
 }
 
 /// Words behind which a string constant is a value. Behind other words it belongs to the word, such as a type.
@@ -172,6 +186,7 @@ const WITH_MODIFIER: [&str; 16] = [
 #[derive(Default)]
 struct Normaliser<'a> {
     tokens: &'a [StatementToken<'a>],
+    names: NumberedNames<'a>,
     template: Template,
     constants: Vec<Constant>,
     /// Places of the tokens so far that are not blank.
@@ -222,7 +237,16 @@ impl<'a> Normaliser<'a> {
             TokenKind::String => self.string(token.text),
             // A slice's bound behind it would look like a variable.
             TokenKind::Symbol if token.text == ":" => self.push(" : "),
-            _ => self.push(token.text),
+            _ => match self.names.place(&token).zip(divided(&token)) {
+                Some((name, divided)) => {
+                    self.push(divided.stem);
+                    self.template.parts.push(TemplatePart::Number(name));
+                    if !divided.end.is_empty() {
+                        self.template.parts.push(TemplatePart::Text(divided.end.to_owned()));
+                    }
+                }
+                None => self.push(token.text),
+            },
         }
         self.track(token);
         self.significant.push(place);
@@ -283,7 +307,25 @@ impl<'a> Normaliser<'a> {
         }
         let slot =
             if digits.contains(['.', 'e', 'E']) { TemplateValue::Decimal } else { TemplateValue::Integer };
-        self.slot(slot, Constant { value: Some(digits), source: Some(text.to_owned()) }, None);
+        // As the server does, whose grammar takes the sign for a part of the constant.
+        let sign = if self.sign() { self.remove_words(1) } else { String::new() };
+        let constant =
+            Constant { value: Some(format!("{sign}{digits}")), source: Some(format!("{sign}{text}")) };
+        self.slot(slot, constant, None);
+    }
+
+    /// Whether the token before is the sign of a number, and not an operator.
+    fn sign(&self) -> bool {
+        let is_minus = self.before(1).is_some_and(|token| token.text == "-");
+        is_minus
+            && match self.before(2) {
+                None => true,
+                Some(token) => match token.kind {
+                    TokenKind::Symbol => ![")", "]", "."].contains(&token.text),
+                    TokenKind::Word => self.follows_at(2, &BEFORE_VALUES),
+                    _ => false,
+                },
+            }
     }
 
     fn string(&mut self, text: &str) {
@@ -396,7 +438,7 @@ fn ends_in_word(text: &str) -> bool {
 
 impl Template {
     /// The statement with marks in the places of values, as pg_stat_statements shows it.
-    pub fn shown(&self) -> String {
+    pub fn shown(&self, numbers: &[String]) -> String {
         let mut out = String::new();
         for part in &self.parts {
             match part {
@@ -405,6 +447,7 @@ impl Template {
                     out.push_str(&cast.as_ref().map_or(String::new(), |cast| format!("{cast} ")));
                     out.push_str(&format!("${}", slot + 1));
                 }
+                TemplatePart::Number(name) => out.push_str(numbers.get(*name).map_or("*", String::as_str)),
             }
         }
         out

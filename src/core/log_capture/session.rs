@@ -6,7 +6,7 @@
 use super::class::{self, Class, classify, statements};
 use super::entry::LogEntry;
 use super::event::{LogEvent, ParameterValue, Parameters, event};
-use super::normalise::normalise;
+use super::normalise::{Normalised, Template, TemplatePart, normalise};
 use super::tokens::{StatementToken, TokenKind, tokens};
 use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
 use crate::error::MAX_TEXT;
@@ -52,6 +52,7 @@ struct Open {
 /// An execution's statements and what is known of it.
 struct Execution<'a> {
     text: &'a str,
+    query_id: i64,
     duration_ms: Option<f64>,
     parameters: Parameters,
     problem: Option<&'static str>,
@@ -67,8 +68,14 @@ impl LoggedSession {
     /// Takes a message; the transactions that it ends go to `finished`.
     pub fn take(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
         let Some(event) = event(entry) else { return };
-        let plain =
-            |text, duration_ms, parameters, problem| Execution { text, duration_ms, parameters, problem };
+        let query_id = entry.query_id;
+        let plain = |text, duration_ms, parameters, problem| Execution {
+            text,
+            query_id,
+            duration_ms,
+            parameters,
+            problem,
+        };
         let none = || Parameters::Known(Vec::new());
         match event {
             LogEvent::Statement { text, duration_ms, prepared } => {
@@ -233,6 +240,13 @@ impl LoggedSession {
                     self.join(entry, start_ms, finished);
                     if let Some(open) = &mut self.open {
                         open.step(part, class, &execution.parameters, pause_ms, duration_ms);
+                        // Of several it is the last one's.
+                        if parts.len() == 1
+                            && let Some(LoggedStatement { query_id: Some(id), .. }) =
+                                open.transaction.steps.last_mut()
+                        {
+                            *id = execution.query_id;
+                        }
                         open.transaction.end_ms = end_ms;
                     }
                 }
@@ -351,9 +365,9 @@ impl Open {
             }
             _ => None,
         };
-        let (template, constants) = parts.unwrap_or_else(|| {
-            let parts = vec![super::normalise::TemplatePart::Text(text())];
-            (super::normalise::Template { parts, slots: Vec::new() }, Vec::new())
+        let Normalised { template, constants, numbers } = parts.unwrap_or_else(|| {
+            let parts = vec![TemplatePart::Text(text())];
+            Normalised { template: Template { parts, ..Template::default() }, ..Normalised::default() }
         });
         let is_first = self.transaction.begin.is_none() && self.transaction.steps.is_empty();
         let writes = class == Class::Query { writes: true };
@@ -363,7 +377,15 @@ impl Open {
             .map(|constant| 80 + constant.value.as_ref().map_or(0, String::len))
             .sum::<usize>();
         self.bytes += 200 + values + 2 * tokens.iter().map(|token| token.text.len()).sum::<usize>();
-        self.transaction.steps.push(LoggedStatement { template, constants, pause_ms, duration_ms, writes });
+        self.transaction.steps.push(LoggedStatement {
+            template,
+            constants,
+            numbers,
+            pause_ms,
+            duration_ms,
+            writes,
+            query_id: matches!(class, Class::Query { .. }).then_some(0),
+        });
     }
 }
 

@@ -17,6 +17,9 @@ const MAX_SHAPES: usize = 10_000;
 /// Bytes of statements and values that are kept at most, over all shapes.
 const MAX_BYTES: usize = 256 << 20;
 
+/// Relations of one form that are told apart, for each statement of a shape.
+const MAX_VARIANTS: usize = 10_000;
+
 /// Reasons that are told apart; transactions with further ones are counted together.
 const MAX_REASONS: usize = 1000;
 
@@ -45,14 +48,59 @@ impl Outline {
         let parts = self.statements.iter().flat_map(|template| &template.parts).map(|part| match part {
             TemplatePart::Text(text) => 100 + 2 * text.len(),
             TemplatePart::Slot { .. } => 300,
+            TemplatePart::Number(_) => 16,
         });
         1000 + parts.sum::<usize>()
     }
 
-    /// The statements, for people.
-    pub fn shown(&self) -> String {
-        let statements: Vec<String> = self.statements.iter().map(Template::shown).collect();
+    /// The statements, for people, with the numbers of their relations where each has one.
+    fn shown(&self, steps: &[StepVariants]) -> String {
+        let of = |place: usize| match steps.get(place).map(|step| step.variants.as_slice()) {
+            Some([variant]) => variant.numbers.as_slice(),
+            _ => &[],
+        };
+        let statements = self.statements.iter().enumerate();
+        let statements: Vec<String> = statements.map(|(place, template)| template.shown(of(place))).collect();
         statements.join("; ")
+    }
+}
+
+/// What the executions of a shape's statement differ in, beside their values: the numbers of their relations.
+#[derive(Clone, Debug, Default)]
+pub struct StepVariants {
+    /// In the order in which they came.
+    pub variants: Vec<Variant>,
+    by_numbers: HashMap<Vec<String>, u32>,
+    /// Whether they always are those of the statement before.
+    pub follows: bool,
+}
+
+/// A statement with certain relations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    pub numbers: Vec<String>,
+    /// As in pg_stat_statements; 0: is not known; None: it does not count those.
+    pub query_id: Option<i64>,
+    pub transactions: u64,
+}
+
+impl StepVariants {
+    /// Counts an execution; which one it is.
+    fn count(&mut self, step: &LoggedStatement) -> u32 {
+        let next = self.variants.len();
+        let place = match self.by_numbers.get(&step.numbers) {
+            Some(&place) => place,
+            // The last one stands for all further ones.
+            None if next >= MAX_VARIANTS => next as u32 - 1,
+            None => {
+                self.by_numbers.insert(step.numbers.clone(), next as u32);
+                let (numbers, query_id) = (step.numbers.clone(), step.query_id);
+                self.variants.push(Variant { numbers, query_id, transactions: 0 });
+                next as u32
+            }
+        };
+        self.variants[place as usize].transactions += 1;
+        place
     }
 }
 
@@ -61,6 +109,9 @@ impl Outline {
 pub struct ShapeRow {
     /// Of all slots of all statements, in their order.
     pub values: Vec<ParameterValue>,
+    /// Which variant each statement was.
+    pub variants: Vec<u32>,
+    pub start_ms: f64,
     /// Before each statement and before the end, in microseconds.
     pub pauses_us: Vec<u32>,
 }
@@ -72,12 +123,12 @@ impl ShapeRow {
         // Truncation is meant: a pause of more than an hour is none of the transaction's.
         let pauses_us =
             pauses.map(|pause| (pause.unwrap_or(0.0) * 1e3).round().clamp(0.0, 3.6e9) as u32).collect();
-        Self { values, pauses_us }
+        Self { values, variants: Vec::new(), start_ms: transaction.start_ms, pauses_us }
     }
 
     fn bytes(&self) -> usize {
         let values: usize = self.values.iter().map(|value| 32 + value.as_ref().map_or(0, String::len)).sum();
-        values + 4 * self.pauses_us.len() + 64
+        values + 8 * self.pauses_us.len() + 96
     }
 }
 
@@ -87,6 +138,8 @@ pub struct TransactionShape {
     pub outline: Outline,
     pub transactions: u64,
     pub writes: bool,
+    /// Of each statement.
+    pub steps: Vec<StepVariants>,
     /// How each slot's constant was written first; None for parameters.
     pub sources: Vec<Option<String>>,
     /// Whether the slot had other values later.
@@ -167,16 +220,16 @@ impl Shapes {
         }
         let outline = Outline::of(transaction);
         if self.shapes.len() >= MAX_SHAPES && !self.shapes.contains_key(&outline) {
-            self.skip(&format!("one of more than {MAX_SHAPES} shapes"), &outline.shown(), transaction);
+            self.skip(&format!("one of more than {MAX_SHAPES} shapes"), &outline.shown(&[]), transaction);
             return Ok(());
         }
-        let row = ShapeRow::of(transaction);
+        let mut row = ShapeRow::of(transaction);
         let bytes = &mut self.bytes;
         let shape = self.shapes.entry(outline).or_insert_with_key(|outline| {
             *bytes += outline.bytes() + 2 * row.bytes();
             TransactionShape::new(outline.clone(), transaction)
         });
-        shape.count(transaction, &row);
+        shape.count(transaction, &mut row);
         if shape.rows.len() < self.max_rows {
             self.bytes += row.bytes();
             shape.rows.push(row);
@@ -212,12 +265,27 @@ impl Shapes {
 }
 
 impl TransactionShape {
+    /// The statements, for people.
+    pub fn shown(&self) -> String {
+        self.outline.shown(&self.steps)
+    }
+
+    /// Of each statement that pg_stat_statements counts, the identifiers with the transactions that had them.
+    pub fn query_ids(&self) -> Vec<Vec<(i64, u64)>> {
+        let ids = |step: &StepVariants| {
+            let known = step.variants.iter().filter_map(|of| Some((of.query_id?, of.transactions)));
+            known.collect::<Vec<_>>()
+        };
+        self.steps.iter().map(ids).filter(|ids| !ids.is_empty()).collect()
+    }
+
     fn new(outline: Outline, transaction: &LoggedTransaction) -> Self {
         let constants: Vec<_> = transaction.steps.iter().flat_map(|step| &step.constants).collect();
         Self {
             outline,
             transactions: 0,
             writes: transaction.steps.iter().any(|step| step.writes),
+            steps: vec![StepVariants { follows: true, ..StepVariants::default() }; transaction.steps.len()],
             sources: constants.iter().map(|constant| constant.source.clone()).collect(),
             varies: vec![false; constants.len()],
             widest: vec![Width::Integer; constants.len()],
@@ -229,8 +297,14 @@ impl TransactionShape {
         }
     }
 
-    fn count(&mut self, transaction: &LoggedTransaction, row: &ShapeRow) {
+    fn count(&mut self, transaction: &LoggedTransaction, row: &mut ShapeRow) {
         self.transactions += 1;
+        let mut before: &[String] = &[];
+        for (step, variants) in transaction.steps.iter().zip(&mut self.steps) {
+            row.variants.push(variants.count(step));
+            variants.follows &= step.numbers == before;
+            before = &step.numbers;
+        }
         for (place, value) in row.values.iter().enumerate() {
             self.varies[place] |= *value != self.first[place];
             self.widest[place] = self.widest[place].max(Width::of(value));

@@ -8,10 +8,14 @@ use super::normalise::{Constant, Template};
 pub struct LoggedStatement {
     pub template: Template,
     pub constants: Vec<Constant>,
+    /// At the ends of the names of its relations.
+    pub numbers: Vec<String>,
     /// The client's pause before it, in milliseconds, where both ends are known; of the first one 0.
     pub pause_ms: Option<f64>,
     pub duration_ms: Option<f64>,
     pub writes: bool,
+    /// Of a query, or what changes data, as in pg_stat_statements; 0: is not known.
+    pub query_id: Option<i64>,
 }
 
 impl LoggedStatement {
@@ -56,7 +60,7 @@ impl LoggedTransaction {
     /// Keeps how long the statements took, and nothing else of them.
     pub fn forget_statements(&mut self) {
         for step in &mut self.steps {
-            (step.template, step.constants) = Default::default();
+            (step.template, step.constants, step.numbers) = Default::default();
         }
     }
 

@@ -4,6 +4,7 @@
 mod json_keys;
 
 use bench_core::document::*;
+use bench_core::fidelity::FidelityPart;
 use json_keys::{Keys, collect, differences, keys_in};
 use serde_json::Map;
 
@@ -25,6 +26,7 @@ fn filled() -> Document {
         relations: vec![Relation::default()],
         errors: vec![ErrorLine::default()],
         audit: vec![AuditLine::default()],
+        fidelity: vec![FidelityPart::default()],
         nodes: vec![Node { clients_stuck: vec![0], ..Node::default() }],
         node_samples: vec![NodeSamples {
             node: 1,

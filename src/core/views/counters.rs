@@ -16,6 +16,8 @@ pub struct ServerCounters {
     pub buffers_checkpoint: Option<i64>,
     pub buffers_clean: Option<i64>,
     pub buffers_backend: Option<i64>,
+    /// Times that WAL was flushed to disk.
+    pub wal_syncs: Option<i64>,
 }
 
 impl ServerCounters {
@@ -26,7 +28,7 @@ impl ServerCounters {
         counters
     }
 
-    fn fields(&mut self) -> [&mut Option<i64>; 13] {
+    fn fields(&mut self) -> [&mut Option<i64>; 14] {
         [
             &mut self.wal_bytes,
             &mut self.wal_records,
@@ -41,6 +43,7 @@ impl ServerCounters {
             &mut self.buffers_checkpoint,
             &mut self.buffers_clean,
             &mut self.buffers_backend,
+            &mut self.wal_syncs,
         ]
     }
 
@@ -76,6 +79,10 @@ const BY_SESSIONS_SINCE_18: &str = "(SELECT pg_catalog.div(pg_catalog.sum(i.writ
     pg_catalog.current_setting('block_size')::pg_catalog.numeric) FROM pg_catalog.pg_stat_io i \
     WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer'))";
 
+/// Flushes of WAL: from 18 on they are counted beside those of relations.
+const SYNCS_SINCE_18: &str =
+    "(SELECT pg_catalog.sum(i.fsyncs) FROM pg_catalog.pg_stat_io i WHERE i.object = 'wal')";
+
 /// The query of the counters, an array in the order of [`ServerCounters`], of the whole server, and buffers found and temporary
 /// files of the session's database. `version` is server_version_num; views of these names are left out, with NULL in
 /// their places.
@@ -84,6 +91,11 @@ pub fn counters_query(version: i32, unreadable: &[String]) -> String {
     let of = |view: &str, since: i32, column: &str| match may(view, since) {
         true => format!("(SELECT v.{column} FROM pg_catalog.{view} v)"),
         false => "NULL".to_owned(),
+    };
+    let syncs = match version {
+        ..180_000 => of("pg_stat_wal", 140_000, "wal_sync"),
+        _ if !may("pg_stat_io", 160_000) => "NULL".to_owned(),
+        _ => SYNCS_SINCE_18.to_owned(),
     };
     let wal = |column| of("pg_stat_wal", 140_000, column);
     let written = |column| of("pg_stat_bgwriter", 0, column);
@@ -102,7 +114,7 @@ pub fn counters_query(version: i32, unreadable: &[String]) -> String {
         "SELECT ARRAY[{}, {}, {}, {}, pg_catalog.pg_stat_get_db_blocks_hit(d.oid), \
              pg_catalog.pg_stat_get_db_blocks_fetched(d.oid) - pg_catalog.pg_stat_get_db_blocks_hit(d.oid), \
              pg_catalog.pg_stat_get_db_temp_files(d.oid), pg_catalog.pg_stat_get_db_temp_bytes(d.oid), \
-             {timed}, {requested}, {checkpointer}, {}, {by_sessions}]::pg_catalog.int8[] \
+             {timed}, {requested}, {checkpointer}, {}, {by_sessions}, {syncs}]::pg_catalog.int8[] \
          FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()",
         wal("wal_bytes"),
         wal("wal_records"),

@@ -4,18 +4,19 @@ mod other_roles;
 mod source;
 mod store;
 
-use bench_core::captured::Roles;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::log_capture::{LogCapture, LogFormat, LogOptions};
 use serde_json::Value;
 
 use super::capture_name;
 use super::checks::check_server;
-use crate::server::roles;
-use crate::server::spi::fetch;
+use crate::catalog;
+use crate::error::notice;
+use crate::server::process::current_timestamp;
+use crate::server::{database, roles};
 
-pub use source::LogSource;
-pub use store::CaptureLine;
+pub use source::{LogPosition, LogSource, Read};
+pub use store::{CaptureLine, NO_REPLAY, StatementCounts, keep};
 
 /// As many workloads as a mix may have.
 const MAX_SHAPES: i32 = 128;
@@ -41,13 +42,8 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<CaptureLine>, UserError> {
         return Err(invalid(format!("shapes must be between 1 and {MAX_SHAPES}, not {}", arguments.shapes)));
     }
     check_server()?;
-    let database = fetch::<String>("SELECT pg_catalog.current_database()::pg_catalog.text", &[])?;
-    let mut options = LogOptions::new(database.unwrap_or_default(), &arguments.options)?;
-    match &options.wanted {
-        Roles::Own => options.roles = Some(vec![roles::current_role()]),
-        Roles::Named(names) => options.roles = Some(names.clone()),
-        Roles::Any => {}
-    }
+    let mut options = LogOptions::new(database::name()?, &arguments.options)?;
+    options.take_roles(&roles::current_role());
     capture_name::check(&arguments.name)?;
     let mut capture = LogCapture::new(options.clone());
     let read = arguments.source.read(&mut capture)?;
@@ -55,7 +51,14 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<CaptureLine>, UserError> {
     if captured.figures.transactions == 0 {
         return Err(nothing(&read, &options, captured.figures.entries));
     }
-    store::keep(arguments, &options, captured, &read)
+    let name = &arguments.name;
+    let role = roles::current_role_oid();
+    let secs = captured.figures.secs;
+    catalog::begin_capture(name, role, "log", &arguments.options, secs, current_timestamp())?;
+    let kept = store::keep(name, arguments.shapes.unsigned_abs() as usize, &options, captured, &read, None)?;
+    catalog::end_capture(name, &kept.end)?;
+    notice(format!("capture {name}: {}", kept.end.notes[0]), store::NO_REPLAY);
+    Ok(kept.lines)
 }
 
 /// The error for a log in which nothing was found.

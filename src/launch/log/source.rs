@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::log_capture::{CsvLog, LogCapture, LogEntry, LogFormat, from_json};
@@ -24,6 +25,63 @@ pub enum LogSource {
         path: String,
         format: Option<LogFormat>,
     },
+    /// What the server has written since a moment.
+    Since(LogPosition),
+}
+
+/// A moment in the server's jsonlog.
+pub struct LogPosition {
+    /// The file that was written to.
+    file: PathBuf,
+    /// What it had then.
+    bytes: u64,
+    at: SystemTime,
+}
+
+impl LogPosition {
+    /// Now, in the file that the server writes to.
+    ///
+    /// # Errors
+    /// 42501, 58P01 and 58030 where it cannot be looked at.
+    pub fn of(file: PathBuf) -> Result<Self, UserError> {
+        let bytes = fs::metadata(&file).map_err(|error| unreadable(&file, &error))?.len();
+        Ok(Self { file, bytes, at: SystemTime::now() })
+    }
+
+    /// At the begin of a file that was not there before.
+    pub fn begin_of(file: PathBuf) -> Self {
+        Self { file, bytes: 0, at: SystemTime::now() }
+    }
+
+    /// The files that have been written to since, the oldest first, each with where to begin.
+    fn written(&self) -> Result<Vec<(PathBuf, u64)>, UserError> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
+            let path = entry.map_err(|error| unreadable(folder, &error))?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
+            let changed = metadata.modified().unwrap_or(self.at);
+            if path == self.file {
+                found.push((self.at, path, self.bytes));
+            } else if changed > self.at {
+                found.push((changed, path, 0));
+            }
+        }
+        found.sort();
+        Ok(found.into_iter().map(|(_, path, bytes)| (path, bytes)).collect())
+    }
+
+    /// Bytes that have been written since.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn bytes_since(&self) -> Result<u64, UserError> {
+        let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+        Ok(self.written()?.iter().map(|(path, from)| size(path).saturating_sub(*from)).sum())
+    }
 }
 
 /// How much was read.
@@ -58,7 +116,13 @@ impl LogSource {
             Self::File { path, format } => {
                 check_may_read_files()?;
                 for file in files(path, *format)? {
-                    read_file(&file, *format, capture, &mut read)?;
+                    read_file(&file, *format, 0, capture, &mut read)?;
+                }
+            }
+            Self::Since(position) => {
+                check_may_read_files()?;
+                for (file, from) in position.written()? {
+                    read_file(&file, Some(LogFormat::Json), from, capture, &mut read)?;
                 }
             }
         }
@@ -155,6 +219,7 @@ fn from_row(row: &ResultRow) -> Option<LogEntry> {
         message: text(7),
         detail: text(8),
         query: text(9),
+        query_id: 0,
     })
 }
 
@@ -254,16 +319,18 @@ impl std::io::Read for Limited<'_> {
 fn read_file(
     path: &Path,
     format: Option<LogFormat>,
+    from: u64,
     capture: &mut LogCapture,
     read: &mut Read,
 ) -> Result<(), UserError> {
-    let (file, _) = open_regular(path).map_err(|error| match error.kind() {
+    let (mut file, _) = open_regular(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidInput => {
             let message = format!("\"{}\" is not a regular file", path.display());
             UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
         }
         _ => unreadable(path, &error),
     })?;
+    file.seek(SeekFrom::Start(from)).map_err(|error| unreadable(path, &error))?;
     let left = Cell::new(MAX_LINE);
     let mut input = BufReader::with_capacity(BUFFER, Limited { file: Interruptible(file), left: &left });
     let first = input.fill_buf().map_err(|error| unreadable(path, &error))?.first().copied();

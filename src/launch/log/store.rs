@@ -5,17 +5,16 @@ use std::collections::HashMap;
 use bench_core::captured::{masked, weights};
 use bench_core::error::UserError;
 use bench_core::feeder::Feeder;
-use bench_core::log_capture::{CapturedLog, LogFigures, LogOptions, Replayable};
+use bench_core::fidelity::{Call, Counts};
+use bench_core::log_capture::{CapturedLog, LogFigures, LogOptions, Replayable, Skipped};
 use bench_core::spec::Role;
 use serde_json::{Map, Value};
 
-use super::Arguments;
 use super::other_roles::{self, Checked};
 use super::source::Read;
 use crate::catalog::{self, CaptureEnd, CapturedStatement};
-use crate::error::{internal, notice};
+use crate::error::internal;
 use crate::launch::role_session::{kept, replayer};
-use crate::server::process::current_timestamp;
 use crate::server::roles;
 
 /// A line of bench.capture_log's result.
@@ -27,18 +26,41 @@ pub struct CaptureLine {
     pub rows: i64,
 }
 
-/// Stores the capture.
+/// What became of the transactions of a log.
+pub struct KeptTransactions {
+    pub lines: Vec<CaptureLine>,
+    /// How the capture ended.
+    pub end: CaptureEnd,
+}
+
+/// Said of each capture of transactions.
+pub const NO_REPLAY: &str = "This is not an exact replay (see pgreplay): transactions are drawn at random, regardless of their session.";
+
+/// What is known beside the log of the time that it covers.
+pub struct StatementCounts<'a> {
+    /// What pg_stat_statements counted, by the role's OID and the query identifier.
+    pub counts: &'a HashMap<(u32, i64), Counts>,
+    /// Transactions per second of the whole application.
+    pub rate: Option<f64>,
+    /// Sessions that were at work.
+    pub clients: u64,
+}
+
+/// Stores the workloads of a capture that has begun, and its lines.
 pub fn keep(
-    arguments: &Arguments,
+    name: &str,
+    limit: usize,
     options: &LogOptions,
-    captured: CapturedLog,
+    mut captured: CapturedLog,
     read: &Read,
-) -> Result<Vec<CaptureLine>, UserError> {
-    let name = &arguments.name;
-    let figures = captured.figures.clone();
-    let limit = usize::try_from(arguments.shapes).unwrap_or(0);
-    let role = roles::current_role_oid();
-    catalog::begin_capture(name, role, "log", &arguments.options, figures.secs, current_timestamp())?;
+    counted: Option<&StatementCounts>,
+) -> Result<KeptTransactions, UserError> {
+    captured.prefer(limit);
+    let mut figures = captured.figures.clone();
+    if let Some(counted) = counted {
+        figures.rate = counted.rate.or(figures.rate);
+        figures.clients = figures.clients.max(counted.clients);
+    }
     let mut users: HashMap<&str, Result<Role, String>> = HashMap::new();
     for shape in &captured.shapes {
         users.entry(&shape.role).or_insert_with(|| replayer(roles::named(&shape.role)));
@@ -64,25 +86,20 @@ pub fn keep(
             Ok((checked, role)) => {
                 count += 1;
                 let workload = format!("{name}/{count}");
-                store(&workload, &role, arguments, options, shape, &checked)?;
+                store(&workload, name, &role, options, shape, &checked)?;
                 line.statement.workload = Some(workload);
+                line.statement.reason = shape.omits.clone();
+                line.statement.statements = i32::try_from(shape.query_ids.len()).ok();
+                if let Some(counted) = counted {
+                    put_counts(&mut line.statement, counted.counts, role.oid, shape);
+                }
                 line.rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
             }
             Err(reason) => line.statement.reason = Some(reason),
         }
         lines.push(line);
     }
-    if others.0 > 0 {
-        let mut line = line(&lines, &figures, others.0, Some(others.1), None);
-        line.statement.reason = Some(format!("rarer than the {limit} shapes kept"));
-        lines.push(line);
-    }
-    for (reason, skipped) in captured.skipped {
-        let example = (!skipped.example.is_empty()).then_some(skipped.example);
-        let mut line = line(&lines, &figures, skipped.transactions, Some(skipped.busy_ms), example);
-        line.statement.reason = Some(reason);
-        lines.push(line);
-    }
+    not_kept(&mut lines, &figures, limit, others, captured.skipped);
     let is_kept = |line: &&mut CaptureLine| line.statement.workload.is_some();
     let calls: Vec<i64> = lines.iter_mut().filter(is_kept).map(|line| line.statement.calls).collect();
     for (line, weight) in lines.iter_mut().filter(is_kept).zip(weights(&calls)) {
@@ -92,21 +109,60 @@ pub fn keep(
         catalog::put_captured_statement(name, &line.statement)?;
     }
     let notes = notes(name, &figures, options, read, calls.iter().sum());
-    catalog::end_capture(
-        name,
-        &CaptureEnd {
-            status: "completed".to_owned(),
-            calls: i64::try_from(figures.transactions).ok(),
-            exec_ms: figures.is_timed.then_some(figures.busy_ms),
-            notes: notes.clone(),
-            ..CaptureEnd::default()
-        },
-    )?;
-    notice(
-        format!("capture {name}: {}", notes[0]),
-        "This is not an exact replay (see pgreplay): transactions are drawn at random, regardless of their session.",
-    );
-    Ok(lines)
+    let end = CaptureEnd {
+        status: "completed".to_owned(),
+        calls: i64::try_from(figures.transactions).ok(),
+        exec_ms: figures.is_timed.then_some(figures.busy_ms),
+        notes,
+        ..CaptureEnd::default()
+    };
+    Ok(KeptTransactions { lines, end })
+}
+
+/// Lines of what is not replayed: shapes beyond the limit, and by reason.
+fn not_kept(
+    lines: &mut Vec<CaptureLine>,
+    figures: &LogFigures,
+    limit: usize,
+    others: (u64, f64),
+    skipped: Vec<(String, Skipped)>,
+) {
+    let mut push = |transactions, busy_ms, query, reason: String| {
+        let mut line = line(lines, figures, transactions, Some(busy_ms), query);
+        line.statement.reason = Some(reason);
+        lines.push(line);
+    };
+    if others.0 > 0 {
+        push(others.0, others.1, None, format!("takes less time than the {limit} shapes kept"));
+    }
+    for (reason, skipped) in skipped {
+        let example = (!skipped.example.is_empty()).then_some(skipped.example);
+        push(skipped.transactions, skipped.busy_ms, example, reason);
+    }
+}
+
+/// What the transactions of a shape took, by what pg_stat_statements counted of their statements; nothing where that does not
+/// know one of them. The time is without commits, as that of a run's.
+fn put_counts(
+    line: &mut CapturedStatement,
+    counts: &HashMap<(u32, i64), Counts>,
+    role: u32,
+    shape: &Replayable,
+) {
+    let mut sum = Call::default();
+    for (id, transactions) in shape.query_ids.iter().flatten() {
+        let Some(call) =
+            counts.get(&(role, *id)).and_then(|of| Call::of(of.calls, of.rows, of.hit, of.read, of.exec_ms))
+        else {
+            return;
+        };
+        sum.add(&call, *transactions as f64 / shape.transactions as f64);
+    }
+    let total = |each: f64| each * shape.transactions as f64;
+    line.rows = Some(total(sum.rows).round() as i64);
+    line.shared_blks_hit = Some(total(sum.hit).round() as i64);
+    line.shared_blks_read = Some(total(sum.read).round() as i64);
+    line.exec_ms = Some(total(sum.ms));
 }
 
 /// A line that is not kept yet.
@@ -140,8 +196,7 @@ fn line(
 fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, kept: i64) -> Vec<String> {
     let LogFigures { transactions, secs, sessions, clients, .. } = figures;
     let part = kept as f64 / *transactions as f64;
-    let rate = figures.rate.map(|rate| rate * part);
-    let run = rate.map_or(String::new(), |rate| {
+    let run = figures.rate.map_or(String::new(), |rate| {
         format!("; to run at the same rate: bench.run('{name}', clients => {clients}, rate => {rate:.3})")
     });
     let mut notes = vec![format!(
@@ -171,8 +226,8 @@ fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, ke
 /// Makes the workload of a shape.
 fn store(
     workload: &str,
+    capture: &str,
     role: &Role,
-    arguments: &Arguments,
     options: &LogOptions,
     shape: &Replayable,
     checked: &Checked,
@@ -182,7 +237,7 @@ fn store(
         return Err(UserError::new(bench_core::error::sqlstate::DUPLICATE_OBJECT, message)
             .hint("A capture makes workloads of its own name with a number: choose another name."));
     }
-    let description = format!("A transaction of capture {}: {} statements", arguments.name, shape.statements);
+    let description = format!("A transaction of capture {capture}: {} statements", shape.statements);
     catalog::put_workload(workload, role.oid.into(), None, &checked.script, Some(&description))?;
     // What is the same in all of the shape's transactions has stayed in the script.
     catalog::hide_workload(workload)?;
@@ -201,7 +256,7 @@ fn store(
     catalog::put_captured_rows(workload, "", rows.collect())?;
     let columns: Vec<(String, String)> = (shape.columns.iter())
         .map(|column| {
-            let kind = if column.is_pause() { "pg_catalog.int8" } else { "pg_catalog.text" };
+            let kind = if column.is_number() { "pg_catalog.int8" } else { "pg_catalog.text" };
             (column.name.clone(), kind.to_owned())
         })
         .collect();

@@ -227,7 +227,8 @@ SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at
        sum(x.memory_dirty_bytes)::bigint AS memory_dirty_bytes, sum(x.disk_read_bytes)::bigint AS disk_read_bytes,
        sum(x.disk_written_bytes)::bigint AS disk_written_bytes, sum(x.throttled_secs) AS throttled_secs,
        sum(x.aborted)::bigint AS aborted,
-       max(x.replay_lag_ms) AS replay_lag_ms, max(x.replay_lag_bytes) AS replay_lag_bytes
+       max(x.replay_lag_ms) AS replay_lag_ms, max(x.replay_lag_bytes) AS replay_lag_bytes,
+       sum(x.wal_syncs)::bigint AS wal_syncs
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place

@@ -4,7 +4,7 @@ CREATE VIEW bench.captures WITH (security_barrier) AS
 SELECT name, bench_internal.role_name(owner_oid, role) AS role, source, options,
        CASE WHEN status = 'capturing' AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid)
             THEN 'crashed' ELSE status END AS status,
-       started_at, finished_at, secs, calls, exec_ms, dealloc, notes, error
+       started_at, finished_at, secs, calls, exec_ms, dealloc, notes, error, activity
 FROM bench_internal.capture_list l
 WHERE bench_internal.is_visible(owner_oid);
 COMMENT ON VIEW bench.captures IS 'One row per capture. Visible to roles with the privileges of the role that captured or of pg_read_all_stats. bench.capture_statements has its statements.';
@@ -19,6 +19,7 @@ COMMENT ON COLUMN bench.captures.secs IS 'Seconds between the two snapshots; 0: 
 COMMENT ON COLUMN bench.captures.calls IS 'Calls of all top-level statements of the database in that time, kept or not';
 COMMENT ON COLUMN bench.captures.exec_ms IS 'Their execution time in milliseconds';
 COMMENT ON COLUMN bench.captures.dealloc IS 'How often pg_stat_statements dropped its least-executed entries in that time: their calls are missing';
+COMMENT ON COLUMN bench.captures.activity IS 'What the database did in that time: transactions, statements, rows, blocks, WAL, and how often its sessions were seen at work, by wait event; for bench.fidelity. NULL if secs is 0 or the capture is from a log';
 COMMENT ON COLUMN bench.captures.notes IS 'What to know about the capture';
 COMMENT ON COLUMN bench.captures.error IS 'Why it failed: sqlstate, message, detail, hint';
 

@@ -40,10 +40,17 @@ CREATE FUNCTION bench.fidelity(run_id bigint)
     RETURNS TABLE (workload text, calls bigint, rows_captured double precision, rows_replayed double precision,
                    blocks_captured double precision, blocks_replayed double precision, score double precision,
                    hit_captured double precision, hit_replayed double precision, read_captured double precision,
-                   read_replayed double precision, ms_captured double precision, ms_replayed double precision, failed bigint)
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_fidelity_wrapper';
+                   read_replayed double precision, ms_captured double precision, ms_replayed double precision, failed bigint,
+                   reason text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'fidelity_of_run_wrapper';
 COMMENT ON FUNCTION bench.fidelity IS
-'Compares a run of a capture with the capture, per call of each statement: rows, blocks and milliseconds. score is the product of the ratios of rows and blocks and of the share of transactions that did not fail, at most 1; the last row, with workload NULL, is the total.';
+'Compares a run of a capture with the capture, per call of each statement or transaction: rows, blocks and milliseconds, commits not included. score is the product of the ratios of rows and blocks and of the share of transactions that did not fail, at most 1. The last row, with workload NULL, is the total: its score is the lowest of bench.fidelity_parts, and reason names what is wrong.';
+
+CREATE FUNCTION bench.fidelity_parts(run_id bigint)
+    RETURNS TABLE (part text, captured double precision, replayed double precision, score double precision, reason text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'fidelity_parts_wrapper';
+COMMENT ON FUNCTION bench.fidelity_parts IS
+'Compares a run of a whole capture with the capture, one row per aspect: share of the time that is replayed, transactions without an error, statements per transaction, rows, blocks, WAL bytes and WAL flushes per transaction of the application, time, wait events, and the calls themselves. score is 1 if both sides are equal; NULL: not judged, see reason.';
 
 REVOKE ALL ON FUNCTION bench.capture, bench.start_capture, bench.stop_capture, bench.drop_capture, bench.export_capture,
     bench.import_capture FROM PUBLIC;

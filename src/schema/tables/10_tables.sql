@@ -266,6 +266,7 @@ CREATE TABLE bench.samples (
     latency_histogram jsonb,
     replay_lag_ms     double precision,
     replay_lag_bytes  bigint,
+    wal_syncs         bigint,
     PRIMARY KEY (run_id, node, elapsed)
 );
 COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for the runs that bench.runs shows. A transaction counts in the interval in which it ended.';
@@ -597,6 +598,7 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.wal_records IS %L', relation, 'WAL records of the whole server');
         EXECUTE format('COMMENT ON COLUMN %s.wal_fpi IS %L', relation, 'Full-page images in the WAL of the whole server');
         EXECUTE format('COMMENT ON COLUMN %s.wal_buffers_full IS %L', relation, 'Times WAL was written to disk because the WAL buffers were full');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_syncs IS %L', relation, 'Times the whole server flushed WAL to disk by a system call');
         EXECUTE format('COMMENT ON COLUMN %s.checkpoints IS %L', relation, 'Checkpoints that started in the interval');
         EXECUTE format('COMMENT ON COLUMN %s.buffers_checkpoint IS %L', relation, 'Buffers written by the checkpointer');
         EXECUTE format('COMMENT ON COLUMN %s.buffers_clean IS %L', relation, 'Buffers written by the background writer');

@@ -16,7 +16,9 @@ CREATE TABLE bench_internal.capture_list (
     dealloc     bigint,
     notes       text[] NOT NULL DEFAULT '{}',
     error       jsonb,
-    owner_oid   oid NOT NULL DEFAULT 0
+    owner_oid   oid NOT NULL DEFAULT 0,
+    activity    jsonb,
+    system_settings jsonb
 );
 COMMENT ON TABLE bench_internal.capture_list IS 'One row per capture, for bench.captures';
 COMMENT ON COLUMN bench_internal.capture_list.name IS 'Name of the capture';
@@ -33,6 +35,8 @@ COMMENT ON COLUMN bench_internal.capture_list.exec_ms IS 'As in bench.captures';
 COMMENT ON COLUMN bench_internal.capture_list.dealloc IS 'As in bench.captures';
 COMMENT ON COLUMN bench_internal.capture_list.notes IS 'As in bench.captures';
 COMMENT ON COLUMN bench_internal.capture_list.error IS 'As in bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.activity IS 'As in bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.system_settings IS 'Saved entries of postgresql.auto.conf for the logging parameters that the capture sets, JSON null where there was no entry; NULL once they are restored';
 COMMENT ON COLUMN bench_internal.capture_list.owner_oid IS 'OID of the role that captured. 0, or a role that no longer exists: superusers only';
 
 CREATE TABLE bench.capture_statements (
@@ -51,6 +55,7 @@ CREATE TABLE bench.capture_statements (
     share            double precision NOT NULL,
     kept             boolean NOT NULL,
     reason           text,
+    statements       int,
     PRIMARY KEY (capture, number)
 );
 COMMENT ON TABLE bench.capture_statements IS 'One row per statement of a capture, or per kind of transaction of a capture from the log: counters as captured, and whether a workload was made of it. Visible like bench.captures.';
@@ -67,6 +72,7 @@ COMMENT ON COLUMN bench.capture_statements.shared_blks_hit IS 'Blocks that they 
 COMMENT ON COLUMN bench.capture_statements.shared_blks_read IS 'Blocks that they read into shared buffers';
 COMMENT ON COLUMN bench.capture_statements.exec_ms IS 'Their execution time in milliseconds';
 COMMENT ON COLUMN bench.capture_statements.share IS 'Share of the execution time of all statements captured, kept or not';
+COMMENT ON COLUMN bench.capture_statements.statements IS 'Statements of a transaction, BEGIN and COMMIT not counted; NULL: the row is one statement';
 COMMENT ON COLUMN bench.capture_statements.kept IS 'True if a workload was made of it';
 COMMENT ON COLUMN bench.capture_statements.reason IS 'Why no workload was made of it; for a kept statement, the omissions of its replay';
 

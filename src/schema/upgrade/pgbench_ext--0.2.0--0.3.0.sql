@@ -61,6 +61,13 @@ ALTER TABLE bench_internal.load_log ADD COLUMN started_at timestamptz NOT NULL D
 ALTER TABLE bench_internal.load_log ADD COLUMN finished_at timestamptz;
 ALTER TABLE bench_internal.load_log ADD COLUMN error jsonb;
 
+-- What a capture knows of the whole database, and what it has to put back.
+ALTER TABLE bench_internal.capture_list ADD COLUMN activity jsonb;
+ALTER TABLE bench_internal.capture_list ADD COLUMN system_settings jsonb;
+ALTER TABLE bench.capture_statements ADD COLUMN statements int;
+ALTER TABLE bench.samples ADD COLUMN wal_syncs bigint;
+ALTER TABLE bench.warmup_samples ADD COLUMN wal_syncs bigint;
+
 -- No name that has to be quoted.
 ALTER TABLE bench.feeders RENAME COLUMN "order" TO pick;
 

@@ -1,7 +1,10 @@
 //! What the clients counted of each command, for bench.statements.
 
-use bench_core::captured::Counts;
+use std::collections::{BTreeMap, BTreeSet};
+
 use bench_core::document::CommandSummary;
+use bench_core::fidelity::Counts;
+use bench_core::log_capture::is_utility;
 use bench_core::script::{Action, Symbols, parse};
 use bench_core::spec::RunSpec;
 use bench_core::stats::Histogram;
@@ -60,31 +63,46 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<CommandSummary> {
 }
 
 /// What pg_stat_statements has counted of each script's statements between two readings; nothing of a script that it does not
-/// know.
+/// know. Of a statement that several scripts have, each gets the part that it executed. BEGIN and COMMIT are left out: they
+/// are no statements of a captured transaction either.
 pub fn calls(segment: &Segment, spec: &RunSpec, before: &Counters, after: &Counters) -> Vec<(i32, Counts)> {
     let (Some(before), Some(after)) = (&before.statements, &after.statements) else { return Vec::new() };
     let mut symbols = Symbols::new();
     let mut place = 0;
-    let mut found = Vec::new();
+    // By identifier: how often each script executed it.
+    let mut executed: BTreeMap<i64, BTreeMap<i32, f64>> = BTreeMap::new();
     for (index, script) in (0..).zip(&spec.scripts) {
         let Ok(parsed) = parse(&script.name, &script.source, &mut symbols) else { continue };
-        let places = place..place + parsed.commands.len();
-        place = places.end;
-        let mut ids: Vec<i64> = (0..segment.shape().slots)
-            .flat_map(|client| segment.commands(client).get(places.clone()).unwrap_or_default())
-            .flat_map(CommandCounters::query_ids)
-            .collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut sum = Counts::default();
-        for (id, counts) in ids.iter().filter_map(|id| after.get_key_value(id)) {
-            sum.add(&counts.since(before.get(id).unwrap_or(&Counts::default())));
-        }
-        if sum.calls > 0 {
-            found.push((index, sum));
+        for command in parsed.commands {
+            let at = place;
+            place += 1;
+            let counters =
+                (0..segment.shape().slots).filter_map(move |client| segment.commands(client).get(at));
+            if is_utility(&command.source) {
+                continue;
+            }
+            let (mut ids, mut executions) = (BTreeSet::new(), 0);
+            for of_client in counters {
+                ids.extend(of_client.query_ids());
+                executions += of_client.executions.get();
+            }
+            for id in ids {
+                *executed.entry(id).or_default().entry(index).or_default() += executions as f64;
+            }
         }
     }
-    found
+    let mut found: BTreeMap<i32, Counts> = BTreeMap::new();
+    for (id, scripts) in executed {
+        let Some(counts) = after.get(&id) else { continue };
+        let counts = counts.since(before.get(&id).unwrap_or(&Counts::default()));
+        let all: f64 = scripts.values().sum();
+        for (script, executions) in scripts {
+            let share = if all > 0.0 { executions / all } else { 0.0 };
+            found.entry(script).or_default().add(&counts.part(share));
+        }
+    }
+    found.retain(|_, counts| counts.calls > 0);
+    found.into_iter().collect()
 }
 
 /// The forms of a command's plan, each under a line of its own, in the order in which they were first seen; `None`

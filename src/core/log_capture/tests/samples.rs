@@ -41,7 +41,7 @@ type FoundStatement = (String, u64, Vec<Vec<Option<String>>>);
 fn scripts(captured: &CapturedLog) -> Vec<FoundStatement> {
     let values = |shape: &Replayable| {
         let value = |row: &ShapeRow| {
-            let columns = shape.columns.iter().filter(|column| !column.is_pause());
+            let columns = shape.columns.iter().filter(|column| !column.is_number());
             columns.map(|column| column.value(row)).collect()
         };
         shape.rows.iter().map(value).collect()
@@ -151,7 +151,7 @@ fn times_are_those_of_the_clients() {
             assert!((rate - 19.0 / figures.secs).abs() < 1e-9);
             assert!(figures.is_timed, "{version} {database}");
             for shape in captured.shapes.iter().filter(|shape| shape.script.contains("\\sleep")) {
-                let pause = shape.columns.iter().find(|column| column.is_pause()).expect("a pause");
+                let pause = shape.columns.iter().find(|column| column.is_number()).expect("a pause");
                 for row in &shape.rows {
                     // pgbench slept 3 ms, and the log's times have milliseconds.
                     let pause_us: u64 = pause.value(row).expect("known").parse().expect("a number");

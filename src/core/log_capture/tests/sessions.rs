@@ -35,7 +35,7 @@ fn transactions(entries: &[LogEntry]) -> Vec<LoggedTransaction> {
 }
 
 fn shown(transaction: &LoggedTransaction) -> Vec<String> {
-    transaction.steps.iter().map(|step| step.template.shown()).collect()
+    transaction.steps.iter().map(|step| step.template.shown(&[])).collect()
 }
 
 #[test]

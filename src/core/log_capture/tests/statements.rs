@@ -4,19 +4,23 @@ use proptest::prelude::*;
 
 use super::super::class::{Class, classify, statements};
 use super::super::event::{ParameterValue, Parameters, parameters};
-use super::super::normalise::{Template, TemplatePart, TemplateValue, normalise};
+use super::super::normalise::{Normalised, Template, TemplatePart, TemplateValue, normalise};
 use super::super::tokens::{TokenKind, decode, tokens};
 
 fn parts(sql: &str) -> (String, Vec<String>) {
-    let (template, constants) = normalise(&tokens(sql), &[]).expect("no parameters");
-    (template.shown(), constants.into_iter().map(|constant| constant.value.expect("a constant")).collect())
+    let Normalised { template, constants, numbers } = normalise(&tokens(sql), &[]).expect("no parameters");
+    (
+        template.shown(&numbers),
+        constants.into_iter().map(|constant| constant.value.expect("a constant")).collect(),
+    )
 }
 
 #[test]
 fn constants_become_values_where_they_can() {
     for (sql, shown, values) in [
         ("SELECT  1", "SELECT $1", &["1"][..]),
-        ("SELECT -1, 1.5e3, .5, 'a''b'", "SELECT -$1, $2, $3, $4", &["1", "1.5e3", ".5", "a'b"]),
+        ("SELECT -1, 1.5e3, .5, 'a''b'", "SELECT $1, $2, $3, $4", &["-1", "1.5e3", ".5", "a'b"]),
+        ("SELECT a - 1, (a) -2, b * -3 FROM t", "SELECT a - $1, (a) -$2, b * $3 FROM t", &["1", "2", "-3"]),
         (
             "SELECT * FROM t WHERE a = 5 ORDER BY 1, b LIMIT 3",
             "SELECT * FROM t WHERE a = $1 ORDER BY 1, b LIMIT $2",
@@ -141,6 +145,7 @@ fn filled(template: &Template, values: &[String]) -> String {
             format!("'{}'", values[*slot].replace('\'', "''"))
         }
         TemplatePart::Slot { slot, .. } => values[*slot].clone(),
+        TemplatePart::Number(_) => unreachable!("no relations"),
     };
     template.parts.iter().map(fill).collect()
 }
@@ -167,14 +172,15 @@ proptest! {
 
     #[test]
     fn values_do_not_change_the_shape((sql, values) in statement()) {
-        let (template, constants) = normalise(&tokens(&sql), &[]).unwrap();
+        let Normalised { template, constants, .. } = normalise(&tokens(&sql), &[]).unwrap();
         prop_assert_eq!(constants.len(), values.len());
         let others: Vec<String> = template
             .slots
             .iter()
             .map(|slot| if *slot == TemplateValue::String { "o'ther".to_owned() } else { "7".to_owned() })
             .collect();
-        let (again, constants) = normalise(&tokens(&filled(&template, &others)), &[]).unwrap();
+        let Normalised { template: again, constants, .. } =
+            normalise(&tokens(&filled(&template, &others)), &[]).unwrap();
         prop_assert_eq!(&again, &template);
         let found: Vec<ParameterValue> = constants.into_iter().map(|constant| constant.value).collect();
         prop_assert_eq!(found, others.into_iter().map(Some).collect::<Vec<_>>());

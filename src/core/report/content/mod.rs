@@ -112,6 +112,7 @@ impl Table {
 pub fn sections(document: &Document) -> Vec<Section> {
     let all = [
         transactions::latency(document),
+        transactions::fidelity(document),
         orders::orders(document),
         transactions::connections(document),
         transactions::processor_time(document),

@@ -217,6 +217,29 @@ pub fn errors(document: &Document) -> Section {
         .with_note(Some("All phases. Message and detail are from the first error of each kind.".to_owned()))
 }
 
+/// How a replay resembles what was captured.
+pub fn fidelity(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("part", ColumnKind::Text),
+        ("captured", ColumnKind::Number),
+        ("replayed", ColumnKind::Number),
+        ("score", ColumnKind::Number),
+        ("reason", ColumnKind::Text),
+    ]);
+    for part in &document.fidelity {
+        let figure = |value: Option<f64>| value.map_or(MISSING.to_owned(), number::significant);
+        table.rows.push(vec![
+            part.part.clone(),
+            figure(part.captured),
+            figure(part.replayed),
+            figure(part.score),
+            part.reason.clone().unwrap_or_default(),
+        ]);
+    }
+    let note = "Per transaction of the application. The run's fidelity is the lowest score.";
+    Section::of_table("fidelity", "Fidelity", table).with_note(Some(note.to_owned()))
+}
+
 /// The harness's counters against the server's.
 pub fn audit(document: &Document) -> Section {
     let mut table = Table::new(&[

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::captured::Counts;
 use bench_core::client::Lateness;
 use bench_core::document::Environment;
 use bench_core::error::UserError;
+use bench_core::fidelity::Counts;
 use bench_core::spec::{Driver, Extent};
 
 use super::{LINKS_NS, RunUnderWay, STOP_DONE_NS};

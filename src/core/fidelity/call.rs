@@ -1,4 +1,4 @@
-//! How well a run replays what was captured.
+//! What one call of a statement does, and how alike two are.
 
 /// What a statement does per call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,6 +25,21 @@ impl Call {
         })
     }
 
+    /// What so many of it do.
+    pub fn times(&self, times: f64) -> Self {
+        let mut sum = Self::default();
+        sum.add(self, times);
+        sum
+    }
+
+    /// Adds so many others.
+    pub fn add(&mut self, more: &Self, times: f64) {
+        self.rows += more.rows * times;
+        self.hit += more.hit * times;
+        self.read += more.read * times;
+        self.ms += more.ms * times;
+    }
+
     /// Blocks accessed, wherever they were found.
     pub fn blocks(&self) -> f64 {
         self.hit + self.read
@@ -33,7 +48,7 @@ impl Call {
 
 /// How alike two figures are: the smaller by the larger, from 0 to 1. Figures below `least` are alike: a ratio of next to
 /// nothing says nothing.
-fn ratio(one: f64, other: f64, least: f64) -> f64 {
+pub(super) fn ratio(one: f64, other: f64, least: f64) -> f64 {
     let (small, large) = (one.min(other), one.max(other));
     if large <= least { 1.0 } else { (small.max(least.min(large)) / large).clamp(0.0, 1.0) }
 }

@@ -26,6 +26,18 @@ impl Counts {
         self.exec_ms += more.exec_ms;
     }
 
+    /// A share of it.
+    pub fn part(&self, share: f64) -> Self {
+        let of = |total: i64| (total as f64 * share).round() as i64;
+        Self {
+            calls: of(self.calls),
+            rows: of(self.rows),
+            hit: of(self.hit),
+            read: of(self.read),
+            exec_ms: self.exec_ms * share,
+        }
+    }
+
     /// What has come since an earlier reading. Where counters have gone back, they were reset in between: then all of it.
     pub fn since(&self, earlier: &Self) -> Self {
         if self.calls < earlier.calls {

@@ -1,0 +1,200 @@
+//! Having the server log a share of the application's transactions while a capture lasts, and reading them.
+//!
+//! The parameters of the log are set for that time as those of a sweep are ([`ServerParameters`]), but for sessions that are there
+//! already; whatever ends this process, the server gets its own settings back.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::log_capture::{CapturedLog, LogCapture, LogOptions};
+use bench_core::spec::Results;
+
+use crate::catalog::Changer;
+use crate::engine::Session;
+use crate::error::internal;
+use crate::launch::log::{LogPosition, LogSource, Read};
+use crate::server::process::nap_until_canceled;
+use crate::server::spi::fetch;
+use crate::server::transaction::transaction;
+use crate::server::{at_exit, guc};
+use crate::worker::server_parameters::{self, Reach, ServerParameters};
+
+/// Executions that are logged at most, as far as the rate before tells.
+const EXECUTIONS: f64 = 50_000.0;
+
+/// What the log may grow by before it is ended early, in bytes.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// What is set, beside the log's format.
+const PARAMETERS: [&str; 3] = ["log_destination", "log_transaction_sample_rate", "log_parameter_max_length"];
+
+/// Functions that it takes, and what else.
+const FUNCTIONS: [&str; 3] = [
+    "pg_catalog.pg_reload_conf()",
+    "pg_catalog.pg_current_logfile(pg_catalog.text)",
+    "pg_catalog.pg_show_all_file_settings()",
+];
+
+/// Transactions that are being logged.
+pub struct LogSampling {
+    parameters: ServerParameters,
+    session: Session,
+    position: LogPosition,
+    /// Share of the transactions.
+    rate: f64,
+}
+
+thread_local! {
+    /// Whose parameters are to be put back if this process ends before.
+    static UNFINISHED: RefCell<Option<Changer>> = const { RefCell::new(None) };
+}
+
+/// What is done where the process is terminated, before the server's shared memory goes.
+static PUT_BACK: at_exit::Callback = at_exit::Callback(|| {
+    if let Some(changer) = UNFINISHED.take() {
+        // Where that fails, what is written down of it stays.
+        let _ = at_exit::put_in_order(|| {
+            server_parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(&changer))
+        });
+        guc::reload();
+    }
+});
+
+/// Why this role, on this server, cannot have transactions logged; `None`: it can.
+pub fn obstacle() -> Result<Option<String>, UserError> {
+    let lacks = |sql: &str, of: &str| -> Result<bool, UserError> {
+        Ok(fetch::<bool>(sql, &[of.into()])? != Some(true))
+    };
+    for parameter in PARAMETERS {
+        if lacks("SELECT pg_catalog.has_parameter_privilege($1, 'ALTER SYSTEM')", parameter)? {
+            return Ok(Some(format!("the role may not ALTER SYSTEM SET {parameter}")));
+        }
+    }
+    for function in FUNCTIONS {
+        if lacks("SELECT pg_catalog.has_function_privilege($1, 'EXECUTE')", function)? {
+            return Ok(Some(format!("the role may not execute {function}")));
+        }
+    }
+    if lacks("SELECT pg_catalog.pg_has_role($1, 'USAGE')", "pg_read_server_files")? {
+        return Ok(Some("the role lacks the privileges of pg_read_server_files".to_owned()));
+    }
+    if guc::current("logging_collector").as_deref() != Some("on") {
+        return Ok(Some("logging_collector is off".to_owned()));
+    }
+    let locale = guc::current("lc_messages").unwrap_or_default();
+    let is_english =
+        ["", "C", "POSIX"].contains(&locale.as_str()) || locale.starts_with("C.") || locale.starts_with("en");
+    Ok((!is_english).then(|| format!("lc_messages is \"{locale}\", and only English messages can be read")))
+}
+
+/// The share of the transactions to log, so that not too much is logged of so many executions per second in so many seconds.
+fn sample_rate(executions_per_sec: f64, secs: f64) -> f64 {
+    let expected = executions_per_sec * secs;
+    if expected <= EXECUTIONS {
+        return 1.0;
+    }
+    // Three digits.
+    let rate = EXECUTIONS / expected;
+    let digits = 10_f64.powf(2.0 - rate.log10().floor());
+    (rate * digits).floor() / digits
+}
+
+impl LogSampling {
+    /// Begins to have transactions logged, by this capture; `executions_per_sec` were seen before, and it will last so many
+    /// seconds.
+    ///
+    /// # Errors
+    /// 55006 while another one does, 55000 where the server does not take it, and those of the log's files.
+    pub fn begin(capture: &str, executions_per_sec: f64, secs: f64) -> Result<Self, UserError> {
+        transaction(server_parameters::exclude_others)?;
+        let changer = Changer::Capture(capture.to_owned());
+        let mut session = Session::new(Results::Discard);
+        session.set_own(c"pgbench_ext capture").map_err(UserError::from)?;
+        let rate = sample_rate(executions_per_sec, secs);
+        let formats = transaction(|| Ok(guc::current("log_destination")))?.unwrap_or_default();
+        let formats = if formats.contains("jsonlog") { formats } else { format!("{formats},jsonlog") };
+        let values = ["-1".to_owned(), rate.to_string(), formats];
+        let names = ["log_parameter_max_length", "log_transaction_sample_rate", "log_destination"];
+        let wanted: BTreeMap<String, String> = names.map(str::to_owned).into_iter().zip(values).collect();
+        let names = wanted.keys().cloned().collect();
+        let mut parameters = ServerParameters::new(changer.clone(), names);
+        if UNFINISHED.replace(Some(changer)).is_none() {
+            at_exit::register(&PUT_BACK);
+        }
+        // Of a file that is not there yet, all is new. The collector reads the configuration when it gets to it.
+        let mut position = transaction(current_file)?.map(LogPosition::of).transpose()?;
+        let mut wait = || {
+            let file = log_file()?;
+            position.get_or_insert_with(|| LogPosition::begin_of(file));
+            Ok(())
+        };
+        let begun = parameters
+            .set(&mut session, wanted, Reach::All(&mut wait))
+            .and_then(|()| position.take().ok_or_else(|| internal("the log has no position")));
+        session.report_idle();
+        match begun {
+            Ok(position) => Ok(Self { parameters, session, position, rate }),
+            Err(error) => {
+                let put_back = parameters.put_back(&mut session);
+                UNFINISHED.take();
+                put_back.and(Err(error))
+            }
+        }
+    }
+
+    /// Whether so much has been logged that it is enough.
+    pub fn is_full(&self) -> Result<bool, UserError> {
+        Ok(self.position.bytes_since()? > MOST_BYTES)
+    }
+
+    /// Gives the server its own settings back. Sessions that are within a transaction log it to its end.
+    pub fn stop(&mut self) -> Result<(), UserError> {
+        let put_back = self.parameters.put_back(&mut self.session);
+        UNFINISHED.take();
+        put_back
+    }
+
+    /// Reads what was logged.
+    ///
+    /// # Errors
+    /// Those of reading a log.
+    pub fn read(self, options: LogOptions) -> Result<(CapturedLog, Read, LogOptions), UserError> {
+        let options = LogOptions { sample_rate: self.rate, ..options };
+        transaction(std::panic::AssertUnwindSafe(|| {
+            let mut capture = LogCapture::new(options.clone());
+            let read = LogSource::Since(self.position).read(&mut capture)?;
+            Ok((capture.finish()?, read, options))
+        }))
+    }
+}
+
+/// The file that the server writes jsonlog to; the collector opens it after it has read the configuration.
+fn log_file() -> Result<PathBuf, UserError> {
+    for _ in 0..100 {
+        if let Some(file) = transaction(current_file)? {
+            return Ok(file);
+        }
+        nap_until_canceled(Duration::from_millis(50).as_millis() as i64)?;
+    }
+    Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, "the server does not write jsonlog"))
+}
+
+fn current_file() -> Result<Option<PathBuf>, UserError> {
+    Ok(fetch::<String>("SELECT pg_catalog.pg_current_logfile('jsonlog')", &[])?.map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample_rate;
+
+    #[test]
+    fn so_many_executions_are_logged() {
+        assert_eq!(sample_rate(100.0, 60.0), 1.0);
+        assert_eq!(sample_rate(100_000.0, 60.0), 0.00833);
+        assert_eq!(sample_rate(0.0, 0.0), 1.0);
+        assert!(sample_rate(1e9, 604_800.0) > 0.0);
+    }
+}

@@ -1,0 +1,334 @@
+//! A run of a capture beside what was captured.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::fidelity::{
+    Activity, Call, Counts, FidelityPart, ReplayShares, ReplayedCall, calls, likeness, parts, whole,
+};
+use pgrx::JsonB;
+
+use super::as_owner;
+use super::captures::activity;
+use super::document::check_visible;
+use crate::server::spi::{fetch, fetch_all};
+
+/// The parts of a run's fidelity; nothing for a run that replays no capture, or of which nothing was counted.
+///
+/// # Errors
+/// The server's.
+pub fn parts_of_replay(run_id: i64) -> Result<Vec<FidelityPart>, UserError> {
+    let sql = "SELECT EXISTS (SELECT FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload \
+               WHERE r.run_id = $1 AND r.started_at OPERATOR(pg_catalog.>) k.finished_at)";
+    if as_owner(|| fetch::<bool>(sql, &[run_id.into()]))? != Some(true) {
+        return Ok(Vec::new());
+    }
+    match of_run(run_id) {
+        Err(error) if error.sqlstate == sqlstate::NOT_IN_PREREQUISITE_STATE => Ok(Vec::new()),
+        found => Ok(found?.parts),
+    }
+}
+
+/// A statement or transaction, or the whole where it has no workload.
+#[derive(Clone, Debug, Default)]
+pub struct FidelityLine {
+    pub workload: Option<String>,
+    pub calls: i64,
+    pub captured: Option<Call>,
+    pub replayed: Option<Call>,
+    pub score: Option<f64>,
+    /// Transactions of the run that errors ended.
+    pub failed: i64,
+    /// What makes the whole's score low.
+    pub reason: Option<String>,
+}
+
+/// A run and what it replays.
+pub struct Fidelity {
+    /// The statements or transactions, and the whole behind them.
+    pub lines: Vec<FidelityLine>,
+    /// What the whole's score is made of.
+    pub parts: Vec<FidelityPart>,
+}
+
+fn call(counts: &Counts) -> Option<Call> {
+    Call::of(counts.calls, counts.rows, counts.hit, counts.read, counts.exec_ms)
+}
+
+/// The statements of a run that were captured, and the whole.
+///
+/// # Errors
+/// 55000 for a run without captured statements, or without what pg_stat_statements counted of them.
+pub fn of_run(run_id: i64) -> Result<Fidelity, UserError> {
+    check_visible(run_id)?;
+    let pairs = calls_of_captured(run_id)?;
+    let shapes = shapes_of_captured(run_id)?;
+    if pairs.is_empty() && !shapes.is_empty() {
+        return Ok(of_shapes(shapes));
+    }
+    if pairs.is_empty() {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("run {run_id} has no statements of a capture"),
+        )
+        .hint("bench.fidelity compares runs of captures that still exist with these captures."));
+    }
+    if pairs.iter().all(|pair| pair.replayed.is_none()) {
+        let message = format!("pg_stat_statements has not counted the statements of run {run_id}");
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(
+            "It must be loaded during the run. It cannot identify the statements of runs with driver => 'wire' or \
+             query_mode => 'simple'.",
+        ));
+    }
+    let mut lines: Vec<FidelityLine> = pairs.iter().map(line).collect();
+    let mut all = parts_of_run(run_id, &pairs)?;
+    all.push(calls(&replayed_calls(&lines, pairs.iter().map(|pair| pair.share))));
+    // The whole is that of the captured mix.
+    let weighted = |of: fn(&FidelityLine) -> Option<&Call>| {
+        let (mut sum, mut weights) = (Call::default(), 0.0);
+        for (line, pair) in lines.iter().zip(&pairs).filter(|(line, _)| line.replayed.is_some()) {
+            let weight = pair.captured.calls as f64;
+            of(line).into_iter().for_each(|call| sum.add(call, weight));
+            weights += weight;
+        }
+        (weights > 0.0).then(|| sum.times(1.0 / weights))
+    };
+    let (captured, replayed) =
+        (weighted(|line| line.captured.as_ref()), weighted(|line| line.replayed.as_ref()));
+    lines.push(FidelityLine { captured, replayed, ..total(&lines, &all) });
+    Ok(Fidelity { lines, parts: all })
+}
+
+fn line(pair: &Replayed) -> FidelityLine {
+    let captured = call(&pair.captured);
+    // A captured call is a transaction of so many statements.
+    let statements = pair.statements as f64;
+    let replayed = pair.replayed.as_ref().and_then(call).map(|call| call.times(statements));
+    let alike = captured.as_ref().zip(replayed.as_ref()).map(|(one, other)| likeness(one, other).score);
+    FidelityLine {
+        workload: Some(pair.workload.clone()),
+        calls: pair.replayed.map_or(0, |counts| counts.calls / pair.statements),
+        captured,
+        replayed,
+        score: alike.map(|score| score * spared(&pair.ended).unwrap_or(1.0)),
+        failed: pair.ended.failed,
+        reason: None,
+    }
+}
+
+/// The parts of the whole run, where it is the replay of one whole capture; otherwise nothing.
+fn parts_of_run(run_id: i64, pairs: &[Replayed]) -> Result<Vec<FidelityPart>, UserError> {
+    let Some(replay) = replay_of_capture(run_id)? else { return Ok(Vec::new()) };
+    let (mut counted, mut transactions, mut ended) = (Counts::default(), 0.0, Ended::default());
+    for pair in pairs {
+        if let Some(counts) = &pair.replayed {
+            counted.add(counts);
+            transactions += counts.calls as f64 / pair.statements as f64;
+        }
+        ended.processed += pair.ended.processed;
+        ended.failed += pair.ended.failed;
+    }
+    // The calls were counted in the warm-up, too: as many as the measured transactions have.
+    let times = replay.replayed.transactions as f64 / transactions;
+    let part = |total: f64| (total * times).round() as i64;
+    let replayed = Activity {
+        statements: part(counted.calls as f64),
+        rows: Some(part(counted.rows as f64)),
+        blocks: Some(part((counted.hit + counted.read) as f64)),
+        exec_ms: Some(counted.exec_ms * times),
+        ..replay.replayed
+    };
+    let shares =
+        ReplayShares { kept: Some(replay.kept), without_error: spared(&ended), writes: replay.writes };
+    Ok(parts(replay.captured.as_ref(), &replayed, shares))
+}
+
+fn replayed_calls<'a>(lines: &'a [FidelityLine], shares: impl Iterator<Item = f64>) -> Vec<ReplayedCall<'a>> {
+    let of = |(line, share): (&'a FidelityLine, f64)| ReplayedCall {
+        workload: line.workload.as_deref().unwrap_or_default(),
+        share,
+        captured: line.captured,
+        replayed: line.replayed,
+        score: line.score,
+    };
+    lines.iter().zip(shares).map(of).collect()
+}
+
+/// The line of the whole.
+fn total(lines: &[FidelityLine], parts: &[FidelityPart]) -> FidelityLine {
+    let (score, reason) = whole(parts).map_or((None, None), |(score, reason)| (Some(score), reason));
+    FidelityLine {
+        calls: lines.iter().map(|line| line.calls).sum(),
+        failed: lines.iter().map(|line| line.failed).sum(),
+        score,
+        reason,
+        ..FidelityLine::default()
+    }
+}
+
+/// Of transactions from a log by itself, which says neither rows nor blocks: how many went without an error.
+fn of_shapes(shapes: Vec<ReplayedShape>) -> Fidelity {
+    let mut lines: Vec<FidelityLine> = Vec::with_capacity(shapes.len() + 1);
+    for shape in &shapes {
+        lines.push(FidelityLine {
+            workload: Some(shape.workload.clone()),
+            calls: shape.ended.processed,
+            failed: shape.ended.failed,
+            score: spared(&shape.ended),
+            ..FidelityLine::default()
+        });
+    }
+    // One that has not been drawn says nothing of the others.
+    let mut drawn = replayed_calls(&lines, shapes.iter().map(|shape| shape.share));
+    drawn.retain(|call| call.score.is_some());
+    let parts = vec![calls(&drawn)];
+    lines.push(total(&lines, &parts));
+    Fidelity { lines, parts }
+}
+
+/// The share of the transactions that went without an error; `None` without any.
+fn spared(ended: &Ended) -> Option<f64> {
+    let all = ended.processed + ended.failed;
+    (all > 0).then(|| ended.processed as f64 / all as f64)
+}
+
+/// What was counted of a captured statement, and of its replay in a run.
+struct Replayed {
+    workload: String,
+    /// Of the captured execution time of the run's statements and those that were not kept.
+    share: f64,
+    captured: Counts,
+    replayed: Option<Counts>,
+    ended: Ended,
+    /// Statements of a transaction.
+    statements: i64,
+}
+
+/// How the transactions of a script of a run ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ended {
+    /// Those that went without an error.
+    processed: i64,
+    /// Those that errors ended.
+    failed: i64,
+}
+
+/// The statements of a run that are a capture's.
+fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT s.workload, s.exec_ms, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
+                       c.calls, c.rows, c.shared_blks_hit, c.shared_blks_read, c.exec_ms, l.transactions, l.failed, s.statements \
+                   FROM (SELECT run_id, script, workload, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
+                           pg_catalog.sum(failed + coalesce(aborted, 0))::pg_catalog.int8 AS failed \
+                       FROM bench_internal.script_log WHERE run_id = $1 GROUP BY run_id, script, workload) l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
+                       AND (s.rows IS NOT NULL OR s.statements IS NULL) \
+                   LEFT JOIN (SELECT run_id, script, pg_catalog.sum(calls)::pg_catalog.int8 AS calls, \
+                           pg_catalog.sum(rows)::pg_catalog.int8 AS rows, pg_catalog.sum(shared_blks_hit)::pg_catalog.int8 AS shared_blks_hit, \
+                           pg_catalog.sum(shared_blks_read)::pg_catalog.int8 AS shared_blks_read, pg_catalog.sum(exec_ms) AS exec_ms \
+                       FROM bench_internal.call_log GROUP BY run_id, script) c ON c.run_id = l.run_id AND c.script = l.script \
+                   ORDER BY l.script";
+        fetch_all(sql, &[run_id.into()], |row| {
+            let number = |column| row.get::<i64>(column);
+            let counts = |calls, first, exec_ms: f64| -> pgrx::spi::Result<Counts> {
+                let [rows, hit, read] =
+                    [number(first)?, number(first + 1)?, number(first + 2)?].map(Option::unwrap_or_default);
+                Ok(Counts { calls, rows, hit, read, exec_ms })
+            };
+            let exec_ms = row.get::<f64>(2)?.unwrap_or_default();
+            let replayed = match number(7)? {
+                Some(calls) => Some(counts(calls, 8, row.get::<f64>(11)?.unwrap_or_default())?),
+                None => None,
+            };
+            Ok(Replayed {
+                workload: row.get::<String>(1)?.unwrap_or_default(),
+                share: exec_ms,
+                captured: counts(number(3)?.unwrap_or_default(), 4, exec_ms)?,
+                replayed,
+                ended: Ended {
+                    processed: number(12)?.unwrap_or_default(),
+                    failed: number(13)?.unwrap_or_default(),
+                },
+                statements: row.get::<i32>(14)?.map_or(1, i64::from),
+            })
+        })
+    })
+}
+
+/// What a run that is the replay of one whole capture did while it measured.
+struct ReplayOfCapture {
+    /// The capture's.
+    captured: Option<Activity>,
+    /// Of the whole run, without what pg_stat_statements counted.
+    replayed: Activity,
+    /// Share of the captured execution time of the statements that the run has.
+    kept: f64,
+    /// Whether statements of the run write.
+    writes: bool,
+}
+
+/// The replay of a capture by a run of its name; `None` for other runs.
+fn replay_of_capture(run_id: i64) -> Result<Option<ReplayOfCapture>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT k.activity, \
+                (SELECT pg_catalog.sum(l.transactions + l.failed + coalesce(l.aborted, 0))::pg_catalog.int8 \
+                 FROM bench_internal.script_log l WHERE l.run_id = r.run_id), \
+                (SELECT pg_catalog.sum(s.wal_bytes)::pg_catalog.int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
+                (SELECT pg_catalog.sum(s.wal_syncs)::pg_catalog.int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
+                (SELECT pg_catalog.sum(s.wal_fpi)::pg_catalog.int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
+                (SELECT pg_catalog.sum(c.count * c.latency_avg_ms) FROM bench_internal.statement_log c \
+                 WHERE c.run_id = r.run_id AND c.rows IS NOT NULL), \
+                (SELECT pg_catalog.jsonb_object_agg(CASE w.wait_event_type WHEN w.wait_event THEN w.wait_event \
+                     ELSE pg_catalog.concat(w.wait_event_type, ':', w.wait_event) END, w.share) \
+                 FROM bench_internal.wait_log w WHERE w.run_id = r.run_id AND w.node = (SELECT pg_catalog.min(node) \
+                     FROM bench_internal.wait_log WHERE run_id = r.run_id)), \
+                (SELECT pg_catalog.sum(s.share) FROM bench.capture_statements s WHERE s.capture = k.name AND s.kept \
+                     AND s.workload IN (SELECT l.workload FROM bench_internal.script_log l WHERE l.run_id = r.run_id)), \
+                (SELECT pg_catalog.sum(c.writes) > 0 FROM bench_internal.statement_log c WHERE c.run_id = r.run_id) \
+            FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload WHERE r.run_id = $1";
+        let found = fetch_all(sql, &[run_id.into()], |row| {
+            let waits = row.get::<JsonB>(7)?.and_then(|json| serde_json::from_value(json.0).ok());
+            Ok(ReplayOfCapture {
+                captured: activity(row.get::<JsonB>(1)?),
+                replayed: Activity {
+                    transactions: row.get::<i64>(2)?.unwrap_or_default(),
+                    wal_bytes: row.get(3)?,
+                    wal_syncs: row.get(4)?,
+                    wal_fpi: row.get(5)?,
+                    active_ms: row.get(6)?,
+                    waits: waits.unwrap_or_default(),
+                    ..Activity::default()
+                },
+                kept: row.get::<f64>(8)?.unwrap_or_default(),
+                writes: row.get::<bool>(9)?.unwrap_or_default(),
+            })
+        })?;
+        Ok(found.into_iter().next())
+    })
+}
+
+/// How a run replayed the transactions of one shape of a log.
+struct ReplayedShape {
+    workload: String,
+    /// Of the captured transactions.
+    share: f64,
+    ended: Ended,
+}
+
+/// The scripts of a run that are a capture's from the log.
+fn shapes_of_captured(run_id: i64) -> Result<Vec<ReplayedShape>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT s.workload, pg_catalog.min(s.share), pg_catalog.sum(l.transactions)::pg_catalog.int8, \
+                       pg_catalog.sum(l.failed + coalesce(l.aborted, 0))::pg_catalog.int8 \
+                   FROM bench_internal.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
+                   JOIN bench_internal.capture_list k ON k.name = s.capture AND k.source = 'log' \
+                   WHERE l.run_id = $1 GROUP BY s.workload, l.script ORDER BY l.script";
+        fetch_all(sql, &[run_id.into()], |row| {
+            Ok(ReplayedShape {
+                workload: row.get::<String>(1)?.unwrap_or_default(),
+                share: row.get::<f64>(2)?.unwrap_or_default(),
+                ended: Ended {
+                    processed: row.get::<i64>(3)?.unwrap_or_default(),
+                    failed: row.get::<i64>(4)?.unwrap_or_default(),
+                },
+            })
+        })
+    })
+}

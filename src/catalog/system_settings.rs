@@ -1,0 +1,72 @@
+//! What postgresql.auto.conf had of the parameters that a sweep or a capture has changed there, until it has that again.
+
+use bench_core::error::UserError;
+use pgrx::JsonB;
+use serde_json::{Map, Value};
+
+use super::as_owner;
+use super::work::is_led;
+use crate::server::spi::{fetch_all, run};
+use crate::shm::Work;
+
+/// Who has changed parameters of the whole server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changer {
+    Sweep(i64),
+    /// By its name.
+    Capture(String),
+}
+
+/// By parameter; null for one that the file did not have.
+pub type FileSettings = Map<String, Value>;
+
+/// Keeps what the file had, before it is changed; `None`: it has that again.
+pub fn keep_system_settings(changer: &Changer, settings: Option<FileSettings>) -> Result<(), UserError> {
+    let settings = settings.map(|settings| JsonB(Value::Object(settings)));
+    as_owner(|| {
+        match changer {
+            Changer::Sweep(sweep_id) => run(
+                "UPDATE bench_internal.sweep_log SET system_settings = $2 WHERE sweep_id = $1",
+                &[(*sweep_id).into(), settings.into()],
+            ),
+            Changer::Capture(name) => run(
+                "UPDATE bench_internal.capture_list SET system_settings = $2 WHERE name = $1",
+                &[name.as_str().into(), settings.into()],
+            ),
+        }
+        .map(drop)
+    })
+}
+
+/// What sweeps and captures whose processes are gone, and `own`, have not put back.
+pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Vec<(Changer, FileSettings)>, UserError> {
+    let of_sweeps = "SELECT sweep_id, segment, system_settings FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL";
+    let of_captures = "SELECT l.name, EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL), \
+                           l.system_settings FROM bench_internal.capture_list l WHERE l.system_settings IS NOT NULL";
+    let (sweeps, captures) = as_owner(|| {
+        let sweeps = fetch_all(of_sweeps, &[], |row| {
+            let id = row.get::<i64>(1)?.unwrap_or_default();
+            let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
+            Ok((id, segment, row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default()))
+        })?;
+        let captures = fetch_all(of_captures, &[], |row| {
+            let name = row.get::<String>(1)?.unwrap_or_default();
+            let lives = row.get::<bool>(2)?.unwrap_or_default();
+            Ok((name, lives, row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default()))
+        })?;
+        Ok((sweeps, captures))
+    })?;
+    let sweeps = sweeps
+        .into_iter()
+        .map(|(id, segment, settings)| (Changer::Sweep(id), is_led(Work::Sweep(id), segment), settings));
+    let captures =
+        captures.into_iter().map(|(name, lives, settings)| (Changer::Capture(name), lives, settings));
+    Ok(sweeps
+        .chain(captures)
+        .filter(|(changer, lives, _)| !lives || Some(changer) == own)
+        .filter_map(|(changer, _, settings)| match settings {
+            Value::Object(settings) => Some((changer, settings)),
+            _ => None,
+        })
+        .collect())
+}
