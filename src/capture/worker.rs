@@ -160,8 +160,13 @@ fn watch(
             Ok(sampling.read(options)?)
         }
     };
-    let activity = Some(Activity { waits: waits.waits, ..end.since(&begin) });
-    Ok(Window { entries, activity, logged, clients, is_early })
+    let activity = Activity {
+        sessions: Some(clients.cast_signed()),
+        idle_in_transaction: waits.idle_in_transaction,
+        waits: waits.waits,
+        ..end.since(&begin)
+    };
+    Ok(Window { entries, activity: Some(activity), logged, clients, is_early })
 }
 
 /// Has transactions logged where that is possible and the application has such of several statements.

@@ -87,7 +87,8 @@ replayed() { # APPLICATION
     diag "$(sed -n '/ NOTICE\|^NOTICE\|^DETAIL/p' "$work/notices" "$work/run.notices")"
     is "$(score kept 0.95)" t "$name: nearly all of them are kept"
     is "$(score statements 0.9)" t "$name: as many statements per transaction"
-    is "$(score rows 0.9)" t "$name: as many rows"
+    # What the shop's writes add is found by its reads.
+    is "$(score rows "$([ "$name" = shop ] && echo 0.75 || echo 0.9)")" t "$name: as many rows"
     is "$(score 'without error' 0.95)" t "$name: without errors"
 }
 

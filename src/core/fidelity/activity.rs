@@ -34,6 +34,10 @@ pub struct Activity {
     pub wal_fpi: Option<i64>,
     /// Flushes of WAL of the whole server.
     pub wal_syncs: Option<i64>,
+    /// Sessions that were at work.
+    pub sessions: Option<i64>,
+    /// Times that a session was seen idle in a transaction.
+    pub idle_in_transaction: i64,
     /// Times that a session was seen at work, by what it waited for: `type:event`, or `CPU`.
     pub waits: BTreeMap<String, f64>,
 }
@@ -317,6 +321,8 @@ mod tests {
             wal_bytes: Some(300 * statements),
             wal_fpi: Some(statements / 50),
             wal_syncs: Some(transactions * 7 / 10),
+            sessions: Some(4),
+            idle_in_transaction: 5,
             waits: BTreeMap::from([(CPU.to_owned(), 300.0), ("IO:WALSync".to_owned(), 100.0)]),
         }
     }

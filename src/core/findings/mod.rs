@@ -71,6 +71,11 @@ fn explains(cause: &Finding, finding: &Finding) -> bool {
         (Topic::Cache, Topic::Waits) => {
             finding.figures.get("limit").is_some_and(|limit| limit == waits::READS)
         }
+        // Commits that the application does not make are no reason for a faster disk.
+        (Topic::Fidelity, Topic::Waits) => {
+            let is_of = |name: &str| finding.figures.get("limit").is_some_and(|limit| limit == name);
+            cause.figures.get("commits_too_often") == Some(&Value::Bool(true)) && is_of(waits::FLUSHES)
+        }
         // What was higher before the change is no warm-up.
         (Topic::Plan, Topic::Warmup) => cause.severity == Severity::Warning && rises,
         (Topic::Plan, Topic::Drift) => cause.severity == Severity::Warning && !rises,

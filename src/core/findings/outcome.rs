@@ -77,13 +77,14 @@ fn fidelity(document: &Document) -> Option<Finding> {
         .cloned()
         .collect();
     let (score, reason) = whole(&judged).filter(|(score, _)| *score < FIDELITY_WARNING)?;
-    let is_part = |part: &&FidelityPart| part.part == "statements" && part.score < Some(FIDELITY_WARNING);
-    let advice = match judged.iter().find(is_part) {
-        Some(_) => {
-            "The run commits and flushes WAL more often than the application: do not draw conclusions for it. Capture \
-             transactions: bench.capture says why it has not. See docs/capture.md."
-        }
-        None => "See bench.fidelity_parts, and bench.fidelity for each statement or transaction.",
+    let commits_too_often = (judged.iter()).any(|part| {
+        part.part == "statements" && part.score < Some(FIDELITY_WARNING) && part.replayed < part.captured
+    });
+    let advice = if commits_too_often {
+        "The run commits and flushes WAL more often than the application: do not draw conclusions for it. Capture \
+         transactions: bench.capture says why it has not. See docs/capture.md."
+    } else {
+        "See bench.fidelity_parts, and bench.fidelity for each statement or transaction."
     };
     Some(finding(
         if score < FIDELITY_CRITICAL { Severity::Critical } else { Severity::Warning },
@@ -92,7 +93,7 @@ fn fidelity(document: &Document) -> Option<Finding> {
             "The run is not what was captured, with a fidelity of {score:.2}: {}.",
             reason.unwrap_or_default()
         ),
-        json!({ "score": score }),
+        json!({ "score": score, "commits_too_often": commits_too_often }),
         advice,
     ))
 }

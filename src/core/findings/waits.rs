@@ -32,7 +32,7 @@ struct WaitLimit {
 const LIMITS: &[WaitLimit] = &[
     WaitLimit {
         events: &["io:walsync", "io:walwrite", "lwlock:walwrite"],
-        name: "WAL flushes",
+        name: FLUSHES,
         is_the_limit: "flushes of WAL to disk are the limit",
         advice: "Put pg_wal on a faster disk or one of its own. Larger transactions flush less often; more clients share a \
                  flush, and commit_delay lets more of them do so. If losing the last transactions in a crash is \
@@ -121,8 +121,9 @@ const LIMITS: &[WaitLimit] = &[
     },
 ];
 
-/// The name of the limit by reads.
+/// The names of the limits by reads and by flushes of WAL.
 pub const READS: &str = "reads";
+pub const FLUSHES: &str = "WAL flushes";
 
 impl WaitLimit {
     /// The limit that an event (`IO:WALSync`) shows; `None` of those that no limit does: time on a processor, and waits
