@@ -3,6 +3,7 @@
 mod announced;
 mod dips;
 mod driver;
+mod fidelity;
 mod laws;
 mod nodes;
 mod others;

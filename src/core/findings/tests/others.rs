@@ -1,18 +1,6 @@
 //! Every other finding where it was planted, and not where what makes it was left out.
 
 use super::*;
-use crate::fidelity::FidelityPart;
-
-fn part(name: &str, captured: f64, replayed: f64, score: f64, reason: &str) -> FidelityPart {
-    let reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
-    FidelityPart {
-        part: name.to_owned(),
-        captured: Some(captured),
-        replayed: Some(replayed),
-        score: Some(score),
-        reason,
-    }
-}
 
 /// What is planted into a quiet run, its topic and severity, and a part of the sentence.
 const OTHERS: &[(&str, Severity, &str, Plant)] = &[
@@ -24,18 +12,6 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
             ok: Some(false),
             ..AuditLine::default()
         });
-    }),
-    ("fidelity", Severity::Critical, "with a fidelity of 0.06: too few; blocks 20 → 30", |document| {
-        document.fidelity = vec![
-            part("statements", 18.0, 1.0, 0.06, "too few"),
-            part("blocks", 20.0, 30.0, 0.7, "blocks 20 → 30"),
-        ];
-        // Their commits are no reason for a faster disk.
-        wait_throughout(document, "IO:WALSync", 0.6);
-    }),
-    ("fidelity", Severity::Warning, "0.70: blocks 20 → 30.", |document| {
-        document.fidelity =
-            vec![part("rows", 1.0, 1.0, 1.0, ""), part("blocks", 20.0, 30.0, 0.7, "blocks 20 → 30")];
     }),
     ("audit", Severity::Notice, "more than the clients: n_tup_upd by 1,007", |document| {
         document.audit.push(AuditLine {
@@ -236,7 +212,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
 ];
 
 /// Clients spend a share of the run in an event, beside what is planted already.
-fn wait_throughout(document: &mut Document, event: &str, share: f64) {
+pub(super) fn wait_throughout(document: &mut Document, event: &str, share: f64) {
     let (kind, name) = event.split_once(':').expect("a type and a name");
     let count = document.samples.len();
     wait_for(document, 0..count, event, share);
@@ -311,12 +287,6 @@ const HARMLESS: &[(&str, Plant)] = &[
     ("clients that went home", |document| {
         document.run.transactions = Some(1000);
         document.samples.clients.fill(Some(3.0));
-    }),
-    ("waits that are not the captured ones", |document| {
-        document.fidelity = vec![part("waits", 1.0, 0.6, 0.6, "CPU takes 10 % → 50 %")];
-    }),
-    ("a replay that is like the application", |document| {
-        document.fidelity = vec![part("blocks", 20.0, 24.0, 0.83, "blocks 20 → 24")];
     }),
     ("a held horizon without dead rows", |document| {
         document.run.horizon_held = true;
