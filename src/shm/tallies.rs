@@ -9,7 +9,7 @@ use super::{Counter, Text};
 
 /// One command of one script as one client executed it, over all phases.
 #[derive(Default)]
-#[repr(C)]
+#[repr(C, align(128))]
 pub struct CommandCounters {
     /// Executions that ended without an error.
     pub executions: Counter,
@@ -160,7 +160,7 @@ impl CommandPlans {
 const COARSENESS: usize = 2;
 
 /// One command of one script as one client executed it while measuring.
-#[repr(C)]
+#[repr(C, align(128))]
 pub struct CommandTimes {
     /// Executions that ended without an error.
     pub count: Counter,
