@@ -7,6 +7,7 @@ mod capacity;
 mod captures;
 mod comparisons;
 mod definitions;
+mod duels;
 mod extensions;
 mod feeders;
 pub mod fixtures;

@@ -3,6 +3,7 @@
 mod arguments;
 mod before;
 mod driver;
+mod duel;
 pub mod limits;
 mod mix;
 mod options;
@@ -22,6 +23,7 @@ use crate::script::is_variable_name;
 pub use arguments::{Json, Name, RunArguments};
 pub use before::Before;
 pub use driver::{Driver, OnDisconnect};
+pub use duel::{ARMS, Arm, Duel};
 pub(crate) use mix::{MAX_SCRIPTS, check_deck};
 pub use mix::{Share, expand, is_name, mix};
 pub(crate) use options::workload;
@@ -50,6 +52,9 @@ pub struct ScriptSpec {
     /// and not the client.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub captured: bool,
+    /// The arm of a duel that it is the script of. Both arms have each script, one behind the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm: Option<usize>,
     /// Whose sessions execute it, where that is another role than the run's; as a capture of several roles has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,

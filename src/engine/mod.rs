@@ -3,6 +3,7 @@
 mod analysis;
 mod bulk;
 mod conditions;
+pub mod hidden_indexes;
 mod lists;
 pub mod parameters;
 mod plans;

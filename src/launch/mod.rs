@@ -5,6 +5,7 @@ pub mod capture_name;
 pub mod checks;
 mod connections;
 pub mod default_clients;
+mod duel;
 pub mod end_messages;
 pub mod feeders;
 pub mod fetch_parts;

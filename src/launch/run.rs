@@ -22,7 +22,7 @@ use super::run_progress::RunReporter;
 use super::sessions::{as_sessions_of, check_sessions, role_of_captured, session_role, slots_of, workers_of};
 use super::target::{self, Reached};
 use super::workload::FoundFixture;
-use super::{end_messages, load, nodes, preflight, role_limit, settings, workload};
+use super::{duel, end_messages, load, nodes, preflight, role_limit, settings, workload};
 use crate::catalog;
 use crate::integration::citus;
 use crate::observe::counters;
@@ -89,8 +89,10 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
             terminal: workload.terminal.map(|times| times.scaled(&options.variables)).transpose()?,
             fixture,
             captured: workload.captured,
+            arm: None,
         });
     }
+    let scripts = duel::scripts(scripts, &options)?;
     check_terminals(&scripts, &options)?;
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
     let checked = workload::check_scripts(&scripts, &options)?;
@@ -241,6 +243,7 @@ fn prepare_here(
     let own_scale = options.variables.get(SCALE);
     own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
     workload::check_names(&fixtures, &options.settings)?;
+    duel::check(&mut options, &fixtures)?;
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
     if !tables.is_empty() {
         check_own_locks(&tables, lock_of(&scripts), "the workload", OWN_LOCKS_HINT)?;

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering::*};
 use bench_core::client::{Consequence, Lateness};
 use bench_core::error::SqlError;
 
+use bench_core::stats::duel::BATCHES;
+
 use super::{Counter, Text};
 
 /// Where a client stands.
@@ -83,6 +85,18 @@ pub struct ErrorEntry {
     pub context: Text<480>,
 }
 
+/// Measured transactions of one arm of a duel, in one of the batches that the measured time is divided into.
+#[repr(C)]
+pub struct ArmSums {
+    /// That ended without an error.
+    pub transactions: Counter,
+    /// Of these.
+    pub latency_ns: Counter,
+    /// Of stretches whose processor time was read.
+    pub timed: Counter,
+    pub cpu_ns: Counter,
+}
+
 /// A job's [`Lateness`].
 #[repr(C)]
 struct JobLateness {
@@ -119,6 +133,8 @@ pub struct ClientSlot {
     pub told_fatal: AtomicU32,
     pub totals: [PhaseTotals; 4],
     pub errors: [ErrorEntry; 8],
+    /// Of a duel: each batch's arms.
+    pub duel: [[ArmSums; 2]; BATCHES],
 }
 
 impl ClientSlot {

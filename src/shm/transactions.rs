@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::*;
 use bench_core::client::{Consequence, Outcome, Transaction, TransactionRecorder};
 use bench_core::error::SqlError;
 use bench_core::intervals::IntervalWriter;
+use bench_core::stats::duel::BATCHES;
 use bench_core::timeline::{Phase, Timeline};
 use bench_core::transaction_log::{LogQueue, LogRecord};
 
@@ -37,6 +38,18 @@ pub struct ClientCounters<'a> {
     log: Option<LogQueue<'a>>,
     commands: &'a [CommandCounters],
     times: &'a [CommandTimes],
+    /// In a duel.
+    stretch: Option<Stretch>,
+}
+
+/// What a client does for one arm, between two switches.
+struct Stretch {
+    arm: usize,
+    began_cpu_ns: i64,
+    measured: u64,
+    /// Whether it has transactions that are not measured.
+    has_others: bool,
+    batch: usize,
 }
 
 impl<'a> ClientCounters<'a> {
@@ -57,6 +70,7 @@ impl<'a> ClientCounters<'a> {
             log: segment.log(slot),
             commands: segment.commands(slot),
             times: segment.times(slot),
+            stretch: None,
         }
     }
 
@@ -72,6 +86,42 @@ impl<'a> ClientCounters<'a> {
         self.timeline = self.header.timeline.load();
         if now_ns() >= self.timeline.measure_start_ns {
             self.count_cpu();
+        }
+    }
+
+    /// In a duel: the stretch under way is over.
+    pub fn end_stretch(&mut self) {
+        let Some(stretch) = self.stretch.take() else { return };
+        if stretch.measured > 0 && !stretch.has_others {
+            let sums = &self.slot.duel[stretch.batch][stretch.arm];
+            sums.timed.add(stretch.measured);
+            sums.cpu_ns.add((own_cpu_ns() - stretch.began_cpu_ns).max(0).unsigned_abs());
+        }
+    }
+
+    /// In a duel: what comes next is of this arm.
+    pub fn begin_stretch(&mut self, arm: usize) {
+        let began_cpu_ns = own_cpu_ns();
+        self.stretch = Some(Stretch { arm, began_cpu_ns, measured: 0, has_others: false, batch: 0 });
+    }
+
+    /// Counts a transaction of a duel.
+    fn count_for_arm(&mut self, t: &Transaction, is_measured: bool) {
+        let Some(stretch) = &mut self.stretch else { return };
+        if !is_measured {
+            stretch.has_others = true;
+            return;
+        }
+        let Timeline { measure_start_ns, measure_end_ns, .. } = self.timeline;
+        let whole_ns = (measure_end_ns - measure_start_ns).max(1);
+        let Some(stretch) = &mut self.stretch else { return };
+        let batch = (t.end_ns - measure_start_ns) as i128 * BATCHES as i128 / i128::from(whole_ns);
+        stretch.batch = (batch.max(0) as usize).min(BATCHES - 1);
+        stretch.measured += 1;
+        if t.outcome == Outcome::Committed {
+            let sums = &self.slot.duel[stretch.batch][stretch.arm];
+            sums.transactions.add(1);
+            sums.latency_ns.add((t.end_ns - t.due_ns).max(0).unsigned_abs());
         }
     }
 
@@ -194,6 +244,9 @@ impl TransactionRecorder for ClientCounters<'_> {
         self.intervals.pass();
         if of == TotalsOf::Measured && !self.counts_cpu {
             self.count_cpu();
+        }
+        if self.stretch.is_some() {
+            self.count_for_arm(t, of == TotalsOf::Measured);
         }
         of == TotalsOf::Measured
     }

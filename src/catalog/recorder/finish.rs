@@ -4,9 +4,11 @@ use bench_core::document::{CommandSummary, Environment, Event};
 use bench_core::error::UserError;
 use bench_core::fidelity::Counts;
 use bench_core::spec::RunSpec;
+use bench_core::stats::duel::ArmBatch;
 
 use super::end::{Part, RunColumns, RunEnd};
 use super::{ErrorRow, RunStatus, Totals, json_of, lines, ms, percentile_ms, relations};
+use crate::catalog::duels::put_duel;
 use crate::observe::audit::AuditRow;
 use crate::server::spi::run;
 
@@ -36,6 +38,8 @@ pub struct Closing<'a> {
     pub errors: &'a [ErrorRow],
     /// What pg_stat_statements counted, by script.
     pub calls: &'a [(i32, Counts)],
+    /// Batches of a duel; none of another run.
+    pub duel: &'a [[ArmBatch; 2]],
     pub audit: &'a [AuditRow],
     /// Shares of the clients' measured time, by wait event.
     pub waits: &'a [(String, f64)],
@@ -74,6 +78,7 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     end.part("bench_internal.call_log", || {
         closing.calls.iter().try_for_each(|(script, counts)| lines::call_line(run_id, *script, counts))
     });
+    end.part("bench_internal.duel_log", || put_duel(run_id, closing.duel));
     end.part("bench.errors", || closing.errors.iter().try_for_each(|line| lines::error_line(run_id, line)));
     end.part("bench.audit", || closing.audit.iter().try_for_each(|line| lines::audit_line(run_id, line)));
     end.part("bench.waits", || {

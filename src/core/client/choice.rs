@@ -21,7 +21,12 @@ impl Choice {
     #[inline]
     pub fn next(&mut self, workload: &ClientWorkload) -> (usize, Option<i64>) {
         let programs = &workload.programs;
-        let program = if workload.is_deck { self.deal(programs) } else { draw(&mut self.random, programs) };
+        let program = match (workload.is_deck, workload.is_duel) {
+            (true, _) => self.deal(programs),
+            // The first of a pair stands for both.
+            (false, true) => 2 * draw(&mut self.random, programs, 2),
+            (false, false) => draw(&mut self.random, programs, 1),
+        };
         // Before its first transaction a client thinks as well, so that not all come at once.
         let last = self.last.replace(program).unwrap_or(program);
         let (think, keying) = (programs[last].pauses, programs[program].pauses);
@@ -46,19 +51,20 @@ impl Choice {
     }
 }
 
-/// Draws a script by the weights (`chooseScript` in pgbench.c): with one there is nothing to draw.
+/// Draws a script by the weights (`chooseScript` in pgbench.c), or a group of `step` scripts by that of its first: with one there
+/// is nothing to draw.
 #[inline]
-fn draw(random: &mut Prng, programs: &[Program]) -> usize {
-    if programs.len() == 1 {
+fn draw(random: &mut Prng, programs: &[Program], step: usize) -> usize {
+    if programs.len() == step {
         return 0;
     }
-    let total: i64 = programs.iter().map(|program| i64::from(program.weight)).sum();
-    let mut drawn = random.int64_range(0, total - 1);
-    for (index, program) in programs.iter().enumerate() {
-        drawn -= i64::from(program.weight);
+    let weights = || programs.iter().step_by(step).map(|program| i64::from(program.weight));
+    let mut drawn = random.int64_range(0, weights().sum::<i64>() - 1);
+    for (index, weight) in weights().enumerate() {
+        drawn -= weight;
         if drawn < 0 {
             return index;
         }
     }
-    programs.len() - 1
+    programs.len() / step - 1
 }

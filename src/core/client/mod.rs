@@ -13,6 +13,7 @@ mod pace;
 mod pauses;
 mod program;
 mod recorder;
+mod stretches;
 
 use std::time::Duration;
 
@@ -29,12 +30,15 @@ use crate::script::{Action, ClientSeeds, Flow, Prng, Symbols, Value, VariableId,
 use crate::transaction_log::Sampling;
 use choice::Choice;
 use pace::Pace;
+use stretches::Stretches;
 
 /// What the clients of one process run, and the names of their variables.
 pub struct ClientWorkload<'a> {
     pub programs: Vec<Program<'a>>,
     /// Whether programs are the cards of a deck, which each client deals, instead of being drawn by weight.
     pub is_deck: bool,
+    /// Whether programs are pairs, each of the two arms of a duel.
+    pub is_duel: bool,
     pub symbols: Symbols,
     /// Tries of a transaction at a serialization failure or deadlock; `u64::MAX`: no limit.
     pub max_tries: u64,
@@ -63,6 +67,8 @@ pub struct ClientStart {
 pub enum Step {
     /// A transaction may begin. Then [`Client::next`].
     Between,
+    /// The transactions that come are of this arm of the duel. Then [`Client::switched`].
+    Switch { arm: usize },
     /// Wait until the clock shows this, or the run is stopped. Then [`Client::due`].
     Wait { until_ns: i64 },
     /// Open a connection for the transaction. Then [`Client::connected`] or [`Client::unconnected`].
@@ -91,6 +97,8 @@ pub struct Client {
     /// As it was before the transaction: another try draws the same numbers.
     random_before: Prng,
     choice: Choice,
+    /// In a duel.
+    stretches: Option<Stretches>,
     own: Vec<Vec<(VariableId, Value)>>,
     pace: Option<Pace>,
     log: Option<Sampling>,
@@ -139,6 +147,7 @@ impl Client {
             random: seeds.functions,
             random_before: seeds.functions,
             choice: Choice::new(seeds.choice),
+            stretches: workload.is_duel.then(|| Stretches::new(seeds.choice)),
             own,
             pace: schedule.map(|schedule| Pace::new(schedule, skips)),
             log,
@@ -169,8 +178,25 @@ impl Client {
     /// After [`Step::Between`].
     #[inline]
     pub fn next<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
+        match &mut self.stretches {
+            Some(stretches) if stretches.is_over() => Step::Switch { arm: stretches.turn(self.now_ns) },
+            _ => self.choose(workload, ledger),
+        }
+    }
+
+    /// After [`Step::Switch`], which is no part of a transaction.
+    pub fn switched<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
+        self.now_ns = ledger.now_ns();
+        self.choose(workload, ledger)
+    }
+
+    #[inline]
+    fn choose<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let pause_ns;
         (self.program, pause_ns) = self.choice.next(workload);
+        if let Some(stretches) = &mut self.stretches {
+            self.program += stretches.take();
+        }
         if let Some(pause_ns) = pause_ns {
             // What is late by then counts as latency, as under a rate.
             self.due_ns = self.now_ns.saturating_add(pause_ns);

@@ -109,7 +109,7 @@ fn workload(scripts: &[&str], max_tries: u64) -> ClientWorkload<'static> {
         program
     };
     let programs = scripts.iter().map(&mut program).collect();
-    ClientWorkload { programs, is_deck: false, symbols, max_tries }
+    ClientWorkload { programs, is_deck: false, is_duel: false, symbols, max_tries }
 }
 
 fn beginning(workload: &ClientWorkload, transactions: u64) -> ClientStart {
@@ -146,6 +146,7 @@ fn drive(
     loop {
         step = match step {
             Step::Between => client.next(workload, recorder),
+            Step::Switch { .. } => client.switched(workload, recorder),
             Step::Wait { until_ns } => {
                 recorder.now_ns = recorder.now_ns.max(until_ns);
                 client.due(workload, recorder, true)

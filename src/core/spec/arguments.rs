@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::duel::Duel;
+
 /// jsonb.
 pub type Json = Value;
 /// The name of a role.
@@ -87,12 +89,15 @@ macro_rules! define {
                 #[serde(skip_serializing_if = "Option::is_none")]
                 pub $name: Option<$type>,
             )*
+            /// Of a duel, which has functions of its own.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub duel: Option<Duel>,
         }
 
         impl RunArguments {
             /// What SQL hands over where nothing is said: without a workload.
             pub fn with_defaults() -> Self {
-                Self { workload: None, clients: Some(1), $($name: $default,)* }
+                Self { workload: None, clients: Some(1), $($name: $default,)* duel: None }
             }
 
             /// Those that are not NULL, by name.

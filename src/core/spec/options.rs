@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::driver::Connecting;
+use super::duel::Duel;
 use super::mix::{Share, mix};
 use super::{
     Before, Driver, OnDisconnect, RunArguments, invalid, limits, object, required, variables, warmup,
@@ -148,6 +149,9 @@ pub struct RunOptions {
     /// The role whose sessions the clients are; `None`: the caller's, or those of the roles that were captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
+    /// The arms of a duel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duel: Option<Duel>,
 }
 
 impl RunOptions {
@@ -199,6 +203,7 @@ impl RunOptions {
         let driver = Driver::parse(a.driver, results, nodes)?;
         let connecting = Connecting::parse(driver, a.target, a.jobs, a.reconnect, a.on_disconnect)?;
         check_run_as(a.run_as.as_deref(), connecting.target.as_deref(), nodes)?;
+        check_duel(a.duel.as_ref(), driver, nodes, extent)?;
         let log_rate = required("log_rate", a.log_rate)?;
         if !(0.0..=1.0).contains(&log_rate) {
             return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
@@ -224,7 +229,8 @@ impl RunOptions {
             warmup_secs,
             max_tries: max_tries.unsigned_abs(),
             seed: a.seed,
-            variables: variables(required("variables", a.variables)?)?,
+            variables: with_arms(variables(required("variables", a.variables)?)?, a.duel.as_ref()),
+            duel: a.duel,
             settings: settings(required("settings", a.settings)?)?,
             sample_interval_secs,
             results,
@@ -271,7 +277,30 @@ impl RunOptions {
             reconnect: Some(self.reconnect),
             on_disconnect: Some(self.on_disconnect.as_str().to_owned()),
             run_as: self.run_as.clone(),
+            duel: self.duel.clone(),
         }
+    }
+}
+
+/// Variables with those of a duel's first arm; each transaction has those of its own.
+fn with_arms(mut given: Map<String, Value>, duel: Option<&Duel>) -> Map<String, Value> {
+    given.extend(duel.iter().flat_map(|duel| duel.arms[0].variables.clone()));
+    given
+}
+
+/// # Errors
+/// 0A000 for what a duel cannot be yet.
+fn check_duel(duel: Option<&Duel>, driver: Driver, nodes: Nodes, extent: Extent) -> Result<(), UserError> {
+    let Some(_) = duel else { return Ok(()) };
+    if driver != Driver::Engine {
+        return Err(unsupported("a duel with driver => 'wire'"));
+    }
+    if nodes != Nodes::Local {
+        return Err(unsupported(&format!("a duel with nodes => '{}'", nodes.as_str())));
+    }
+    match extent {
+        Extent::Secs(_) => Ok(()),
+        Extent::Transactions(_) => Err(unsupported("a duel with transactions").hint("Set secs.")),
     }
 }
 
@@ -352,7 +381,7 @@ fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserEr
     }
 }
 
-fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
+pub(super) fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
     let given = object("settings", value)?;
     limits::check_count("settings", given.len(), limits::MAX_SETTINGS, "parameters")?;
     given

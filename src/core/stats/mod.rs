@@ -3,6 +3,7 @@
 pub mod change_points;
 pub mod coarse_histogram;
 pub mod compare;
+pub mod duel;
 pub mod estimate;
 pub mod histogram;
 pub mod moments;

@@ -62,7 +62,7 @@ BEGIN
             LEFT JOIN rules r ON r.relation IN (c.relname, '*') AND r."column" = a.attname
             WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
               AND c.relname IN ('run_log', 'samples', 'warmup_samples', 'latencies', 'standbys', 'transactions', 'error_log', 'script_log', 'statement_log',
-                                'wait_log', 'event_log', 'relation_log', 'audit_log', 'node_log', 'call_log')
+                                'wait_log', 'event_log', 'relation_log', 'audit_log', 'node_log', 'call_log', 'duel_log')
             ORDER BY c.oid, a.attnum, r.relation = '*'
         ) AS columns
         WHERE condition IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid = relation AND k.conname = name)

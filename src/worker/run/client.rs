@@ -15,6 +15,7 @@ use bench_core::spec::{Extent, Observation, OnDisconnect, RunOptions, RunSpec};
 use bench_core::transaction_log::Sampling;
 use pgrx::pg_sys;
 
+use super::arms::Arms;
 use super::statements::ClientStatements;
 use super::timed_wait::Alarm;
 use super::variables;
@@ -104,7 +105,8 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     }
     let beginning = beginning(&spec, context.index, &mut workload.symbols);
     let mut statements = ClientStatements::new(session, counters, plans);
-    compile(&spec, &executed, &workload, &beginning, &mut statements)?;
+    let arms = Arms::of(&spec)?;
+    compile(&spec, &executed, &workload, &beginning, &mut statements, arms.as_ref())?;
     statements.session.report_idle();
     slot.set_state(ClientState::Ready);
     wake(header.coordinator_pid.load(Relaxed));
@@ -115,7 +117,7 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
         nap(1000);
     }
     slot.set_state(ClientState::Running);
-    let result = run(context, &spec, &mut workload, beginning, &mut statements);
+    let result = run(context, &spec, &mut workload, beginning, &mut statements, arms.as_ref());
     slot.ended_ns.store(now_ns(), Relaxed);
     slot.cpu_ns.store(own_cpu_ns(), Relaxed);
     slot.switches.store(own_switches(), Relaxed);
@@ -205,7 +207,7 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
         tries => u64::from(tries),
     };
     let is_deck = spec.scripts.iter().all(|script| script.is_dealt);
-    Ok(ClientWorkload { programs, is_deck, symbols, max_tries })
+    Ok(ClientWorkload { programs, is_deck, is_duel: spec.options.duel.is_some(), symbols, max_tries })
 }
 
 /// What a client of a run begins with, before the gate has opened.
@@ -258,6 +260,7 @@ pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -
         &workload,
         &beginning,
         &mut ClientStatements::new(session, counters, &[]),
+        None,
     )
 }
 
@@ -268,10 +271,15 @@ fn compile(
     workload: &ClientWorkload,
     beginning: &ClientStart,
     statements: &mut ClientStatements,
+    arms: Option<&Arms>,
 ) -> Result<(), SqlError> {
     let counters = statements.counters;
     let mut variables = beginning.variables.clone();
-    for ((program, own), is_executed) in workload.programs.iter().zip(&beginning.own).zip(executed) {
+    let programs = workload.programs.iter().zip(&beginning.own).zip(executed);
+    for (((program, own), is_executed), script) in programs.zip(&spec.scripts) {
+        if let (Some(arms), Some(arm)) = (arms, script.arm) {
+            arms.enter(&statements.session, arm)?;
+        }
         if !is_executed {
             statements.skip(program);
             continue;
@@ -315,12 +323,13 @@ fn run(
     workload: &mut ClientWorkload,
     beginning: ClientStart,
     statements: &mut ClientStatements,
+    arms: Option<&Arms>,
 ) -> Result<(), Ending> {
     let header = context.segment.header();
     let mut recorder = ClientCounters::new(&context.segment, context.index, spec.options.latency_limit_ms);
     recorder.begin();
     let mut client = start(spec, workload, beginning, header);
-    let result = run_transactions(header, workload, &mut client, &mut recorder, statements);
+    let result = run_transactions(header, workload, &mut client, &mut recorder, statements, arms);
     // A client that an error has ended leaves its share as well.
     if let Extent::Secs(_) = spec.options.extent {
         recorder.backlog(client.backlog(recorder.end_ns()));
@@ -335,6 +344,7 @@ fn run_transactions(
     client: &mut Client,
     recorder: &mut ClientCounters,
     statements: &mut ClientStatements,
+    arms: Option<&Arms>,
 ) -> Result<(), Ending> {
     let alarm = Alarm::new(header);
     let mut step = client.start(recorder);
@@ -348,6 +358,12 @@ fn run_transactions(
                     statements.session.serve_interrupts()?;
                 }
                 client.next(workload, recorder)
+            }
+            Step::Switch { arm } => {
+                recorder.end_stretch();
+                arms.map_or(Ok(()), |arms| arms.enter(&statements.session, arm))?;
+                recorder.begin_stretch(arm);
+                client.switched(workload, recorder)
             }
             // A worker is its own session.
             Step::Connect => client.connected(workload, recorder),
@@ -386,7 +402,8 @@ fn run_transactions(
     }
 }
 
-fn text(string: &str) -> Result<CString, SqlError> {
+/// A text for the server.
+pub fn text(string: &str) -> Result<CString, SqlError> {
     CString::new(string).map_err(internal)
 }
 

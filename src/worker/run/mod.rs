@@ -1,5 +1,6 @@
 //! A run's workers: its coordinator, and a client for each session of the workload.
 
+mod arms;
 pub mod client;
 pub mod coordinator;
 mod log;

@@ -51,6 +51,8 @@ pub fn own_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(Stri
     }
     let mut values = fixture_values(fixture_of(spec, script), client);
     values.retain(|(name, _)| !spec.options.variables.contains_key(name));
+    let of_arm = spec.options.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm].variables);
+    values.extend(of_arm.into_iter().flatten().map(|(name, json)| (name.clone(), value_of(json))));
     values
 }
 

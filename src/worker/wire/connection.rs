@@ -263,6 +263,8 @@ impl<'a> Connection<'a> {
                     let Some(client) = &mut self.client else { return Next::Server };
                     client.next(&shared.workload, &mut shared.recorder)
                 }
+                // There are no duels over connections.
+                Step::Switch { .. } => client.switched(&shared.workload, &mut shared.recorder),
                 Step::Wait { until_ns } => {
                     self.waits = WaitsFor::Turn;
                     return self.wait_until(until_ns);

@@ -114,3 +114,47 @@ fn a_client_that_waits_ends_with_the_run() {
     assert!(matches!(client.due(&workload, &mut recorder, true), Step::End(None)));
     assert!(recorder.transactions.is_empty() && recorder.errors.is_empty());
 }
+
+#[test]
+fn arms_take_turns_and_do_the_same() {
+    // Two scripts, three to one; each is there for both arms.
+    let mut workload = workload(&["SELECT 1;"; 4], 1);
+    workload.is_duel = true;
+    workload.programs.iter_mut().take(2).for_each(|program| program.weight = 3);
+    let mut recorder = recorder();
+    let mut client = Client::new(&workload, beginning(&workload, 40_000), None, 0);
+    let mut step = client.start(&recorder);
+    let mut stretches: Vec<(usize, usize)> = Vec::new();
+    loop {
+        step = match step {
+            Step::Between => client.next(&workload, &mut recorder),
+            Step::Switch { arm } => {
+                stretches.push((arm, recorder.transactions.len()));
+                recorder.now_ns += 1_000_000;
+                client.switched(&workload, &mut recorder)
+            }
+            Step::Execute { .. } => {
+                recorder.now_ns += 100_000;
+                client.executed(&workload, &mut recorder, Ok(false))
+            }
+            Step::End(None) => break,
+            other => panic!("{other:?}"),
+        };
+    }
+    let transactions = &recorder.transactions;
+    // What a switch takes is no part of a transaction.
+    assert!(transactions.iter().all(|t| t.end_ns - t.due_ns == 100_000));
+    for (place, (arm, from)) in stretches.iter().enumerate() {
+        let until = stretches.get(place + 1).map_or(transactions.len(), |(_, next)| *next);
+        assert!(transactions[*from..until].iter().all(|t| t.script % 2 == *arm));
+    }
+    // Each block has both arms, equally long.
+    for block in stretches.windows(3).step_by(2) {
+        assert_ne!(block[0].0, block[1].0);
+        assert_eq!(block[1].1 - block[0].1, block[2].1 - block[1].1);
+    }
+    let of = |script: usize| transactions.iter().filter(|t| t.script == script).count();
+    assert!(
+        (of(0) as f64 / of(2) as f64 - 3.0).abs() < 0.2 && (of(1) as f64 / of(3) as f64 - 3.0).abs() < 0.2
+    );
+}

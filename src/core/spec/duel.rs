@@ -1,0 +1,143 @@
+//! A duel: two arms that take turns in one run.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{invalid, object, options, variables};
+use crate::error::{UserError, sqlstate};
+
+/// The arms' names, in the order of scripts and counters.
+pub const ARMS: [&str; 2] = ["a", "b"];
+
+/// Parts of a sweep's variant that cannot alternate within a run.
+const OF_WHOLE_RUNS: [&str; 8] =
+    ["load", "system", "driver", "query_mode", "target", "jobs", "reconnect", "on_disconnect"];
+
+/// What is special to the transactions of an arm.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Arm {
+    /// Configuration parameters of the session: name and value as text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<(String, String)>,
+    /// Script variables.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub variables: Map<String, Value>,
+    /// Indexes that the planner does not see, as they are named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hide_indexes: Vec<String>,
+    /// Their OIDs, those of partitions among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<u32>,
+}
+
+/// Both arms.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Duel {
+    pub arms: [Arm; 2],
+    /// As they were given, in the order of [`ARMS`].
+    pub given: [Value; 2],
+}
+
+impl Arm {
+    /// As the variant of a sweep: parameters, and groups of others.
+    fn new(name: &str, given: &Value) -> Result<Self, UserError> {
+        let mut arm = Self::default();
+        let mut parameters = Map::new();
+        for (key, value) in object(name, given.clone())? {
+            match (key.as_str(), value) {
+                ("settings", value) => parameters.extend(object("settings", value)?),
+                ("variables", value) => arm.variables = variables(value)?,
+                ("hide_indexes", value) => {
+                    arm.hide_indexes = names(value).ok_or_else(|| {
+                        invalid(format!("hide_indexes of arm {name} must be an array of names of indexes"))
+                    })?
+                }
+                (other, _) if OF_WHOLE_RUNS.contains(&other) => {
+                    let message = format!("arms of a duel cannot differ in \"{other}\"");
+                    return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                        .hint("It cannot alternate within a run. Compare whole runs with bench.ab."));
+                }
+                (other, Value::Object(_) | Value::Array(_)) => {
+                    return Err(invalid(format!("arm {name} has an unrecognized group: \"{other}\"")).hint(
+                        "An arm may have configuration parameters, and the groups settings, variables and hide_indexes.",
+                    ));
+                }
+                (_, value) => drop(parameters.insert(key, value)),
+            }
+        }
+        arm.settings = options::settings(Value::Object(parameters))?;
+        Ok(arm)
+    }
+}
+
+/// A name, or several.
+fn names(value: Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(name) => Some(vec![name]),
+        Value::Array(names) => names.iter().map(|name| name.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    }
+}
+
+impl Duel {
+    /// # Errors
+    /// 22023 for what is no arm.
+    pub fn new(a: &Value, b: &Value) -> Result<Self, UserError> {
+        let arms = [Arm::new(ARMS[0], a)?, Arm::new(ARMS[1], b)?];
+        let [one, other] = &arms;
+        let lacks = |arm: &Arm, than: &Arm| {
+            than.variables.keys().find(|name| !arm.variables.contains_key(*name)).cloned()
+        };
+        for (arm, than, name) in [(one, other, ARMS[0]), (other, one, ARMS[1])] {
+            if let Some(missing) = lacks(arm, than) {
+                return Err(invalid(format!("arm {name} has no variable \"{missing}\""))
+                    .hint("Both arms need the same variables: set it in both."));
+            }
+        }
+        Ok(Self { arms, given: [a.clone(), b.clone()] })
+    }
+
+    /// The settings of an arm: its own, and, of the parameters that only the other one sets, what `base` says of them.
+    pub fn settings_of(&self, arm: usize, base: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+        let mut all = self.arms[arm].settings.clone();
+        for (name, _) in &self.arms[1 - arm].settings {
+            if !all.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
+                && let Some(value) = base(name)
+            {
+                all.push((name.clone(), value));
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_arm_has_what_is_known() {
+        let duel = Duel::new(
+            &json!({}),
+            &json!({"work_mem": "1MB", "settings": {"jit": false}, "hide_indexes": "t_a_idx"}),
+        )
+        .unwrap();
+        let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(duel.arms[1].settings, [setting("jit", "false"), setting("work_mem", "1MB")]);
+        assert_eq!(duel.arms[1].hide_indexes, ["t_a_idx"]);
+        let base = |name: &str| Some(format!("base of {name}"));
+        let of_base = [setting("jit", "base of jit"), setting("work_mem", "base of work_mem")];
+        assert_eq!(duel.settings_of(0, base), of_base);
+        assert_eq!(duel.settings_of(1, base), duel.arms[1].settings);
+        let error = Duel::new(&json!({}), &json!({"system": {}})).unwrap_err();
+        assert!(error.message.contains("differ in \"system\"") && error.hint.unwrap().contains("bench.ab"));
+        assert!(Duel::new(&json!({"other": {}}), &json!({})).is_err());
+        assert!(Duel::new(&json!([]), &json!({})).is_err());
+        assert!(Duel::new(&json!({"hide_indexes": [1]}), &json!({})).is_err());
+        let error = Duel::new(&json!({"variables": {"n": 1}}), &json!({})).unwrap_err();
+        assert_eq!(error.message, "arm b has no variable \"n\"");
+    }
+}

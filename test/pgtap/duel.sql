@@ -1,0 +1,107 @@
+-- Duels: both arms do equally much, with what is theirs and nothing of the other's; hidden indexes are hidden from the
+-- planner of one arm and from nothing else.
+SET client_min_messages = error;
+SELECT no_plan();
+
+SELECT bench.load('pk', 20000) \g /dev/null
+
+--
+-- Settings, variables, mixes
+--
+SELECT count(*) AS metrics, min(a) > 0 AND min(b) > 0 AS known, count(ratio_low) AS intervals
+FROM bench.duel('pk_select', '{}', '{"enable_indexscan": "off", "settings": {"enable_indexonlyscan": false}}',
+    clients => 3, secs => 2, seed => 7) \gset
+SELECT is(ARRAY[:metrics, :intervals], ARRAY[2, 2], 'a duel has two metrics with intervals');
+SELECT ok(:'known', 'of both arms');
+SELECT max(run_id) AS run_id FROM bench.duels \gset
+SELECT row_eq(format('SELECT workload, a, b, clients, status FROM bench.duels WHERE run_id = %s', :run_id),
+    ROW('pk_select'::text, '{}'::jsonb,
+        '{"settings": {"enable_indexonlyscan": false}, "enable_indexscan": "off"}'::jsonb, 3, 'completed'::text),
+    'bench.duels has the arms as they were given');
+SELECT set_eq(format('SELECT script, workload FROM bench.scripts WHERE run_id = %s', :run_id),
+    $$ VALUES (0, 'pk_select [a]'), (1, 'pk_select [b]') $$, 'each arm is a script');
+SELECT ok(abs(a_transactions - b_transactions) <= 3 * 10000 AND a_transactions > 100, 'both do equally much')
+FROM bench.duels WHERE run_id = :run_id;
+SELECT is(a_transactions + b_transactions, s.transactions, 'all transactions are of an arm')
+FROM bench.duels JOIN bench.summary s USING (run_id) WHERE run_id = :run_id;
+SELECT ok(a_plan LIKE '%Index Scan using%' AND b_plan LIKE '%Bitmap Heap Scan%' AND a_rows = 1 AND b_rows = 1,
+    'each has its plans, under its settings')
+FROM bench.duel_statements(:run_id) WHERE statement LIKE 'SELECT%';
+SELECT is_empty(format('SELECT * FROM bench.audit(%s) WHERE NOT ok', :run_id), 'the audit holds');
+
+CREATE TABLE seen (n int, work_mem text, jit text);
+SELECT bench.duel(NULL, '{"variables": {"n": 1}, "work_mem": "1MB"}', '{"variables": {"n": 2}, "jit": "off"}',
+    clients => 2, secs => 1, settings => '{"jit": "on", "work_mem": "2MB"}',
+    script => $$INSERT INTO seen VALUES (:n, current_setting('work_mem'), current_setting('jit'));$$) \g /dev/null
+SELECT set_eq('SELECT DISTINCT n, work_mem, jit FROM seen', $$ VALUES (1, '1MB', 'on'), (2, '2MB', 'off') $$,
+    'an arm has its own settings and variables, and of the other''s those of the run');
+SELECT bench.duel('pk_select@3,pk_update@1', '{}', '{"synchronous_commit": "off"}', clients => 2, secs => 1,
+    warmup => 0.3, rate => 400) \g /dev/null
+SELECT max(run_id) AS run_id FROM bench.duels \gset
+SELECT is(array_agg(workload ORDER BY script),
+    ARRAY['pk_select [a]', 'pk_select [b]', 'pk_update [a]', 'pk_update [b]'], 'a mix, under a rate')
+FROM bench.scripts WHERE run_id = :run_id;
+SELECT ok(min(transactions) > 20, 'all of it is run') FROM bench.scripts WHERE run_id = :run_id;
+SELECT is(count(*), 2::bigint, 'results are there for later, too') FROM bench.duel_results(:run_id, 0.5);
+SELECT bench.start_duel('pk_update', '{}', '{}', secs => 60) AS started \gset
+SELECT pg_sleep(0.7) \g /dev/null
+SELECT is(bench.stop(:started), true, 'a duel is stopped');
+SELECT is(bench.wait(:started), 'canceled', 'as any run');
+
+--
+-- Hidden indexes
+--
+CREATE TABLE hidden (id int, other int, part int) PARTITION BY RANGE (part);
+CREATE TABLE hidden_1 PARTITION OF hidden FOR VALUES FROM (0) TO (1);
+CREATE TABLE hidden_2 PARTITION OF hidden FOR VALUES FROM (1) TO (2);
+CREATE UNIQUE INDEX hidden_id ON hidden (id, part);
+CREATE INDEX hidden_other ON hidden (other);
+INSERT INTO hidden SELECT i, i, i % 2 FROM generate_series(1, 20000) AS i;
+ANALYZE hidden;
+SELECT bench.duel(NULL, '{}', '{"hide_indexes": ["hidden_other", "hidden_id"]}', clients => 2, secs => 1, script => $$
+\set id random(1, 20000)
+SELECT count(*) FROM hidden WHERE other = :id;
+INSERT INTO hidden VALUES (:id, :id, :id % 2) ON CONFLICT (id, part) DO UPDATE SET other = hidden.other;
+$$) \g /dev/null
+SELECT max(run_id) AS run_id FROM bench.duels \gset
+SELECT ok(a_plan LIKE '%Index%Scan%hidden_2_other_idx%' AND b_plan NOT LIKE '%Index%', 'those of partitions are hidden')
+FROM bench.duel_statements(:run_id) WHERE statement LIKE 'SELECT%';
+SELECT is(count(*), 20000::bigint, 'ON CONFLICT and the constraint hold') FROM hidden;
+SELECT is((SELECT sum(failed) FROM bench.scripts WHERE run_id = :run_id), 0::numeric, 'without an error');
+SELECT ok(indisvalid, 'nothing has changed') FROM pg_index WHERE indexrelid = 'hidden_other'::regclass;
+
+SELECT throws_ok(format('SELECT * FROM bench.duel(''pk_select'', ''{}'', %L, secs => 1)', arm), code, NULL, arm)
+FROM (VALUES ('{"hide_indexes": "nothing"}', '42704'), ('{"hide_indexes": ["pk"]}', '42809'),
+    ('{"hide_indexes": "pg_class_oid_index"}', '0A000'), ('{"hide_indexes": 3}', '22023'), ('{"system": {}}', '0A000'),
+    ('{"query_mode": "simple"}', '0A000'), ('{"x": {}}', '22023'), ('[]', '22023'),
+    ('{"shared_buffers": "1GB"}', '55P02'),
+    ('{"variables": {"n": 1}}', '22023')) AS t (arm, code);
+SELECT throws_ok($$SELECT * FROM bench.duel('pk_select', '{}', '{}', secs => 1, driver => 'wire')$$, '0A000');
+SELECT throws_ok($$SELECT * FROM bench.duel('pk_select', '{}', '{}', transactions => 10)$$, '0A000');
+SELECT throws_ok($$SELECT * FROM bench.duel('pk_select', NULL, '{}')$$, '22004');
+SELECT throws_ok($$SELECT * FROM bench.duel('pk_select', '{}', '{}', margin => -1)$$, '22023');
+SELECT throws_ok($$SELECT * FROM bench.duel_results(-1)$$, '42704');
+SELECT bench.run('pk_select', transactions => 5) AS run_id \gset
+SELECT throws_ok(format('SELECT * FROM bench.duel_results(%s)', :run_id), '55000', NULL, 'another run is none');
+SELECT is_empty(format('SELECT * FROM bench.duel_statements(%s)', :run_id), 'and has no statements of arms');
+
+-- Others see nothing of it.
+CREATE ROLE duel_stranger;
+SET ROLE duel_stranger;
+SELECT is_empty('SELECT * FROM bench.duels', 'strangers see no duels');
+SELECT throws_ok($$SELECT * FROM bench.duel('pk_select', '{}', '{}')$$, '42501', NULL, 'nor may they make any');
+RESET ROLE;
+SELECT max(run_id) AS run_id FROM bench.duels \gset
+SET ROLE duel_stranger;
+SELECT throws_ok(format('SELECT * FROM bench.duel_results(%s)', :run_id), '42501', NULL, 'or learn of others''');
+SELECT is_empty(format('SELECT * FROM bench.duel_statements(%s)', :run_id), 'of none');
+RESET ROLE;
+
+-- A duel goes with its run, and to another server.
+SELECT max(run_id) AS run_id FROM bench.duels \gset
+SELECT bench.import(d) AS imported FROM bench.export(ARRAY[:run_id]) AS d \gset
+SELECT results_eq(format('SELECT metric, a, b FROM bench.duel_results((%L::bigint[])[1])', :'imported'),
+    format('SELECT metric, a, b FROM bench.duel_results(%s)', :run_id), 'an imported duel says the same');
+SELECT bench.delete_run(:run_id) \g /dev/null
+SELECT is_empty(format('SELECT * FROM bench_internal.duel_log WHERE run_id = %s', :run_id), 'it goes with its run');
+SELECT * FROM finish();
