@@ -15,6 +15,8 @@ use crate::server::transaction::{self, transaction};
 /// read within the second after the moment is right on average.
 pub struct ActivityMoment {
     at: Instant,
+    /// From when on the counters are read.
+    opened: Instant,
     /// Transactions of this process, which are no application's.
     own: u64,
     readings: f64,
@@ -31,12 +33,23 @@ impl ActivityMoment {
 
     /// Now.
     pub fn now() -> Self {
-        Self { at: Instant::now(), own: transaction::count(), readings: 0.0, sums: [Some(0.0); 5] }
+        Self {
+            at: Instant::now(),
+            opened: Instant::now(),
+            own: transaction::count(),
+            readings: 0.0,
+            sums: [Some(0.0); 5],
+        }
+    }
+
+    /// They are read from here on: something else has taken time.
+    pub fn open(&mut self) {
+        self.opened = Instant::now();
     }
 
     /// Whether they are to be read again.
     pub fn is_open(&self) -> bool {
-        self.at.elapsed() < Self::READ_FOR
+        self.opened.elapsed() < Self::READ_FOR
     }
 
     /// Reads them, in transactions of its own.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use bench_core::captured::Roles;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::fidelity::{Activity, Counts};
 use bench_core::log_capture::{CapturedLog, LogOptions, begins_transaction};
@@ -53,7 +54,8 @@ impl FirstReading {
     /// What has been executed since.
     pub fn executions(&self) -> Result<Executions, UserError> {
         let mut seen = Executions { executions: 0, blocks: 0 };
-        for entry in self.entries_since()? {
+        // Of others' without their identifiers, it is not known what has come since.
+        for entry in self.entries_since()?.into_iter().filter(|entry| entry.query_id.is_some()) {
             seen.executions += entry.counts.calls;
             if entry.query.as_deref().is_some_and(begins_transaction) {
                 seen.blocks += entry.counts.calls;
@@ -131,8 +133,8 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
         (_, now) => now,
     };
     let mut sum = Counts::default();
-    let utilities: i64 =
-        entries.iter().filter(|entry| entry.is_utility()).map(|entry| entry.counts.calls).sum();
+    let begins = |entry: &&StatementCalls| entry.query.as_deref().is_some_and(begins_transaction);
+    let blocks: i64 = entries.iter().filter(begins).map(|entry| entry.counts.calls).sum();
     entries.iter().filter(|entry| !entry.is_utility()).for_each(|entry| sum.add(&entry.counts));
     let activity = window.activity.map(|activity| with_statements(activity, &sum));
     let mut end = match window.logged {
@@ -141,7 +143,10 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
                 entries.iter().filter_map(|entry| Some(((entry.user, entry.query_id?), entry.counts)));
             let counted = StatementCounts {
                 counts: &counts.collect(),
-                rate: activity.as_ref().map(|activity| activity.transactions as f64 / activity.secs),
+                // The whole application's, where the capture is of all of it.
+                rate: (activity.as_ref().filter(|activity| activity.transactions > 0))
+                    .filter(|_| options.roles == Roles::Any)
+                    .map(|activity| activity.transactions as f64 / activity.secs),
                 clients: window.clients,
             };
             catalog::set_source_of_capture(&spec.name, "log")?;
@@ -166,8 +171,7 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
             for statement in &taken.statements {
                 catalog::put_captured_statement(&spec.name, statement)?;
             }
-            let mut notes: Vec<String> =
-                alone(&activity, utilities, sum.calls, why_not).into_iter().collect();
+            let mut notes: Vec<String> = alone(&activity, blocks, sum.calls, why_not).into_iter().collect();
             notes.extend(taken.notes);
             let missing: f64 =
                 taken.statements.iter().filter(|s| s.workload.is_none()).map(|s| s.share).sum();

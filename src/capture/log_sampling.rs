@@ -78,8 +78,10 @@ pub fn obstacle() -> Result<Option<String>, UserError> {
             return Ok(Some(format!("the role may not execute {function}")));
         }
     }
-    if lacks("SELECT pg_catalog.pg_has_role($1, 'USAGE')", "pg_read_server_files")? {
-        return Ok(Some("the role lacks the privileges of pg_read_server_files".to_owned()));
+    for role in ["pg_read_server_files", "pg_read_all_stats"] {
+        if lacks("SELECT pg_catalog.pg_has_role($1, 'USAGE')", role)? {
+            return Ok(Some(format!("the role lacks the privileges of {role}")));
+        }
     }
     if guc::current("logging_collector").as_deref() != Some("on") {
         return Ok(Some("logging_collector is off".to_owned()));
@@ -110,6 +112,8 @@ impl LogSampling {
     /// 55006 while another one does, 55000 where the server does not take it, and those of the log's files.
     pub fn begin(capture: &str, executions_per_sec: f64, secs: f64) -> Result<Self, UserError> {
         transaction(server_parameters::exclude_others)?;
+        // What another capture has left is not what the file had.
+        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard));
         let changer = Changer::Capture(capture.to_owned());
         let mut session = Session::new(Results::Discard);
         session.set_own(c"pgbench_ext capture").map_err(UserError::from)?;
@@ -124,11 +128,12 @@ impl LogSampling {
         if UNFINISHED.replace(Some(changer)).is_none() {
             at_exit::register(&PUT_BACK);
         }
-        // Of a file that is not there yet, all is new. The collector reads the configuration when it gets to it.
-        let mut position = transaction(current_file)?.map(LogPosition::of).transpose()?;
+        // The collector reads the configuration when it gets to it.
+        let mut position =
+            transaction(|| log_folder().map(|folder| folder.map(LogPosition::of)))?.transpose()?;
         let mut wait = || {
             let file = log_file()?;
-            position.get_or_insert_with(|| LogPosition::begin_of(file));
+            position.get_or_insert_with(|| LogPosition::begin_of(&file));
             Ok(())
         };
         let begun = parameters
@@ -138,9 +143,9 @@ impl LogSampling {
         match begun {
             Ok(position) => Ok(Self { parameters, session, position, rate }),
             Err(error) => {
-                let put_back = parameters.put_back(&mut session);
+                parameters.put_back(&mut session)?;
                 UNFINISHED.take();
-                put_back.and(Err(error))
+                Err(error)
             }
         }
     }
@@ -152,9 +157,9 @@ impl LogSampling {
 
     /// Gives the server its own settings back. Sessions that are within a transaction log it to its end.
     pub fn stop(&mut self) -> Result<(), UserError> {
-        let put_back = self.parameters.put_back(&mut self.session);
+        self.parameters.put_back(&mut self.session)?;
         UNFINISHED.take();
-        put_back
+        Ok(())
     }
 
     /// Reads what was logged.
@@ -180,6 +185,13 @@ fn log_file() -> Result<PathBuf, UserError> {
         nap_until_canceled(Duration::from_millis(50).as_millis() as i64)?;
     }
     Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, "the server does not write jsonlog"))
+}
+
+/// The folder of the log, whatever its format.
+fn log_folder() -> Result<Option<PathBuf>, UserError> {
+    let sql = "SELECT coalesce(pg_catalog.pg_current_logfile('jsonlog'), pg_catalog.pg_current_logfile('csvlog'), \
+                   pg_catalog.pg_current_logfile('stderr'))";
+    Ok(fetch::<String>(sql, &[])?.and_then(|file| PathBuf::from(file).parent().map(PathBuf::from)))
 }
 
 fn current_file() -> Result<Option<PathBuf>, UserError> {

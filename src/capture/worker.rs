@@ -27,7 +27,7 @@ use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
 use crate::server::roles::{current_role_oid, superuser};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
-use crate::server::{database, worker_slots};
+use crate::server::{database, drop_extension, worker_slots};
 use crate::shm::{RunState, Segment, SegmentShape, StopReason};
 use crate::worker::{attach, server_parameters};
 
@@ -138,6 +138,7 @@ fn watch(
     let look = Duration::from_secs_f64(LOOK_SECS.min(spec.secs / 4.0));
     let mut waits = WaitWatch::default();
     let mut sampling = Err(None);
+    transaction(drop_extension::hold)?;
     // An application may come to its transactions late.
     while until.saturating_duration_since(Instant::now()) > look && matches!(sampling, Err(None)) {
         wait(segment, Instant::now() + look, &mut begin, Some(&mut waits), None)?;
@@ -150,6 +151,7 @@ fn watch(
     if let Ok(sampling) = &mut sampling {
         sampling.stop()?;
     }
+    end.open();
     wait(segment, Instant::now() + ActivityMoment::READ_FOR, &mut end, None, None)?;
     let logged = match sampling {
         Err(why) => Err(why),
@@ -157,7 +159,11 @@ fn watch(
             let options = spec.checked_options()?;
             let mut options = LogOptions::of_capture(transaction(database::name)?, &options);
             options.take_roles(&spec.role);
-            Ok(sampling.read(options)?)
+            match sampling.read(options) {
+                Ok(logged) => Ok(logged),
+                Err(error) if may_do_without(spec, &error)? => Err(Some(error.message)),
+                Err(error) => return Err(error),
+            }
         }
     };
     let activity = Activity {
@@ -198,11 +204,15 @@ fn begin_sampling(
     let left_secs = spec.secs - looked_secs;
     match LogSampling::begin(&spec.name, seen.executions as f64 / looked_secs, left_secs) {
         Ok(sampling) => Ok(Ok(sampling)),
-        Err(error) if options.transactions.is_none() && error.sqlstate != sqlstate::QUERY_CANCELED => {
-            Ok(Err(Some(error.message)))
-        }
+        Err(error) if may_do_without(spec, &error)? => Ok(Err(Some(error.message))),
         Err(error) => Err(error),
     }
+}
+
+/// Whether statements are captured instead, where this keeps transactions from it.
+fn may_do_without(spec: &CaptureSpec, error: &UserError) -> Result<bool, UserError> {
+    let is_left_open = spec.checked_options()?.transactions.is_none();
+    Ok(is_left_open && error.sqlstate != sqlstate::QUERY_CANCELED && !drop_extension::is_coming())
 }
 
 /// Waits outside of a transaction, so that nothing is held back, and looks at the counters and at what sessions do. False where
@@ -218,6 +228,9 @@ fn wait(
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         if segment.header().stop() != StopReason::None {
             return Err(UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call to bench.capture"));
+        }
+        if drop_extension::is_coming() {
+            return Err(drop_extension::error());
         }
         nap_until_canceled((left.as_millis() as i64 + 1).min(100))?;
         if moment.is_open() {

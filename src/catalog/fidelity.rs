@@ -105,7 +105,7 @@ fn line(pair: &Replayed) -> FidelityLine {
     let alike = captured.as_ref().zip(replayed.as_ref()).map(|(one, other)| likeness(one, other).score);
     FidelityLine {
         workload: Some(pair.workload.clone()),
-        calls: pair.replayed.map_or(0, |counts| counts.calls / pair.statements),
+        calls: pair.replayed.map_or(0, |counts| counts.calls / pair.statements.max(1)),
         captured,
         replayed,
         score: alike.map(|score| score * spared(&pair.ended).unwrap_or(1.0)),
@@ -117,17 +117,19 @@ fn line(pair: &Replayed) -> FidelityLine {
 /// The parts of the whole run, where it is the replay of one whole capture; otherwise nothing.
 fn parts_of_run(run_id: i64, pairs: &[Replayed]) -> Result<Vec<FidelityPart>, UserError> {
     let Some(replay) = replay_of_capture(run_id)? else { return Ok(Vec::new()) };
-    let (mut counted, mut transactions, mut ended) = (Counts::default(), 0.0, Ended::default());
+    let (mut counted, mut transactions, mut measured, mut ended) =
+        (Counts::default(), 0.0, 0, Ended::default());
     for pair in pairs {
         if let Some(counts) = &pair.replayed {
             counted.add(counts);
-            transactions += counts.calls as f64 / pair.statements as f64;
+            transactions += counts.calls as f64 / pair.statements.max(1) as f64;
+            measured += pair.ended.processed + pair.ended.failed;
         }
         ended.processed += pair.ended.processed;
         ended.failed += pair.ended.failed;
     }
-    // The calls were counted in the warm-up, too: as many as the measured transactions have.
-    let times = replay.replayed.transactions as f64 / transactions;
+    // The calls were counted in the warm-up, too: as many as the measured transactions have that were counted.
+    let times = measured as f64 / transactions;
     let part = |total: f64| (total * times).round() as i64;
     let replayed = Activity {
         statements: part(counted.calls as f64),

@@ -38,10 +38,18 @@ pub fn keep_system_settings(changer: &Changer, settings: Option<FileSettings>) -
     })
 }
 
+/// What has not been put back.
+pub struct Forgotten {
+    /// By `own`, and by sweeps and captures whose processes are gone.
+    pub settings: Vec<(Changer, FileSettings)>,
+    /// Whether another process has changed the file and is still at it.
+    pub is_in_use: bool,
+}
+
 /// What sweeps and captures whose processes are gone, and `own`, have not put back.
-pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Vec<(Changer, FileSettings)>, UserError> {
+pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, UserError> {
     let of_sweeps = "SELECT sweep_id, segment, system_settings FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL";
-    let of_captures = "SELECT l.name, EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL), \
+    let of_captures = "SELECT l.name, EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL AND a.backend_start OPERATOR(pg_catalog.<=) l.started_at), \
                            l.system_settings FROM bench_internal.capture_list l WHERE l.system_settings IS NOT NULL";
     let (sweeps, captures) = as_owner(|| {
         let sweeps = fetch_all(of_sweeps, &[], |row| {
@@ -61,12 +69,13 @@ pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Vec<(Changer, 
         .map(|(id, segment, settings)| (Changer::Sweep(id), is_led(Work::Sweep(id), segment), settings));
     let captures =
         captures.into_iter().map(|(name, lives, settings)| (Changer::Capture(name), lives, settings));
-    Ok(sweeps
-        .chain(captures)
-        .filter(|(changer, lives, _)| !lives || Some(changer) == own)
-        .filter_map(|(changer, _, settings)| match settings {
-            Value::Object(settings) => Some((changer, settings)),
-            _ => None,
-        })
-        .collect())
+    let mut forgotten = Forgotten { settings: Vec::new(), is_in_use: false };
+    for (changer, lives, settings) in sweeps.chain(captures) {
+        match settings {
+            _ if lives && Some(&changer) != own => forgotten.is_in_use = true,
+            Value::Object(settings) => forgotten.settings.push((changer, settings)),
+            _ => {}
+        }
+    }
+    Ok(forgotten)
 }

@@ -48,7 +48,10 @@ impl PartRequest {
                 .iter()
                 .all(|script| script.fixture.is_none_or(|index| index < spec.fixtures.len()))
             && spec.scripts.iter().all(has_its_weight)
-            && tables.len() == spec.fixtures.len();
+            && tables.len() == spec.fixtures.len()
+            // Duels are of one node.
+            && options.duel.is_none()
+            && spec.scripts.iter().all(|script| script.arm.is_none());
         if !fits {
             return Err(crate::spec::invalid("the scripts of the part do not belong to its options"));
         }

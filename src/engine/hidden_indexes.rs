@@ -8,8 +8,14 @@ use pgrx::{pg_guard, pg_sys};
 thread_local! {
     static HIDDEN: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
     static INSTALLED: Cell<bool> = const { Cell::new(false) };
-    static PREVIOUS: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
+    static PREVIOUS: Cell<Hook> = const { Cell::new(None) };
 }
+
+/// The planner's hook for what it has found out of a relation; 19 has another one in its place.
+#[cfg(not(since_19))]
+type Hook = pg_sys::get_relation_info_hook_type;
+#[cfg(since_19)]
+type Hook = pg_sys::build_simple_rel_hook_type;
 
 /// From here on, the planner sees all indexes but these. Plans that are there already stay as they are.
 pub fn hide(indexes: &[pg_sys::Oid]) {
@@ -21,13 +27,21 @@ pub fn hide(indexes: &[pg_sys::Oid]) {
         return;
     }
     // SAFETY: the hook is set and called on the process's only thread; this library stays loaded.
+    #[cfg(not(since_19))]
     unsafe {
         PREVIOUS.set(pg_sys::get_relation_info_hook);
         pg_sys::get_relation_info_hook = Some(leave_out);
     }
+    // SAFETY: as above.
+    #[cfg(since_19)]
+    unsafe {
+        PREVIOUS.set(pg_sys::build_simple_rel_hook);
+        pg_sys::build_simple_rel_hook = Some(leave_out);
+    }
 }
 
 /// Called by the planner for each relation, when it has collected what it knows of it.
+#[cfg(not(since_19))]
 #[pg_guard]
 unsafe extern "C-unwind" fn leave_out(
     root: *mut pg_sys::PlannerInfo,
@@ -35,12 +49,39 @@ unsafe extern "C-unwind" fn leave_out(
     is_parent: bool,
     found: *mut pg_sys::RelOptInfo,
 ) {
-    // SAFETY: by the planner, with live nodes; the list of a relation's indexes is the planner's own, made of nodes
-    // IndexOptInfo in its memory. Elements are moved within it, and it only becomes shorter; an empty list is NULL.
+    // SAFETY: by the planner, with live nodes.
     unsafe {
         if let Some(previous) = PREVIOUS.get() {
             previous(root, relation, is_parent, found);
         }
+        filter(found);
+    }
+}
+
+/// As before 19.
+#[cfg(since_19)]
+#[pg_guard]
+unsafe extern "C-unwind" fn leave_out(
+    root: *mut pg_sys::PlannerInfo,
+    found: *mut pg_sys::RelOptInfo,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    // SAFETY: by the planner, with live nodes.
+    unsafe {
+        if let Some(previous) = PREVIOUS.get() {
+            previous(root, found, entry);
+        }
+        filter(found);
+    }
+}
+
+/// Takes hidden indexes off the list of a relation's.
+///
+/// # Safety
+/// A live node whose list of indexes is the planner's own, made of nodes IndexOptInfo in its memory.
+unsafe fn filter(found: *mut pg_sys::RelOptInfo) {
+    // SAFETY: by the caller. Elements are moved within the list, and it only becomes shorter; an empty list is NULL.
+    unsafe {
         let list = (*found).indexlist;
         if list.is_null() {
             return;

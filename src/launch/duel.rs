@@ -1,27 +1,31 @@
 //! What of a duel is found out before it starts: the scripts of its arms, and the indexes that they do without.
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{ARMS, FixtureSpec, RunOptions, ScriptSpec};
+use bench_core::spec::{ARMS, Arm, FixtureSpec, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
 use super::settings;
 use crate::server::guc;
 use crate::server::spi::fetch_all;
 
+const SEARCH_PATH: &str = "search_path";
+
 /// The scripts of both arms, one behind the other.
 ///
 /// # Errors
 /// 0A000 for scripts that cannot take turns.
 pub fn scripts(scripts: Vec<ScriptSpec>, options: &RunOptions) -> Result<Vec<ScriptSpec>, UserError> {
-    if options.duel.is_none() {
-        return Ok(scripts);
-    }
+    let Some(duel) = &options.duel else { return Ok(scripts) };
     let unsupported = |what: &str| {
         let message = format!("a duel of {what} is not supported");
         UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint("Compare whole runs with bench.ab.")
     };
     if scripts.iter().any(|script| script.is_dealt || script.terminal.is_some()) {
         return Err(unsupported("terminals and decks"));
+    }
+    let sets_path = |arm: &Arm| arm.settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(SEARCH_PATH));
+    if scripts.iter().any(|script| script.captured) && duel.arms.iter().any(sets_path) {
+        return Err(unsupported("a capture under another search_path"));
     }
     if scripts.iter().any(|script| script.role.is_some()) {
         return Err(unsupported("a capture of several roles"));
@@ -30,6 +34,8 @@ pub fn scripts(scripts: Vec<ScriptSpec>, options: &RunOptions) -> Result<Vec<Scr
         ARMS.into_iter().enumerate().map(move |(arm, name)| ScriptSpec {
             arm: Some(arm),
             name: format!("{} [{name}]", script.name),
+            // Both arms take rows of the same ones.
+            feeders: if arm == 0 { script.feeders.clone() } else { Vec::new() },
             ..script.clone()
         })
     };
@@ -41,12 +47,15 @@ pub fn scripts(scripts: Vec<ScriptSpec>, options: &RunOptions) -> Result<Vec<Scr
 /// # Errors
 /// 42704 and 42809 for what is no index, 0A000 for one of a system catalog, and the server's for the settings.
 pub fn check(options: &mut RunOptions, fixtures: &[FixtureSpec]) -> Result<(), UserError> {
-    let RunOptions { duel: Some(duel), driver, .. } = options else { return Ok(()) };
+    let RunOptions { duel: Some(duel), driver, settings: of_run, .. } = options else { return Ok(()) };
     let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
-    let own = guc::current("search_path").unwrap_or_default();
-    let path = if schemas.is_empty() { own } else { guc::search_path_with(&schemas, &own) };
+    let own = guc::initial_search_path()?;
+    let initial = if schemas.is_empty() { own } else { guc::search_path_with(&schemas, &own) };
     for arm in &mut duel.arms {
         settings::check(&arm.settings, *driver)?;
+        let given = arm.settings.iter().chain(of_run.iter());
+        let given = given.clone().find(|(name, _)| name.eq_ignore_ascii_case(SEARCH_PATH));
+        let path = given.map_or_else(|| initial.clone(), |(_, path)| path.clone());
         arm.hidden = Vec::new();
         for name in &arm.hide_indexes {
             arm.hidden.extend(guc::with_search_path(&path, || indexes(name))?);

@@ -93,6 +93,8 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
         });
     }
     let scripts = duel::scripts(scripts, &options)?;
+    let arms = if options.duel.is_some() { 2 } else { 1 };
+    let builtin: Vec<bool> = builtin.into_iter().flat_map(|is| std::iter::repeat_n(is, arms)).collect();
     check_terminals(&scripts, &options)?;
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
     let checked = workload::check_scripts(&scripts, &options)?;
@@ -241,7 +243,10 @@ fn prepare_here(
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_shards(&fixtures, &scripts, &checked)?;
     let own_scale = options.variables.get(SCALE);
-    own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
+    let of_arms = options.duel.iter().flat_map(|duel| &duel.arms).filter_map(|arm| arm.variables.get(SCALE));
+    for given in own_scale.into_iter().chain(of_arms) {
+        workload::check_scale(&fixtures, &scripts, &builtin, given)?;
+    }
     workload::check_names(&fixtures, &options.settings)?;
     duel::check(&mut options, &fixtures)?;
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();

@@ -17,7 +17,7 @@ use bench_core::error::{UserError, sqlstate};
 use serde_json::Value;
 
 use super::initial_state::execute;
-use crate::catalog::{self, Changer, FileSettings};
+use crate::catalog::{self, Changer, FileSettings, Forgotten};
 use crate::engine::Session;
 use crate::error::warn;
 use crate::server::guc;
@@ -129,10 +129,15 @@ impl ServerParameters {
             InForce::Changed { wanted, .. } if wanted.is_empty() => return Ok(()),
             _ => {}
         }
-        let result = put_back_forgotten(session, Some(&self.changer));
+        // A cancel must not come between; one that does is over at the second try.
+        forget_cancel();
+        put_back_forgotten(session, Some(&self.changer)).or_else(|_| {
+            forget_cancel();
+            put_back_forgotten(session, Some(&self.changer))
+        })?;
         guc::reload();
         self.in_force = InForce::Own;
-        result
+        Ok(())
     }
 }
 
@@ -240,31 +245,49 @@ fn quote_name(name: &str) -> String {
     name.split('.').map(quote_identifier).collect::<Vec<_>>().join(".")
 }
 
-/// Puts back what sweeps and captures whose processes are gone have left in the file, and `own` has.
+/// Puts back what `own` has changed in the file, and then what sweeps and captures have left there whose processes are gone:
+/// where that fails, the server's log says so. Nothing of theirs while another process has changed it.
+///
+/// # Errors
+/// Why `own`'s could not be put back.
 pub fn put_back_forgotten(session: &mut Session, own: Option<&Changer>) -> Result<(), UserError> {
-    let forgotten = transaction(|| catalog::forgotten_system_settings(own))?;
-    for (changer, settings) in &forgotten {
-        put_into_file(session, settings)?;
-        durable_transaction(|| catalog::keep_system_settings(changer, None))?;
+    let Forgotten { mut settings, is_in_use } = transaction(|| catalog::forgotten_system_settings(own))?;
+    if is_in_use {
+        settings.retain(|(changer, _)| Some(changer) == own);
     }
-    if !forgotten.is_empty() {
+    settings.sort_by_key(|(changer, _)| Some(changer) != own);
+    let mut result = Ok(());
+    for (changer, settings) in &settings {
+        let put_back = put_into_file(session, settings)
+            .and_then(|()| durable_transaction(|| catalog::keep_system_settings(changer, None)));
+        match put_back {
+            Err(error) if Some(changer) == own => result = Err(error),
+            Err(error) => warn_of(&error),
+            Ok(()) => {}
+        }
+    }
+    if !settings.is_empty() {
         guc::reload();
     }
-    Ok(())
+    result
 }
 
 /// As [`put_back_forgotten`], where that must not keep the process from its own work: the server's log says so.
 pub fn put_back_or_warn(session: &mut Session) {
     if let Err(error) = put_back_forgotten(session, None) {
-        warn(
-            format!(
-                "could not restore what a sweep or a capture changed in postgresql.auto.conf: {}",
-                error.message
-            ),
-            "Restore it by hand, then UPDATE bench_internal.sweep_log SET system_settings = NULL, and the same of \
-             bench_internal.capture_list.",
-        );
+        warn_of(&error);
     }
+}
+
+fn warn_of(error: &UserError) {
+    warn(
+        format!(
+            "could not restore what a sweep or a capture changed in postgresql.auto.conf: {}",
+            error.message
+        ),
+        "Restore it by hand, then UPDATE bench_internal.sweep_log SET system_settings = NULL, and the same of \
+         bench_internal.capture_list.",
+    );
 }
 
 /// Keeps all other sweeps and captures of the server from changing its parameters for as long as this process lives.

@@ -85,6 +85,26 @@ SELECT bench.run('pk_select', transactions => 5) AS run_id \gset
 SELECT throws_ok(format('SELECT * FROM bench.duel_results(%s)', :run_id), '55000', NULL, 'another run is none');
 SELECT is_empty(format('SELECT * FROM bench.duel_statements(%s)', :run_id), 'and has no statements of arms');
 
+-- What an arm's session begins without would stay in the other.
+SELECT throws_ok($$SELECT * FROM bench.duel('pk_select', '{}', '{"app.tenant": "x"}', secs => 1)$$, '22023', NULL,
+    'a parameter without a value has to be in both arms');
+SELECT lives_ok($$SELECT * FROM bench.duel('pk_select', '{"app.tenant": "y"}', '{"app.tenant": "x"}', secs => 0.5)$$,
+    'then it may differ');
+-- Rows of feeders come once, whichever arm takes them.
+CREATE TABLE queue (id int PRIMARY KEY);
+INSERT INTO queue SELECT generate_series(1, 200);
+SELECT bench.create_workload('duel_fed', 'DELETE FROM queue WHERE id = :id;') \g /dev/null
+SELECT bench.add_feeder('duel_fed', 'SELECT id FROM queue', pick => 'sequence', once => true) \g /dev/null
+SELECT bench.duel('duel_fed', '{}', '{"jit": "off"}', clients => 2, secs => 5) \g /dev/null
+SELECT is(count(*), 0::bigint, 'all rows of a feeder were taken') FROM queue;
+SELECT is(sum(s.transactions), 200::numeric, 'each once') FROM bench.scripts s
+WHERE run_id = (SELECT max(run_id) FROM bench.duels);
+-- Transactions that are longer than a batch.
+SELECT is(count(ratio), 1::bigint, 'slow transactions have a ratio')
+FROM bench.duel(NULL, '{}', '{}', secs => 3, script => 'SELECT pg_sleep(0.1);') WHERE metric = 'latency_avg_ms';
+SELECT is_empty(format('SELECT * FROM bench.history WHERE run_id IN (SELECT run_id FROM bench.duels)'),
+    'duels are no part of a series');
+
 -- Others see nothing of it.
 CREATE ROLE duel_stranger;
 SET ROLE duel_stranger;

@@ -170,7 +170,8 @@ impl LogCapture {
             if self.sessions.len() >= MAX_SESSIONS {
                 return Err(exceeded(format!("the log has more than {MAX_SESSIONS} sessions")));
             }
-            self.sessions.insert(entry.session.clone(), LoggedSession::default());
+            let is_sampled = self.options.sample_rate < 1.0;
+            self.sessions.insert(entry.session.clone(), LoggedSession::new(is_sampled));
         }
         if let Some(session) = self.sessions.get_mut(&entry.session) {
             let before = session.bytes();

@@ -7,6 +7,9 @@ use crate::interrupts;
 /// Key words that a relation's name follows.
 const BEFORE_RELATIONS: [&str; 5] = ["from", "join", "update", "into", "only"];
 
+/// Names that are told apart in a statement; further ones stay in its text.
+const MOST_NAMES: usize = 100;
+
 /// The names in a statement that end in a number, each once, as they are written.
 #[derive(Debug, Default)]
 pub struct NumberedNames<'a> {
@@ -33,7 +36,13 @@ impl<'a> NumberedNames<'a> {
         for token in tokens.iter().filter(|token| !token.is_silent()) {
             interrupts::check_now_and_then();
             let is_keyword = BEFORE_RELATIONS.iter().any(|word| token.is(word));
-            if is_expected && !is_keyword && divided(token).is_some() && found.place(token).is_none() {
+            let has_room = found.names.len() < MOST_NAMES;
+            if is_expected
+                && !is_keyword
+                && has_room
+                && divided(token).is_some()
+                && found.place(token).is_none()
+            {
                 found.names.push(*token);
             }
             let is_dot = token.text == "." && was_name;

@@ -40,11 +40,28 @@ pub fn returned_column(tokens: &[StatementToken]) -> Option<String> {
             _ if depth == 0 => return None,
             _ => {}
         }
+        if depth < 0 {
+            return None;
+        }
     }
-    // `a`, `t.a` or `a AS b`, and what follows.
-    let end = tokens[returning..].iter().position(|token| token.text == ",").map(|at| returning + at);
-    let last = end.unwrap_or(tokens.len()) - 1;
-    let column = tokens.get(last).filter(|_| rows == 1 && last > returning)?;
+    if rows != 1 {
+        return None;
+    }
+    // Each of them has to have a name that a variable can have.
+    let items = tokens.get(returning + 1..)?.split(|token| token.text == ",");
+    let names: Option<Vec<String>> = items.map(name_of).collect();
+    names?.into_iter().next()
+}
+
+/// The name of `a`, `t.a` or `a AS b`.
+fn name_of(item: &[&StatementToken]) -> Option<String> {
+    let column = match item {
+        [column] => column,
+        [_, dot, column] if dot.text == "." => column,
+        [_, word, column] if word.is("as") => column,
+        [_, dot, _, word, column] if dot.text == "." && word.is("as") => column,
+        _ => return None,
+    };
     let name = match column.kind {
         TokenKind::Word => column.text.to_ascii_lowercase(),
         TokenKind::QuotedIdentifier => column.text.trim_matches('"').to_owned(),
@@ -85,7 +102,11 @@ pub fn returned_values(shape: &TransactionShape) -> Vec<ReturnedValue> {
             found.extend(of_earlier.map(|value| ReturnedValue { slot, ..value }));
             continue;
         }
-        let source = (0..of_statement[slot]).rev().find(|&place| statements[place].returns.is_some());
+        // Of several that it may be from, none is sure; nor is one that another value is from.
+        let is_free = |place: &usize| !found.iter().any(|value| value.statement == *place);
+        let mut sources =
+            (0..of_statement[slot]).filter(|&place| statements[place].returns.is_some()).filter(is_free);
+        let source = sources.next().filter(|_| sources.next().is_none());
         if let Some(statement) = source.filter(|_| is_serial(&rows, slot)) {
             found.push(ReturnedValue { slot, statement });
         }
@@ -116,7 +137,13 @@ mod tests {
         assert_eq!(column("INSERT INTO t DEFAULT VALUES RETURNING id AS Key"), None);
         assert_eq!(column("INSERT INTO t VALUES (1) RETURNING id AS Key"), some("key"));
         assert_eq!(column("SELECT nextval('s')"), some("nextval"));
+        assert_eq!(column("INSERT INTO t VALUES (1) RETURNING t.id AS k, a"), some("k"));
         for none in [
+            "INSERT INTO t VALUES (1) RETURNING id, now() - created",
+            "INSERT INTO t VALUES (1) RETURNING id::text",
+            "INSERT INTO t VALUES (1) RETURNING a + b",
+            "INSERT INTO t VALUES (1) RETURNING coalesce(a, b)",
+            "INSERT INTO t SELECT x FROM (VALUES (1)) v, u RETURNING id",
             "INSERT INTO t VALUES (1), (2) RETURNING id",
             "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING RETURNING id",
             "INSERT INTO t SELECT 1 RETURNING id",

@@ -32,6 +32,8 @@ pub struct LoggedSession {
     awaits_duration: bool,
     /// When parsing or binding began since the last execution.
     prepared_since_ms: Option<f64>,
+    /// Whether only a share of the transactions is logged. Errors always are.
+    is_sampled: bool,
 }
 
 /// A transaction that may go on.
@@ -65,6 +67,11 @@ fn transaction_id(entry: &LogEntry) -> Option<String> {
 }
 
 impl LoggedSession {
+    /// Of a log with all transactions, or with a share of them.
+    pub fn new(is_sampled: bool) -> Self {
+        Self { is_sampled, ..Self::default() }
+    }
+
     /// Takes a message; the transactions that it ends go to `finished`.
     pub fn take(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
         let Some(event) = event(entry) else { return };
@@ -148,6 +155,10 @@ impl LoggedSession {
         let belongs = self.open.as_ref().is_some_and(|open| open.is_block || open.id == id);
         if !belongs {
             self.finish_open(finished);
+            // It would count as all that are not logged.
+            if self.is_sampled {
+                return;
+            }
             self.begin(entry, false, entry.at_ms);
         }
         if let Some(open) = &mut self.open {

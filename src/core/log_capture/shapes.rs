@@ -86,13 +86,14 @@ pub struct Variant {
 
 impl StepVariants {
     /// Counts an execution; which one it is.
-    fn count(&mut self, step: &LoggedStatement) -> u32 {
+    fn count(&mut self, step: &LoggedStatement, bytes: &mut usize) -> u32 {
         let next = self.variants.len();
         let place = match self.by_numbers.get(&step.numbers) {
             Some(&place) => place,
             // The last one stands for all further ones.
             None if next >= MAX_VARIANTS => next as u32 - 1,
             None => {
+                *bytes += 200 + 2 * step.numbers.iter().map(|number| 24 + number.len()).sum::<usize>();
                 self.by_numbers.insert(step.numbers.clone(), next as u32);
                 let (numbers, query_id) = (step.numbers.clone(), step.query_id);
                 self.variants.push(Variant { numbers, query_id, transactions: 0 });
@@ -229,7 +230,7 @@ impl Shapes {
             *bytes += outline.bytes() + 2 * row.bytes();
             TransactionShape::new(outline.clone(), transaction)
         });
-        shape.count(transaction, &mut row);
+        shape.count(transaction, &mut row, &mut self.bytes);
         if shape.rows.len() < self.max_rows {
             self.bytes += row.bytes();
             shape.rows.push(row);
@@ -297,11 +298,11 @@ impl TransactionShape {
         }
     }
 
-    fn count(&mut self, transaction: &LoggedTransaction, row: &mut ShapeRow) {
+    fn count(&mut self, transaction: &LoggedTransaction, row: &mut ShapeRow, bytes: &mut usize) {
         self.transactions += 1;
         let mut before: &[String] = &[];
         for (step, variants) in transaction.steps.iter().zip(&mut self.steps) {
-            row.variants.push(variants.count(step));
+            row.variants.push(variants.count(step, bytes));
             variants.follows &= step.numbers == before;
             before = &step.numbers;
         }

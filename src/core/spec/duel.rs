@@ -99,16 +99,26 @@ impl Duel {
     }
 
     /// The settings of an arm: its own, and, of the parameters that only the other one sets, what `base` says of them.
-    pub fn settings_of(&self, arm: usize, base: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+    ///
+    /// # Errors
+    /// 22023 for one that has no value there: the other arm's would stay.
+    pub fn settings_of(
+        &self,
+        arm: usize,
+        base: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<(String, String)>, UserError> {
         let mut all = self.arms[arm].settings.clone();
         for (name, _) in &self.arms[1 - arm].settings {
-            if !all.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
-                && let Some(value) = base(name)
-            {
-                all.push((name.clone(), value));
+            if all.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
+                continue;
             }
+            let value = base(name).ok_or_else(|| {
+                invalid(format!("arm {} has no value of \"{name}\"", ARMS[arm]))
+                    .hint("Sessions begin without it. Set it in both arms, or in settings of the run.")
+            })?;
+            all.push((name.clone(), value));
         }
-        all
+        Ok(all)
     }
 }
 
@@ -126,12 +136,14 @@ mod tests {
         )
         .unwrap();
         let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        assert_eq!(duel.arms[1].settings, [setting("jit", "false"), setting("work_mem", "1MB")]);
+        assert_eq!(duel.arms[1].settings, [setting("jit", "off"), setting("work_mem", "1MB")]);
         assert_eq!(duel.arms[1].hide_indexes, ["t_a_idx"]);
         let base = |name: &str| Some(format!("base of {name}"));
         let of_base = [setting("jit", "base of jit"), setting("work_mem", "base of work_mem")];
-        assert_eq!(duel.settings_of(0, base), of_base);
-        assert_eq!(duel.settings_of(1, base), duel.arms[1].settings);
+        assert_eq!(duel.settings_of(0, base).unwrap(), of_base);
+        assert_eq!(duel.settings_of(1, base).unwrap(), duel.arms[1].settings);
+        let error = duel.settings_of(0, |_| None).unwrap_err();
+        assert_eq!(error.message, "arm a has no value of \"jit\"");
         let error = Duel::new(&json!({}), &json!({"system": {}})).unwrap_err();
         assert!(error.message.contains("differ in \"system\"") && error.hint.unwrap().contains("bench.ab"));
         assert!(Duel::new(&json!({"other": {}}), &json!({})).is_err());

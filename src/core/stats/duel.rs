@@ -58,7 +58,8 @@ pub struct DuelFigure {
     pub batches: usize,
 }
 
-/// Compares a figure of the arms; `None` where a whole arm lacks it. Batches in which an arm lacks it are left out.
+/// Compares a figure of the arms; `None` where a whole arm lacks it. Batches in which an arm lacks it are joined with those
+/// that follow, until both have it.
 pub fn compare(
     batches: &[[ArmBatch; 2]],
     figure: impl Fn(&ArmBatch) -> Option<f64>,
@@ -68,9 +69,18 @@ pub fn compare(
         let [a, b] = [figure(&batch[0])?, figure(&batch[1])?];
         (a > 0.0 && b > 0.0).then_some((a, b))
     };
-    let mut groups: Vec<[ArmBatch; 2]> =
-        batches.iter().filter(|batch| both(batch).is_some()).copied().collect();
     let join = |one: [ArmBatch; 2], other: [ArmBatch; 2]| [one[0].joined(other[0]), one[1].joined(other[1])];
+    let mut groups: Vec<[ArmBatch; 2]> = Vec::new();
+    let mut open = [ArmBatch::default(); 2];
+    for batch in batches {
+        open = join(open, *batch);
+        if both(&open).is_some() {
+            groups.push(std::mem::take(&mut open));
+        }
+    }
+    if let Some(last) = groups.last_mut() {
+        *last = join(*last, open);
+    }
     let whole = groups.iter().copied().reduce(join)?;
     let means = [figure(&whole[0])?, figure(&whole[1])?];
     let mut values: Vec<(f64, f64)> = groups.iter().filter_map(both).collect();
@@ -180,6 +190,14 @@ mod tests {
         assert_eq!(compare(&[[one, ArmBatch::default()]], ArmBatch::latency_avg_ms, TERMS), None);
         assert_eq!(compare(&[], ArmBatch::latency_avg_ms, TERMS), None);
         assert_eq!(compare(&[[one, one]], ArmBatch::cpu_avg_us, TERMS), None);
+        // Long transactions: one arm by turns.
+        let none = ArmBatch::default();
+        let slow = compare(
+            &[[one, none], [none, one], [one, none], [none, one], [one, none]],
+            ArmBatch::latency_avg_ms,
+            TERMS,
+        );
+        assert_eq!(slow.map(|found| (found.batches, found.means)), Some((2, [0.2, 0.2])));
         let single = compare(&[[one, one]], ArmBatch::latency_avg_ms, TERMS).unwrap();
         assert_eq!((single.comparison.ratio, single.batches), (None, 1));
     }

@@ -21,15 +21,19 @@ impl Walk {
     ///
     /// # Safety
     /// A live expression of the scope.
-    unsafe fn field(&self, scope: usize, node: *mut pg_sys::Node) -> Option<(usize, ColumnExpression)> {
+    unsafe fn field(
+        &self,
+        scope: usize,
+        node: *mut pg_sys::Node,
+    ) -> Option<(usize, ColumnExpression, String)> {
         // SAFETY: by the caller; a tag says what a node is.
         unsafe {
             if !is_a(node, pg_sys::NodeTag::T_OpExpr) {
                 return None;
             }
             let operation: *mut pg_sys::OpExpr = node.cast();
-            let is_field = ["->", "->>"].contains(&name_of((*operation).opno).as_str());
-            if !is_field || list_length((*operation).args) != 2 {
+            let name = name_of((*operation).opno);
+            if !["->", "->>"].contains(&name.as_str()) || list_length((*operation).args) != 2 {
                 return None;
             }
             let parameter = self.parameter(nth((*operation).args, 1))?;
@@ -45,7 +49,7 @@ impl Walk {
                 _ => return None,
             }
             document.column = None;
-            Some((parameter, document))
+            Some((parameter, document, name))
         }
     }
 
@@ -55,7 +59,7 @@ impl Walk {
     /// As [`field`](Self::field).
     pub(super) unsafe fn meets_field(&mut self, scope: usize, node: *mut pg_sys::Node) -> bool {
         // SAFETY: by the caller.
-        let Some((parameter, mut document)) = (unsafe { self.field(scope, node) }) else { return false };
+        let Some((parameter, mut document, _)) = (unsafe { self.field(scope, node) }) else { return false };
         document.expression = field_of(&document.expression);
         self.meet(parameter, document, How::Operator, 0);
         true
@@ -71,10 +75,10 @@ impl Walk {
         node: *mut pg_sys::Node,
     ) -> Option<ColumnExpression> {
         // SAFETY: by the caller.
-        let (_, mut document) = unsafe { self.field(scope, bare(node)) }?;
+        let (_, mut document, name) = unsafe { self.field(scope, bare(node)) }?;
         let object = &document.expression;
-        document.expression = format!("(({object}) OPERATOR(pg_catalog.->>) {})", field_of(object));
-        document.type_oid = pg_sys::TEXTOID;
+        document.expression = format!("(({object}) OPERATOR(pg_catalog.{name}) {})", field_of(object));
+        document.type_oid = if name == "->" { pg_sys::JSONBOID } else { pg_sys::TEXTOID };
         Some(document)
     }
 }

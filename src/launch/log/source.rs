@@ -1,6 +1,7 @@
 //! Where the log's messages come from: a table that has them, or the server's own files. Neither is ever in memory as a whole.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
@@ -31,47 +32,39 @@ pub enum LogSource {
 
 /// A moment in the server's jsonlog.
 pub struct LogPosition {
-    /// The file that was written to.
-    file: PathBuf,
-    /// What it had then.
-    bytes: u64,
-    at: SystemTime,
+    folder: PathBuf,
+    /// What each file had then.
+    bytes: HashMap<PathBuf, u64>,
 }
 
 impl LogPosition {
-    /// Now, in the file that the server writes to.
+    /// Now, in the folder that the server writes to.
     ///
     /// # Errors
     /// 42501, 58P01 and 58030 where it cannot be looked at.
-    pub fn of(file: PathBuf) -> Result<Self, UserError> {
-        let bytes = fs::metadata(&file).map_err(|error| unreadable(&file, &error))?.len();
-        Ok(Self { file, bytes, at: SystemTime::now() })
+    pub fn of(folder: PathBuf) -> Result<Self, UserError> {
+        let bytes = json_files(&folder)?.into_iter().map(|file| (file.path, file.bytes)).collect();
+        Ok(Self { folder, bytes })
     }
 
-    /// At the begin of a file that was not there before.
-    pub fn begin_of(file: PathBuf) -> Self {
-        Self { file, bytes: 0, at: SystemTime::now() }
+    /// At the begin of a file in a folder that was not known before.
+    pub fn begin_of(file: &Path) -> Self {
+        Self { folder: file.parent().unwrap_or(Path::new(".")).to_owned(), bytes: HashMap::new() }
     }
 
     /// The files that have been written to since, the oldest first, each with where to begin.
     fn written(&self) -> Result<Vec<(PathBuf, u64)>, UserError> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        let mut found = Vec::new();
-        for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
-            let path = entry.map_err(|error| unreadable(folder, &error))?.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
-            let changed = metadata.modified().unwrap_or(self.at);
-            if path == self.file {
-                found.push((self.at, path, self.bytes));
-            } else if changed > self.at {
-                found.push((changed, path, 0));
+        let mut found: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
+        for JsonFile { path, bytes, changed } in json_files(&self.folder)? {
+            let before = self.bytes.get(&path).copied().unwrap_or(0);
+            // One that is shorter now was begun anew.
+            let from = if bytes < before { 0 } else { before };
+            if bytes > from {
+                found.push((changed, path, from));
             }
         }
         found.sort();
-        Ok(found.into_iter().map(|(_, path, bytes)| (path, bytes)).collect())
+        Ok(found.into_iter().map(|(_, path, from)| (path, from)).collect())
     }
 
     /// Bytes that have been written since.
@@ -82,6 +75,32 @@ impl LogPosition {
         let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
         Ok(self.written()?.iter().map(|(path, from)| size(path).saturating_sub(*from)).sum())
     }
+}
+
+struct JsonFile {
+    path: PathBuf,
+    bytes: u64,
+    changed: SystemTime,
+}
+
+/// The logs of a folder, without those that go meanwhile.
+fn json_files(folder: &Path) -> Result<Vec<JsonFile>, UserError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
+        let path = entry.map_err(|error| unreadable(folder, &error))?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        match fs::metadata(&path) {
+            Ok(of) => {
+                let changed = of.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                found.push(JsonFile { path, bytes: of.len(), changed });
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unreadable(&path, &error)),
+        }
+    }
+    Ok(found)
 }
 
 /// How much was read.

@@ -316,8 +316,9 @@ SELECT r.workload,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms,
        s.server_cpu_us
 FROM bench.runs r JOIN bench.summary s USING (run_id)
-WHERE r.status = 'completed' AND r.part_of IS NULL;
-COMMENT ON VIEW bench.history IS 'Completed runs in comparable series: all runs of a series have the same workload, options and tags';
+WHERE r.status = 'completed' AND r.part_of IS NULL
+  AND NOT EXISTS (SELECT FROM bench_internal.run_log l WHERE l.run_id = r.run_id AND l.duel IS NOT NULL);
+COMMENT ON VIEW bench.history IS 'Completed runs in comparable series: all runs of a series have the same workload, options and tags. Duels are not among them';
 COMMENT ON COLUMN bench.history.workload IS 'Name of the workload, or the mix as given';
 COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run and of its feeders; system: server parameters set by a sweep; role; origin: the server of an imported run';
 COMMENT ON COLUMN bench.history.tags IS 'Labels chosen by the user';

@@ -26,7 +26,7 @@ impl Arms {
     pub fn of(spec: &RunSpec) -> Result<Option<Self>, SqlError> {
         let Some(duel) = &spec.options.duel else { return Ok(None) };
         let arm = |arm: usize| {
-            let settings = duel.settings_of(arm, guc::current);
+            let settings = duel.settings_of(arm, guc::current)?;
             let settings: Result<_, SqlError> =
                 settings.iter().map(|(name, value)| Ok((text(name)?, text(value)?))).collect();
             let hidden = duel.arms[arm].hidden.iter().map(|&oid| oid.into()).collect();

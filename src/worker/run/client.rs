@@ -197,10 +197,17 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
     let rows = segment.map_or(Some(Vec::new()), |segment| feeder::unpack(segment.fed()));
     let rows = rows.ok_or_else(|| internal("the rows of the feeders are damaged"))?;
     for (number, (rows, segment)) in rows.into_iter().zip(segment.into_iter().cycle()).enumerate() {
-        let Some(program) = programs.get_mut(rows.script) else { continue };
+        let script = rows.script;
+        let Some(program) = programs.get_mut(script) else { continue };
         // What the run itself is given wins, and what no script reads need not be set.
         let find = |name: &str| symbols.lookup(name).filter(|_| !spec.options.variables.contains_key(name));
-        program.feeds.push(RowSource::new(rows, segment.taken(number as u32), spec.stride(), find));
+        let source = RowSource::new(rows, segment.taken(number as u32), spec.stride(), find);
+        program.feeds.push(source.clone());
+        if spec.options.duel.is_some()
+            && let Some(other_arm) = programs.get_mut(script + 1)
+        {
+            other_arm.feeds.push(source);
+        }
     }
     let max_tries = match spec.options.max_tries {
         0 => u64::MAX,
