@@ -120,9 +120,9 @@ impl LogSampling {
         let rate = sample_rate(executions_per_sec, secs);
         let formats = transaction(|| Ok(guc::current("log_destination")))?.unwrap_or_default();
         let formats = if formats.contains("jsonlog") { formats } else { format!("{formats},jsonlog") };
-        let values = ["-1".to_owned(), rate.to_string(), formats];
-        let names = ["log_parameter_max_length", "log_transaction_sample_rate", "log_destination"];
-        let wanted: BTreeMap<String, String> = names.map(str::to_owned).into_iter().zip(values).collect();
+        let values = [formats, rate.to_string(), "-1".to_owned()];
+        let wanted: BTreeMap<String, String> =
+            PARAMETERS.map(str::to_owned).into_iter().zip(values).collect();
         let names = wanted.keys().cloned().collect();
         let mut parameters = ServerParameters::new(changer.clone(), names);
         if UNFINISHED.replace(Some(changer)).is_none() {

@@ -53,8 +53,8 @@ pub fn check(options: &mut RunOptions, fixtures: &[FixtureSpec]) -> Result<(), U
     let initial = if schemas.is_empty() { own } else { guc::search_path_with(&schemas, &own) };
     for arm in &mut duel.arms {
         settings::check(&arm.settings, *driver)?;
-        let given = arm.settings.iter().chain(of_run.iter());
-        let given = given.clone().find(|(name, _)| name.eq_ignore_ascii_case(SEARCH_PATH));
+        let mut given = arm.settings.iter().chain(of_run.iter());
+        let given = given.find(|(name, _)| name.eq_ignore_ascii_case(SEARCH_PATH));
         let path = given.map_or_else(|| initial.clone(), |(_, path)| path.clone());
         arm.hidden = Vec::new();
         for name in &arm.hide_indexes {

@@ -114,7 +114,6 @@ impl<'a> ClientCounters<'a> {
         }
         let Timeline { measure_start_ns, measure_end_ns, .. } = self.timeline;
         let whole_ns = (measure_end_ns - measure_start_ns).max(1);
-        let Some(stretch) = &mut self.stretch else { return };
         let batch = (t.end_ns - measure_start_ns) as i128 * BATCHES as i128 / i128::from(whole_ns);
         stretch.batch = (batch.max(0) as usize).min(BATCHES - 1);
         stretch.measured += 1;
