@@ -1,9 +1,9 @@
-//! bench.duel and bench.start_duel.
+//! bench.duel and what is read of duels.
 
+use bench_core::document::{Duel as ComparedDuel, DuelLine, DuelStatement};
 use bench_core::error::UserError;
+use bench_core::report;
 use bench_core::spec::{Duel, RunArguments};
-use bench_core::stats::compare::{Better, Terms, Verdict};
-use bench_core::stats::duel::{ArmBatch, BATCHES, DuelFigure, compare};
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
@@ -13,66 +13,28 @@ use crate::catalog;
 use crate::error::OrRaise;
 use crate::launch::run::{run_to_the_end, start};
 
-/// What differs less than this is the same, where nothing is said.
-const MARGIN: f64 = 0.02;
-
 type DuelRow =
     (String, Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>, String, Option<String>);
 
-fn duel_of(a: Option<Json>, b: Option<Json>, run: RunArguments) -> Result<RunArguments, UserError> {
+fn duel_run(
+    (a, b, margin): (Option<Json>, Option<Json>, Option<f64>),
+    run: RunArguments,
+) -> Result<RunArguments, UserError> {
+    check_margin(margin)?;
     let (a, b) = (required("a", a)?, required("b", b)?);
-    Ok(RunArguments { duel: Some(Duel::new(&a.0, &b.0)?), ..run })
+    Duel { margin, ..Duel::new(&a.0, &b.0)? }.run(run)
 }
 
-fn margin_of(margin: Option<f64>) -> Result<f64, UserError> {
-    let margin = margin.unwrap_or(MARGIN);
-    bench_core::comparison::check_margin(margin)?;
-    Ok(margin)
+fn check_margin(margin: Option<f64>) -> Result<(), UserError> {
+    margin.map_or(Ok(()), bench_core::comparison::check_margin)
 }
 
-fn row(metric: &str, figure: Option<DuelFigure>) -> DuelRow {
-    let Some(DuelFigure { means: [a, b], comparison, batches }) = figure else {
-        let advice = Some("it was not measured of both arms".to_owned());
-        return (
-            metric.to_owned(),
-            None,
-            None,
-            None,
-            None,
-            None,
-            Verdict::Inconclusive.as_str().to_owned(),
-            advice,
-        );
+fn rows(duel: ComparedDuel) -> Vec<DuelRow> {
+    let row = |line: DuelLine| {
+        let DuelLine { metric, a, b, ratio, ratio_low, ratio_high, verdict, advice } = line;
+        (metric, a, b, ratio, ratio_low, ratio_high, verdict, advice)
     };
-    let ratio = comparison.ratio;
-    let advice = match (comparison.verdict, comparison.runs) {
-        (Verdict::Inconclusive, Some(needed)) => {
-            let times = f64::from(needed) / batches.max(1) as f64;
-            Some(format!("measure {times:.1} times as long"))
-        }
-        (Verdict::Inconclusive, None) => Some("a duel of practicable length does not decide".to_owned()),
-        _ if batches < BATCHES => Some(format!("the interval is of {batches} batches of {BATCHES}")),
-        _ => None,
-    };
-    (
-        metric.to_owned(),
-        Some(a),
-        Some(b),
-        ratio.map(|ratio| ratio.value),
-        ratio.map(|ratio| ratio.low),
-        ratio.map(|ratio| ratio.high),
-        comparison.verdict.as_str().to_owned(),
-        advice,
-    )
-}
-
-fn rows(run_id: i64, margin: f64) -> Result<Vec<DuelRow>, UserError> {
-    let batches = catalog::duel_of(run_id)?;
-    let terms = Terms { margin, confidence: 0.95, better: Better::Lower };
-    Ok(vec![
-        row("latency_avg_ms", compare(&batches, ArmBatch::latency_avg_ms, terms)),
-        row("server_cpu_us", compare(&batches, ArmBatch::cpu_avg_us, terms)),
-    ])
+    duel.metrics.into_iter().map(row).collect()
 }
 
 run_function! {
@@ -92,9 +54,12 @@ run_function! {
             ),
         >] = |workload, a, b, margin, clients, run| {
         let found = (|| {
-            let margin = margin_of(margin)?;
-            let run_id = run_to_the_end(duel_of(a, b, run_of(workload, clients, run))?)?;
-            rows(run_id, margin)
+            let run_id = run_to_the_end(duel_run((a, b, margin), run_of(workload, clients, run))?)?;
+            let duel = catalog::duel_of(run_id, margin)?;
+            if let Some(sentence) = report::duel_sentence(&duel) {
+                pgrx::notice!("{sentence}");
+            }
+            Ok(rows(duel))
         })();
         TableIterator::new(found.or_raise())
     }
@@ -102,9 +67,9 @@ run_function! {
 
 run_function! {
     /// Starts a duel and returns the run's id. See the COMMENT ON.
-    bench_start_duel(workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], clients: [Option<i32>]) -> [i64] =
-        |workload, a, b, clients, run| {
-        duel_of(a, b, run_of(workload, clients, run)).and_then(start).or_raise()
+    bench_start_duel(workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], clients: [Option<i32>])
+        -> [i64] = |workload, a, b, margin, clients, run| {
+        duel_run((a, b, margin), run_of(workload, clients, run)).and_then(start).or_raise()
     }
 }
 
@@ -127,6 +92,92 @@ fn duel_results(
         name!(advice, Option<String>),
     ),
 > {
-    let found = required("run_id", run_id).and_then(|run_id| rows(run_id, margin_of(margin)?));
+    TableIterator::new(compared(run_id, margin).map(rows).or_raise())
+}
+
+fn compared(run_id: Option<i64>, margin: Option<f64>) -> Result<ComparedDuel, UserError> {
+    check_margin(margin)?;
+    catalog::duel_of(required("run_id", run_id)?, margin)
+}
+
+/// The commands of both arms beside each other. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn duel_statements(
+    run_id: Option<i64>,
+    margin: Option<f64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(workload, String),
+        name!(command, i32),
+        name!(statement, String),
+        name!(a_count, Option<i64>),
+        name!(b_count, Option<i64>),
+        name!(a_latency_avg_ms, Option<f64>),
+        name!(b_latency_avg_ms, Option<f64>),
+        name!(ratio, Option<f64>),
+        name!(ratio_low, Option<f64>),
+        name!(ratio_high, Option<f64>),
+        name!(verdict, String),
+        name!(effect_us, Option<f64>),
+        name!(a_latency_p95_ms, Option<f64>),
+        name!(b_latency_p95_ms, Option<f64>),
+        name!(a_rows, Option<f64>),
+        name!(b_rows, Option<f64>),
+        name!(a_plan, Option<String>),
+        name!(b_plan, Option<String>),
+    ),
+> {
+    let row = |of: DuelStatement| {
+        (
+            of.workload,
+            of.command.cast_signed(),
+            of.statement,
+            of.a_count.map(u64::cast_signed),
+            of.b_count.map(u64::cast_signed),
+            of.a_latency_avg_ms,
+            of.b_latency_avg_ms,
+            of.ratio,
+            of.ratio_low,
+            of.ratio_high,
+            of.verdict,
+            of.effect_us,
+            of.a_latency_p95_ms,
+            of.b_latency_p95_ms,
+            of.a_rows,
+            of.b_rows,
+            of.a_plan,
+            of.b_plan,
+        )
+    };
+    let duel = compared(run_id, margin);
+    TableIterator::new(duel.map(|duel| duel.statements.into_iter().map(row).collect::<Vec<_>>()).or_raise())
+}
+
+/// What both arms waited for. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn duel_waits(
+    run_id: Option<i64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(wait_event_type, String),
+        name!(wait_event, String),
+        name!(a_share, f64),
+        name!(b_share, f64),
+        name!(a_ms, Option<f64>),
+        name!(b_ms, Option<f64>),
+    ),
+> {
+    let found = compared(run_id, None).map(|duel| {
+        let [a_ms, b_ms] = duel.latencies_ms();
+        let row = |of: bench_core::document::DuelWait| {
+            let (a, b) = (a_ms.map(|ms| ms * of.a), b_ms.map(|ms| ms * of.b));
+            (of.wait_event_type, of.wait_event, of.a, of.b, a, b)
+        };
+        duel.waits.into_iter().map(row).collect::<Vec<_>>()
+    });
     TableIterator::new(found.or_raise())
 }

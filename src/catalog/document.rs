@@ -7,7 +7,7 @@ use bench_core::error::UserError;
 use bench_core::stats::coarse_histogram::LAST;
 use pgrx::JsonB;
 
-use super::{as_owner, fidelity, visible};
+use super::{as_owner, duels, fidelity, visible};
 use crate::error::internal;
 use crate::server::spi::{fetch, fetch_all, read};
 use crate::shm::Work;
@@ -71,6 +71,7 @@ pub fn check_visible(run_id: i64) -> Result<(), UserError> {
 pub fn document(run_id: i64) -> Result<Document, UserError> {
     check_visible(run_id)?;
     let fidelity = fidelity::parts_of_replay(run_id)?;
+    let duel = duels::find_duel(run_id, None)?;
     as_owner(|| {
         let Document { run, summary, nodes, environment, .. } = parsed(HEADLINE, run_id)?;
         let mut document = Document { run, summary, nodes, environment, ..parsed(DETAILS, run_id)? };
@@ -81,6 +82,7 @@ pub fn document(run_id: i64) -> Result<Document, UserError> {
         Ok(Document {
             schema_version: SCHEMA_VERSION,
             fidelity: fidelity.clone(),
+            duel: duel.clone(),
             samples: samples(run_id, "samples", is_of_several)?,
             warmup_samples: samples(run_id, "warmup_samples", is_of_several)?,
             node_samples: if is_of_several { node_samples(run_id)? } else { Vec::new() },

@@ -1,31 +1,78 @@
-//! What the arms of a duel did: bench_internal.duel_log.
+//! What the arms of a duel did: bench_internal.duel_log and its siblings.
 
+use std::collections::BTreeMap;
+
+use bench_core::document::{CommandSummary, Duel, DuelCommand, DuelMeasured, DuelWait, ScriptSummary};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::ARMS;
+use bench_core::spec::{ARMS, MARGIN};
 use bench_core::stats::duel::{ArmBatch, BATCHES};
+use bench_core::stats::histogram;
+use pgrx::JsonB;
+use serde_json::Value;
 
 use super::as_owner;
 use super::document::check_visible;
-use crate::server::spi::{fetch_all, run};
+use crate::error::internal;
+use crate::server::spi::{fetch, fetch_all, run};
 
-/// Writes the batches of a duel, those without transactions left out.
-pub fn put_duel(run_id: i64, batches: &[[ArmBatch; 2]]) -> Result<(), UserError> {
-    for (batch, arms) in (0i32..).zip(batches) {
-        for (name, sums) in ARMS.into_iter().zip(arms) {
-            if sums.transactions == 0 {
-                continue;
-            }
+/// Writes what was measured of a duel.
+pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
+    for (arm, name) in ARMS.into_iter().enumerate() {
+        let counts = |of: fn(&ArmBatch) -> u64| -> Vec<i64> {
+            duel.batches.iter().map(|batch| of(&batch[arm]).cast_signed()).collect()
+        };
+        let sums = |of: fn(&ArmBatch) -> f64| -> Vec<f64> {
+            duel.batches.iter().map(|batch| of(&batch[arm])).collect()
+        };
+        let latencies: Vec<&BTreeMap<u32, u64>> =
+            duel.batches.iter().map(|batch| &batch[arm].latencies).collect();
+        run(
+            "INSERT INTO bench_internal.duel_log (run_id, arm, transactions, latency_ms, failed, retried, timed, busy_us, \
+                 counted, blocks, wal_bytes, rows, latencies) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            &[
+                run_id.into(),
+                name.into(),
+                counts(|of| of.transactions).into(),
+                sums(|of| of.latency_ms).into(),
+                counts(|of| of.failed).into(),
+                counts(|of| of.retried).into(),
+                counts(|of| of.timed).into(),
+                sums(|of| of.cpu_us).into(),
+                counts(|of| of.counted).into(),
+                counts(|of| of.blocks).into(),
+                counts(|of| of.wal_bytes).into(),
+                counts(|of| of.rows).into(),
+                JsonB(serde_json::to_value(&latencies).unwrap_or_default()).into(),
+            ],
+        )?;
+    }
+    for DuelCommand { script, command, batches } in &duel.commands {
+        let (counts, sums): (Vec<i64>, Vec<f64>) =
+            batches.iter().map(|(count, ms)| (count.cast_signed(), *ms)).unzip();
+        run(
+            "INSERT INTO bench_internal.duel_statement_log (run_id, script, command, executions, latency_ms) \
+             VALUES ($1, $2, $3, $4, $5)",
+            &[
+                run_id.into(),
+                script.cast_signed().into(),
+                command.cast_signed().into(),
+                counts.into(),
+                sums.into(),
+            ],
+        )?;
+    }
+    for DuelWait { wait_event_type, wait_event, a, b } in &duel.waits {
+        for (name, share) in ARMS.into_iter().zip([a, b]).filter(|(_, share)| **share > 0.0) {
             run(
-                "INSERT INTO bench_internal.duel_log (run_id, arm, batch, transactions, latency_ms, timed, busy_us) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                "INSERT INTO bench_internal.duel_wait_log (run_id, arm, wait_event_type, wait_event, share) \
+                 VALUES ($1, $2, $3, $4, $5)",
                 &[
                     run_id.into(),
                     name.into(),
-                    batch.into(),
-                    sums.transactions.cast_signed().into(),
-                    sums.latency_ms.into(),
-                    sums.timed.cast_signed().into(),
-                    sums.cpu_us.into(),
+                    wait_event_type.as_str().into(),
+                    wait_event.as_str().into(),
+                    (*share).into(),
                 ],
             )?;
         }
@@ -33,38 +80,125 @@ pub fn put_duel(run_id: i64, batches: &[[ArmBatch; 2]]) -> Result<(), UserError>
     Ok(())
 }
 
-/// The batches of a duel.
+/// A duel whose arms are to be compared; `margin`: instead of the run's.
 ///
 /// # Errors
 /// 55000 for a run that is none, and those of a run that the caller may not see.
-pub fn duel_of(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
+pub fn duel_of(run_id: i64, margin: Option<f64>) -> Result<Duel, UserError> {
     check_visible(run_id)?;
-    let found = as_owner(|| {
-        let sql = "SELECT batch, arm, transactions, latency_ms, timed, busy_us FROM bench_internal.duel_log WHERE run_id = $1";
-        fetch_all(sql, &[run_id.into()], |row| {
-            let number =
-                |place| Ok::<_, pgrx::spi::Error>(row.get::<i64>(place)?.unwrap_or_default().unsigned_abs());
-            let sums = ArmBatch {
-                transactions: number(3)?,
-                latency_ms: row.get::<f64>(4)?.unwrap_or_default(),
-                timed: number(5)?,
-                cpu_us: row.get::<f64>(6)?.unwrap_or_default(),
-            };
-            let batch = row.get::<i32>(1)?.unwrap_or_default().unsigned_abs() as usize;
-            let arm = row.get::<String>(2)?.unwrap_or_default();
-            Ok((batch, ARMS.iter().position(|name| *name == arm).unwrap_or_default(), sums))
-        })
-    })?;
-    if found.is_empty() {
+    find_duel(run_id, margin)?.ok_or_else(|| {
         let message = format!("run {run_id} is not a duel, or none of its transactions was measured");
-        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
-            .hint("bench.duel and bench.start_duel make duels."));
-    }
-    let mut batches = vec![[ArmBatch::default(); 2]; BATCHES];
-    for (batch, arm, sums) in found {
-        if let Some(place) = batches.get_mut(batch) {
-            place[arm] = sums;
+        UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+            .hint("bench.duel and bench.start_duel make duels.")
+    })
+}
+
+/// As [`duel_of`], for a caller who may see the run; `None` for a run that is no duel.
+pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT duel || pg_catalog.jsonb_build_object('secs', secs) FROM bench_internal.run_log \
+                   WHERE run_id = $1 AND duel IS NOT NULL";
+        let Some(JsonB(mut given)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(None) };
+        let batches = batches(run_id)?;
+        if batches.is_empty() {
+            return Ok(None);
+        }
+        let measured = DuelMeasured {
+            a: given[ARMS[0]].take(),
+            b: given[ARMS[1]].take(),
+            margin: given["margin"].as_f64(),
+            secs: given["secs"].as_f64().unwrap_or_default(),
+            batches,
+            commands: commands(run_id)?,
+            waits: waits(run_id)?,
+        };
+        let margin = margin.or(measured.margin).unwrap_or(MARGIN);
+        let sql = "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(x)) FROM bench.scripts x WHERE x.run_id = $1";
+        let scripts: Vec<ScriptSummary> = lines(sql, run_id)?;
+        let sql = "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(x)) FROM bench.statements x WHERE x.run_id = $1";
+        let statements: Vec<CommandSummary> = lines(sql, run_id)?;
+        Ok(Some(Duel::new(measured, margin, &scripts, &statements)))
+    })
+}
+
+/// A run's rows of a view whose columns are the fields of a document's lines; none where there is no row.
+fn lines<T: serde::de::DeserializeOwned>(sql: &str, run_id: i64) -> Result<Vec<T>, UserError> {
+    let Some(JsonB(json)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(Vec::new()) };
+    serde_json::from_value(json).map_err(|error| internal(error.to_string()))
+}
+
+/// Of what an imported document has, no more than a run could have.
+fn at_most<T>(values: Option<Vec<Option<T>>>) -> Vec<T>
+where
+    T: Default,
+{
+    values.into_iter().flatten().take(BATCHES).map(Option::unwrap_or_default).collect()
+}
+
+fn batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
+    let sql = "SELECT arm, latencies, latency_ms, busy_us, transactions, failed, retried, timed, counted, blocks, wal_bytes, rows \
+               FROM bench_internal.duel_log WHERE run_id = $1";
+    let arms = fetch_all(sql, &[run_id.into()], |row| {
+        let arm = row.get::<String>(1)?.unwrap_or_default();
+        let latencies = row.get::<JsonB>(2)?.map(|json| json.0).unwrap_or_default();
+        let sums = |place| Ok::<_, pgrx::spi::Error>(at_most(row.get::<Vec<Option<f64>>>(place)?));
+        let mut counts = Vec::new();
+        for place in 5..=12 {
+            counts.push(at_most(row.get::<Vec<Option<i64>>>(place)?));
+        }
+        Ok((arm, latencies, [sums(3)?, sums(4)?], counts))
+    })?;
+    let length = arms.iter().map(|(_, _, _, counts)| counts[0].len()).max().unwrap_or_default();
+    let mut batches = vec![<[ArmBatch; 2]>::default(); length];
+    for (name, latencies, [latency_ms, cpu_us], counts) in arms {
+        let Some(arm) = ARMS.iter().position(|arm| *arm == name) else { continue };
+        for (place, batch) in batches.iter_mut().enumerate() {
+            let count = |of: usize| counts[of].get(place).copied().unwrap_or_default().unsigned_abs();
+            batch[arm] = ArmBatch {
+                transactions: count(0),
+                latency_ms: latency_ms.get(place).copied().unwrap_or_default(),
+                failed: count(1),
+                retried: count(2),
+                timed: count(3),
+                cpu_us: cpu_us.get(place).copied().unwrap_or_default(),
+                counted: count(4),
+                blocks: count(5),
+                wal_bytes: count(6),
+                rows: count(7),
+                latencies: latencies.get(place).map(buckets).unwrap_or_default(),
+            };
         }
     }
     Ok(batches)
+}
+
+/// A histogram; what is not a bucket with a count is passed over.
+fn buckets(json: &Value) -> BTreeMap<u32, u64> {
+    let counts = json.as_object().into_iter().flatten().filter_map(|(bucket, count)| {
+        let bucket = bucket.parse().ok().filter(|bucket| (*bucket as usize) < histogram::BUCKETS)?;
+        Some((bucket, count.as_u64().filter(|count| *count > 0)?))
+    });
+    counts.collect()
+}
+
+fn commands(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
+    let sql = "SELECT script, command, executions, latency_ms FROM bench_internal.duel_statement_log WHERE run_id = $1";
+    fetch_all(sql, &[run_id.into()], |row| {
+        let place = |at| Ok::<_, pgrx::spi::Error>(row.get::<i32>(at)?.unwrap_or_default().unsigned_abs());
+        let executions = at_most(row.get::<Vec<Option<i64>>>(3)?).into_iter().map(i64::unsigned_abs);
+        let latencies_ms = at_most(row.get::<Vec<Option<f64>>>(4)?);
+        let batches = executions.zip(latencies_ms).collect();
+        Ok(DuelCommand { script: place(1)?, command: place(2)?, batches })
+    })
+}
+
+fn waits(run_id: i64) -> Result<Vec<DuelWait>, UserError> {
+    let sql = "SELECT wait_event_type, wait_event, coalesce(pg_catalog.sum(share) FILTER (WHERE arm = 'a'), 0), \
+                   coalesce(pg_catalog.sum(share) FILTER (WHERE arm = 'b'), 0) \
+               FROM bench_internal.duel_wait_log WHERE run_id = $1 GROUP BY 1, 2 ORDER BY pg_catalog.sum(share) DESC, 1, 2";
+    fetch_all(sql, &[run_id.into()], |row| {
+        let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
+        let share = |place| Ok::<_, pgrx::spi::Error>(row.get::<f64>(place)?.unwrap_or_default());
+        Ok(DuelWait { wait_event_type: text(1)?, wait_event: text(2)?, a: share(3)?, b: share(4)? })
+    })
 }

@@ -23,7 +23,7 @@ use crate::script::is_variable_name;
 pub use arguments::{Json, Name, RunArguments};
 pub use before::Before;
 pub use driver::{Driver, OnDisconnect};
-pub use duel::{ARMS, Arm, Duel};
+pub use duel::{ARMS, Arm, Duel, MARGIN};
 pub(crate) use mix::{MAX_SCRIPTS, check_deck};
 pub use mix::{Share, expand, is_name, mix};
 pub(crate) use options::workload;
@@ -152,6 +152,12 @@ impl RunSpec {
     /// Whether other nodes have clients of it, or may have.
     pub fn is_of_several_nodes(&self) -> bool {
         self.cluster.is_some() && self.options.nodes != Nodes::Local
+    }
+
+    /// How the statements of a script reach the server.
+    pub fn query_mode_of(&self, script: &ScriptSpec) -> QueryMode {
+        let arm = self.options.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm]);
+        arm.and_then(|arm| arm.query_mode).unwrap_or(self.options.query_mode)
     }
 
     /// OIDs of all tables that the run works on.

@@ -8,7 +8,7 @@
 //! What `\gset` and `\aset` keep is taken at the same place: the messages that would have gone to
 //! the client are read here instead.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int};
 
 use bench_core::script::CapturedRows;
@@ -44,7 +44,7 @@ static DROP_EVERYTHING: raw::PQcommMethods = raw::PQcommMethods {
 };
 
 thread_local! {
-    static CAPTURING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static CAPTURING: Cell<bool> = const { Cell::new(false) };
     static CAPTURED: RefCell<CapturedRows> = const { RefCell::new(CapturedRows::own()) };
 }
 
@@ -70,7 +70,7 @@ pub(super) fn with_captured<T>(look: impl FnOnce(&CapturedRows) -> T) -> T {
 
 /// Makes receivers for one client's statements.
 pub struct ReceiverFactory {
-    results: Results,
+    results: Cell<Results>,
     /// printtup asks its portal for result formats: none are set, which means text.
     portal: pg_sys::Portal,
 }
@@ -87,8 +87,13 @@ impl ReceiverFactory {
                 pg_sys::TopMemoryContext,
                 std::mem::size_of::<pg_sys::PortalData>(),
             );
-            Self { results, portal: portal.cast() }
+            Self { results: Cell::new(results), portal: portal.cast() }
         }
+    }
+
+    /// What becomes of rows from here on.
+    pub fn set(&self, results: Results) {
+        self.results.set(results);
     }
 
     /// A receiver for one execution, allocated in the current memory context.
@@ -99,7 +104,7 @@ impl ReceiverFactory {
     pub unsafe fn receiver(&self) -> *mut pg_sys::DestReceiver {
         // SAFETY: by the caller; the portal lives in TopMemoryContext.
         unsafe {
-            match self.results {
+            match self.results.get() {
                 // With the description of the columns, which a prepared statement's client has asked for.
                 _ if CAPTURING.get() => {
                     let receiver = raw::CreateDestReceiver(pg_sys::CommandDest::DestRemote);

@@ -77,6 +77,11 @@ impl Session {
         }
     }
 
+    /// What becomes of the rows of statements from here on.
+    pub fn set_results(&self, results: Results) {
+        self.receivers.set(results);
+    }
+
     /// Loads session_preload_libraries and local_preload_libraries, as a client's backend does.
     pub fn preload_libraries(&self) -> Result<(), SqlError> {
         // SAFETY: nothing to drop.

@@ -1,7 +1,9 @@
 //! What of a duel is found out before it starts: the scripts of its arms, and the indexes that they do without.
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{ARMS, Arm, FixtureSpec, RunOptions, ScriptSpec};
+use bench_core::spec::{
+    ARMS, Arm, Duel, FixtureSpec, RunOptions, SCRIPT, ScriptSpec, Share, TargetSpec, mix,
+};
 use pgrx::pg_sys;
 
 use super::settings;
@@ -10,36 +12,101 @@ use crate::server::spi::fetch_all;
 
 const SEARCH_PATH: &str = "search_path";
 
-/// The scripts of both arms, one behind the other.
+/// The scripts of both arms, one behind the other, each with whether it came with the extension. `find` finds those of a
+/// script or of a mix.
 ///
 /// # Errors
-/// 0A000 for scripts that cannot take turns.
-pub fn scripts(scripts: Vec<ScriptSpec>, options: &RunOptions) -> Result<Vec<ScriptSpec>, UserError> {
-    let Some(duel) = &options.duel else { return Ok(scripts) };
+/// 0A000 for scripts that cannot take turns, 22023 for arms with mixes that do not fit together.
+pub fn scripts(
+    scripts: Vec<(ScriptSpec, bool)>,
+    duel: &Duel,
+    find: impl FnOnce(Option<&str>, &[Share]) -> Result<Vec<(ScriptSpec, bool)>, UserError>,
+) -> Result<Vec<(ScriptSpec, bool)>, UserError> {
+    let other = &duel.arms[1];
+    let others = if other.has_own_script() {
+        let name = other.workload.as_deref().unwrap_or(SCRIPT);
+        let found = find(other.script.as_deref(), &mix(name)?)?;
+        let weights = |scripts: &[(ScriptSpec, bool)]| -> Vec<u32> {
+            scripts.iter().map(|(script, _)| script.weight).collect()
+        };
+        if weights(&found) != weights(&scripts) {
+            let message =
+                "the workloads of both arms must have the same number of scripts, with the same weights";
+            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                .hint("Each script of arm a is compared with the one at the same place of arm b."));
+        }
+        found
+    } else {
+        // Both arms take rows of the same feeders.
+        let without_feeders = |(script, builtin): &(ScriptSpec, bool)| {
+            (ScriptSpec { feeders: Vec::new(), ..script.clone() }, *builtin)
+        };
+        scripts.iter().map(without_feeders).collect()
+    };
     let unsupported = |what: &str| {
         let message = format!("a duel of {what} is not supported");
         UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint("Compare whole runs with bench.ab.")
     };
-    if scripts.iter().any(|script| script.is_dealt || script.terminal.is_some()) {
+    let mut both = scripts.iter().chain(&others).map(|(script, _)| script);
+    if both.clone().any(|script| script.is_dealt || script.terminal.is_some()) {
         return Err(unsupported("terminals and decks"));
     }
     let sets_path = |arm: &Arm| arm.settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(SEARCH_PATH));
-    if scripts.iter().any(|script| script.captured) && duel.arms.iter().any(sets_path) {
+    if both.clone().any(|script| script.captured) && duel.arms.iter().any(sets_path) {
         return Err(unsupported("a capture under another search_path"));
     }
-    if scripts.iter().any(|script| script.role.is_some()) {
+    if both.any(|script| script.role.is_some()) {
         return Err(unsupported("a capture of several roles"));
     }
-    let of_arms = |script: ScriptSpec| {
-        ARMS.into_iter().enumerate().map(move |(arm, name)| ScriptSpec {
-            arm: Some(arm),
-            name: format!("{} [{name}]", script.name),
-            // Both arms take rows of the same ones.
-            feeders: if arm == 0 { script.feeders.clone() } else { Vec::new() },
-            ..script.clone()
-        })
+    let of_arm = |(script, builtin): (ScriptSpec, bool), arm: usize| {
+        let name = format!("{} [{}]", script.name, ARMS[arm]);
+        (ScriptSpec { arm: Some(arm), name, ..script }, builtin)
     };
-    Ok(scripts.into_iter().flat_map(of_arms).collect())
+    let pairs = scripts.into_iter().zip(others);
+    Ok(pairs.flat_map(|(a, b)| [of_arm(a, 0), of_arm(b, 1)]).collect())
+}
+
+/// Adds to the arms what ALTER ROLE has set for the roles that they name; what an arm sets itself wins.
+///
+/// # Errors
+/// 42704 for a role that does not exist.
+pub fn take_role_settings(duel: &mut Duel) -> Result<(), UserError> {
+    for arm in &mut duel.arms {
+        let Some(role) = &arm.role_settings else { continue };
+        // Those of the role in this database win over those of the role alone.
+        let sql = "SELECT pg_catalog.split_part(c, '=', 1), pg_catalog.substr(c, pg_catalog.strpos(c, '=') + 1) \
+                   FROM pg_catalog.pg_roles r \
+                   LEFT JOIN pg_catalog.pg_db_role_setting s ON s.setrole OPERATOR(pg_catalog.=) r.oid \
+                       AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0, (SELECT d.oid FROM pg_catalog.pg_database d \
+                           WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())]::pg_catalog.oid[]) \
+                   LEFT JOIN LATERAL pg_catalog.unnest(s.setconfig) WITH ORDINALITY AS c (c, place) ON true \
+                   WHERE r.rolname OPERATOR(pg_catalog.=) $1::pg_catalog.name \
+                   ORDER BY s.setdatabase DESC NULLS LAST, c.place";
+        let found = fetch_all(sql, &[role.as_str().into()], |row| {
+            Ok(row.get::<String>(1)?.zip(row.get::<String>(2)?))
+        })?;
+        if found.is_empty() {
+            let message = format!("role \"{role}\" does not exist");
+            return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message));
+        }
+        for (name, value) in found.into_iter().flatten() {
+            if !arm.settings.iter().any(|(own, _)| own.eq_ignore_ascii_case(&name)) {
+                arm.settings.push((name, value));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// 0A000 where sessions of a target cannot be those of an arm.
+pub fn check_target(duel: &Duel, target: &TargetSpec) -> Result<(), UserError> {
+    if !target.is_pooled || duel.arms.iter().all(|arm| arm.settings.is_empty()) {
+        return Ok(());
+    }
+    let message = "arms of a duel cannot set parameters through a connection pool";
+    Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+        .hint("Connect to the server itself, or compare whole runs with bench.ab."))
 }
 
 /// Looks at the arms' settings, and up their indexes, where the clients will look names up.

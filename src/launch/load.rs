@@ -62,18 +62,7 @@ pub fn begin(
     role_limit::check(u64::from(spec.jobs) + 1)?;
     worker_slots::check_slots(u64::from(spec.jobs) + 1, leader::KIND.noun)?;
     let json = serde_json::to_string(&spec).unwrap_or_default();
-    let shape = SegmentShape {
-        slots: spec.jobs,
-        connections: 0,
-        scripts: 1,
-        commands: 1,
-        ring: 1,
-        nodes: 0,
-        log: 0,
-        feeders: 0,
-        fed_bytes: 0,
-        spec_bytes: 0,
-    };
+    let shape = SegmentShape { slots: spec.jobs, scripts: 1, commands: 1, ..SegmentShape::LEADER };
     let segment = Segment::create(shape, &json, &[]);
     let pid = my_pid();
     segment.header().caller_pid.store(pid, std::sync::atomic::Ordering::Relaxed);

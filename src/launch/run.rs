@@ -6,8 +6,9 @@ use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::preflight::PlannedRun;
 use bench_core::spec::{
-    Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
+    Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Share, Starter,
 };
+use bench_core::stats::duel::BATCHES;
 use bench_core::target::Secrets;
 use pgrx::pg_sys;
 
@@ -54,47 +55,20 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
     if arguments.workload.is_none() && arguments.script.is_none() {
         return Err(workload::missing()?);
     }
-    let options = RunOptions::new(arguments)?;
+    let mut options = RunOptions::new(arguments)?;
     check_server()?;
-    let mut fixture_names: Vec<String> = Vec::new();
-    let mix = match &options.script {
-        Some(script) => vec![(workload::unnamed(script), options.mix[0].clone())],
-        None => workload::resolve(&options.mix)?,
-    };
-    let mut scripts = Vec::with_capacity(mix.len());
-    let mut builtin = Vec::with_capacity(mix.len());
-    for (workload, share) in mix {
-        builtin.push(workload.builtin);
-        let role = if workload.captured { role_of_captured(&workload, &options)? } else { None };
-        let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
-            Some(index) => index,
-            None => {
-                fixture_names.push(name);
-                fixture_names.len() - 1
-            }
-        });
-        let feeders = if workload.builtin || options.script.is_some() {
-            Vec::new()
-        } else {
-            catalog::feeders(&workload.name)?
-        };
-        scripts.push(ScriptSpec {
-            feeders,
-            captured_ms: if workload.captured { catalog::captured_ms(&workload.name)? } else { None },
-            role,
-            name: workload.name,
-            source: workload.script,
-            weight: share.weight,
-            is_dealt: share.is_dealt,
-            terminal: workload.terminal.map(|times| times.scaled(&options.variables)).transpose()?,
-            fixture,
-            captured: workload.captured,
-            arm: None,
-        });
+    if let Some(duel) = &mut options.duel {
+        duel::take_role_settings(duel)?;
     }
-    let scripts = duel::scripts(scripts, &options)?;
-    let arms = if options.duel.is_some() { 2 } else { 1 };
-    let builtin: Vec<bool> = builtin.into_iter().flat_map(|is| std::iter::repeat_n(is, arms)).collect();
+    let mut fixture_names: Vec<String> = Vec::new();
+    let scripts = scripts_of(options.script.as_deref(), &options.mix, &options, &mut fixture_names)?;
+    let scripts = match &options.duel {
+        Some(duel) => {
+            duel::scripts(scripts, duel, |script, mix| scripts_of(script, mix, &options, &mut fixture_names))?
+        }
+        None => scripts,
+    };
+    let (scripts, builtin): (Vec<ScriptSpec>, Vec<bool>) = scripts.into_iter().unzip();
     check_terminals(&scripts, &options)?;
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
     let checked = workload::check_scripts(&scripts, &options)?;
@@ -113,6 +87,48 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
     }
     check_before(&options)?;
     Ok(Request { options, scripts, checked, fixture_names, builtin })
+}
+
+/// The scripts of a mix, or the one that is given instead; and of each, whether it came with the extension. Their fixtures are
+/// added to those that are known.
+fn scripts_of(
+    script: Option<&str>,
+    mix: &[Share],
+    options: &RunOptions,
+    fixture_names: &mut Vec<String>,
+) -> Result<Vec<(ScriptSpec, bool)>, UserError> {
+    let mix = match script {
+        Some(script) => vec![(workload::unnamed(script), mix[0].clone())],
+        None => workload::resolve(mix)?,
+    };
+    let mut scripts = Vec::with_capacity(mix.len());
+    for (workload, share) in mix {
+        let role = if workload.captured { role_of_captured(&workload, options)? } else { None };
+        let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
+            Some(index) => index,
+            None => {
+                fixture_names.push(name);
+                fixture_names.len() - 1
+            }
+        });
+        let feeders =
+            if workload.builtin || script.is_some() { Vec::new() } else { catalog::feeders(&workload.name)? };
+        let spec = ScriptSpec {
+            feeders,
+            captured_ms: if workload.captured { catalog::captured_ms(&workload.name)? } else { None },
+            role,
+            name: workload.name,
+            source: workload.script,
+            weight: share.weight,
+            is_dealt: share.is_dealt,
+            terminal: workload.terminal.map(|times| times.scaled(&options.variables)).transpose()?,
+            fixture,
+            captured: workload.captured,
+            arm: None,
+        };
+        scripts.push((spec, workload.builtin));
+    }
+    Ok(scripts)
 }
 
 /// What the steps before the run need of the role, and where they cannot be done.
@@ -303,6 +319,9 @@ fn prepare_remote(request: Request, mut reached: Reached, rows: RowLimit) -> Res
         workload::check_variables(&spec.scripts, &fixture_names, &spec.options, &fed.variables)?;
     }
     let (target, secrets) = reached.examine(&spec)?;
+    if let Some(duel) = &spec.options.duel {
+        duel::check_target(duel, &target)?;
+    }
     spec.target = Some(target);
     initial_state::check_run(&spec.options.before, &spec, &secrets)?;
     Ok(PreparedRun { spec, commands: checked.commands, secrets, fed })
@@ -363,6 +382,7 @@ pub fn launch(prepared: &PreparedRun, caller_pid: i32) -> Result<LaunchHandle, U
         log: if is_here && spec.options.log_rate > 0.0 { log_for(workers_of(&spec.options)) } else { 0 },
         nodes: spec.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len() as u32),
         feeders: fed.feeders,
+        batches: if spec.options.duel.is_some() { BATCHES as u32 } else { 0 },
         spec_bytes: json.len() as u32,
         fed_bytes: fed.bytes.len() as u32,
     };

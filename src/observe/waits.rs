@@ -36,6 +36,8 @@ pub struct WaitTimes {
     by_event: BTreeMap<u32, i64>,
     /// By the names that another server has for them.
     by_name: BTreeMap<String, i64>,
+    /// In a duel: by event, of each arm's clients.
+    of_arms: [BTreeMap<u32, i64>; 2],
     cpu_ns: i64,
     /// Whether the processor time of any client could not be read.
     cpu_unknown: bool,
@@ -45,10 +47,7 @@ pub struct WaitTimes {
 
 impl WaitTimes {
     fn add(&mut self, event: u32, ns: i64) {
-        if ns > 0 {
-            let sum = self.by_event.entry(event).or_default();
-            *sum = sum.saturating_add(ns);
-        }
+        add(&mut self.by_event, event, ns);
     }
 
     /// Adds the time of sessions of another server, by what they were seen to wait for. How much of the rest they waited for
@@ -82,6 +81,9 @@ impl WaitTimes {
         for (event, &ns) in &other.by_name {
             self.add_named(event.clone(), ns);
         }
+        for (arm, other) in self.of_arms.iter_mut().zip(&other.of_arms) {
+            other.iter().for_each(|(&event, &ns)| add(arm, event, ns));
+        }
         self.cpu_ns += other.cpu_ns;
         self.cpu_unknown |= other.cpu_unknown;
         self.switches.merge(other.switches);
@@ -94,31 +96,49 @@ impl WaitTimes {
 
     /// Shares of the clients' time, which add up to 1, the greatest first; none where nothing was sampled.
     pub fn shares(&self) -> Vec<(String, f64)> {
-        let total_ns = self
-            .by_event
-            .values()
-            .chain(self.by_name.values())
-            .fold(0_i64, |sum, &ns| sum.saturating_add(ns));
-        if total_ns <= 0 {
-            return Vec::new();
-        }
-        let without_event_ns = self.by_event.get(&0).copied().unwrap_or_default();
-        let cpu_ns = if self.cpu_unknown { without_event_ns } else { self.cpu_ns.clamp(0, total_ns) };
-        let runnable_ns = (without_event_ns - cpu_ns).max(0);
-        let total = total_ns as f64;
-        let mut shares =
-            vec![(CPU.to_owned(), cpu_ns as f64 / total), (RUNNABLE.to_owned(), runnable_ns as f64 / total)];
-        // What was seen running too rarely was seen waiting too often.
-        let waiting_ns = total_ns - without_event_ns;
-        let scale = (total_ns - cpu_ns - runnable_ns) as f64 / waiting_ns.max(1) as f64;
-        let events = self.by_event.iter().filter(|&(&event, _)| event != 0);
-        shares.extend(events.map(|(&event, &ns)| (name(event), ns as f64 * scale / total)));
-        let named = self.by_name.iter();
-        shares.extend(named.map(|(event, &ns)| (event.clone(), ns as f64 * scale / total)));
-        shares.retain(|(_, share)| *share > 0.0);
-        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
-        shares
+        shares(&self.by_event, &self.by_name, self.cpu_ns())
     }
+
+    /// The same of each arm of a duel, where its processor time in nanoseconds is known.
+    pub fn shares_of_arms(&self, cpu_ns: [Option<i64>; 2]) -> [Vec<(String, f64)>; 2] {
+        [0, 1].map(|arm| shares(&self.of_arms[arm], &BTreeMap::new(), cpu_ns[arm]))
+    }
+}
+
+fn add(times: &mut BTreeMap<u32, i64>, event: u32, ns: i64) {
+    if ns > 0 {
+        let sum = times.entry(event).or_default();
+        *sum = sum.saturating_add(ns);
+    }
+}
+
+/// Shares of times by event and by name, which add up to 1, the greatest first. Without the processor time, what has no
+/// event is all of it.
+fn shares(
+    by_event: &BTreeMap<u32, i64>,
+    by_name: &BTreeMap<String, i64>,
+    cpu_ns: Option<i64>,
+) -> Vec<(String, f64)> {
+    let total_ns = by_event.values().chain(by_name.values()).fold(0_i64, |sum, &ns| sum.saturating_add(ns));
+    if total_ns <= 0 {
+        return Vec::new();
+    }
+    let without_event_ns = by_event.get(&0).copied().unwrap_or_default();
+    let cpu_ns = cpu_ns.map_or(without_event_ns, |cpu_ns| cpu_ns.clamp(0, total_ns));
+    let runnable_ns = (without_event_ns - cpu_ns).max(0);
+    let total = total_ns as f64;
+    let mut shares =
+        vec![(CPU.to_owned(), cpu_ns as f64 / total), (RUNNABLE.to_owned(), runnable_ns as f64 / total)];
+    // What was seen running too rarely was seen waiting too often.
+    let waiting_ns = total_ns - without_event_ns;
+    let scale = (total_ns - cpu_ns - runnable_ns) as f64 / waiting_ns.max(1) as f64;
+    let events = by_event.iter().filter(|&(&event, _)| event != 0);
+    shares.extend(events.map(|(&event, &ns)| (name(event), ns as f64 * scale / total)));
+    let named = by_name.iter();
+    shares.extend(named.map(|(event, &ns)| (event.clone(), ns as f64 * scale / total)));
+    shares.retain(|(_, share)| *share > 0.0);
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares
 }
 
 /// The type and the name of a wait event from its key in bench.samples.
@@ -201,6 +221,10 @@ impl<'a> WaitSampler<'a> {
             }
             match client.look().filter(|_| !session.is_over()) {
                 Some(event) => {
+                    // Its stretches are shorter than the gap: it is the arm of this look that the time is of.
+                    if let Some(times) = session.arm.and_then(|arm| self.times.of_arms.get_mut(arm)) {
+                        add(times, event, gap_ns);
+                    }
                     self.times.add(client.event.unwrap_or(event), gap_ns / 2);
                     self.times.add(event, gap_ns - gap_ns / 2);
                     client.event = Some(event);

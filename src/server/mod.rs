@@ -33,5 +33,6 @@ pub mod timeouts;
 pub mod timer;
 pub mod transaction;
 pub mod trust;
+pub mod usage;
 pub mod wait;
 pub mod worker_slots;

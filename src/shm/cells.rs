@@ -148,6 +148,8 @@ pub struct Header {
     pub spec_bytes: AtomicU32,
     /// Feeders of all scripts together, and the bytes of their rows.
     pub feeders: AtomicU32,
+    /// Batches of a duel.
+    pub batches: AtomicU32,
     pub fed_bytes: AtomicU32,
     state: AtomicU32,
     stop: AtomicU32,

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering::*};
 use bench_core::client::{Consequence, Lateness};
 use bench_core::error::SqlError;
 
-use bench_core::stats::duel::BATCHES;
-
 use super::{Counter, Text};
 
 /// Where a client stands.
@@ -92,10 +90,20 @@ pub struct ArmSums {
     pub transactions: Counter,
     /// Of these.
     pub latency_ns: Counter,
-    /// Of stretches whose processor time was read.
+    /// That were given up at an error.
+    pub failed: Counter,
+    /// That took more than one try.
+    pub retried: Counter,
+    /// Of stretches at whose ends the rest was read.
     pub timed: Counter,
     pub cpu_ns: Counter,
+    pub blocks: Counter,
+    pub wal_bytes: Counter,
+    pub rows: Counter,
 }
+
+/// Both arms in one batch, of one client.
+pub type BatchOfArms = [ArmSums; 2];
 
 /// A job's [`Lateness`].
 #[repr(C)]
@@ -133,8 +141,8 @@ pub struct ClientSlot {
     pub told_fatal: AtomicU32,
     pub totals: [PhaseTotals; 4],
     pub errors: [ErrorEntry; 8],
-    /// Of a duel: each batch's arms.
-    pub duel: [[ArmSums; 2]; BATCHES],
+    /// Of a duel: the arm whose stretch is under way, from 1; 0 before.
+    pub arm: AtomicU32,
 }
 
 impl ClientSlot {

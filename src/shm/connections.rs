@@ -21,6 +21,8 @@ pub struct ConnectionCell {
     pub attempts: Counter,
     /// The backend at its other end, if that is one of another server; 0: none.
     pub remote_pid: AtomicI32,
+    /// As of a [`ClientSlot`](super::ClientSlot).
+    pub arm: AtomicU32,
 }
 
 impl ConnectionCell {
@@ -60,6 +62,8 @@ pub struct ClientSession {
     pub switches: i64,
     /// Transactions ended so far, in all phases.
     pub attempts: u64,
+    /// In a duel, the arm whose stretch is under way.
+    pub arm: Option<usize>,
 }
 
 impl ClientSession {
@@ -67,6 +71,11 @@ impl ClientSession {
     pub fn is_over(&self) -> bool {
         self.state.is_over()
     }
+}
+
+/// An arm from its number in shared memory.
+fn arm(number: &AtomicU32) -> Option<usize> {
+    (number.load(Relaxed) as usize).checked_sub(1)
 }
 
 impl Segment {
@@ -96,6 +105,7 @@ impl Segment {
                 cpu_ns: cell.cpu_ns.load(Relaxed),
                 switches: cell.switches.load(Relaxed),
                 attempts: cell.attempts.get(),
+                arm: arm(&cell.arm),
             };
         }
         let slot = self.slot(client);
@@ -106,6 +116,7 @@ impl Segment {
             cpu_ns: slot.cpu_ns.load(Relaxed),
             switches: slot.switches.load(Relaxed),
             attempts: slot.attempts(),
+            arm: arm(&slot.arm),
         }
     }
 

@@ -7,7 +7,8 @@
 //!        | CommandTimes × slots × commands | Tally × ring
 //!        | Tally × slots × scripts of a mix | CommandPlans × commands | NodeCell × nodes
 //!        | Ends × slots | Place × slots × log | ConnectionCell × connections
-//!        | Tally × slots of a run over connections | Taken × feeders | specification | rows of feeders
+//!        | Tally × slots of a run over connections | Taken × feeders | BatchOfArms × slots × batches
+//!        | specification | rows of feeders
 //! ```
 
 pub mod build;
@@ -97,6 +98,7 @@ impl Segment {
         header.nodes.store(shape.nodes, Relaxed);
         header.log.store(shape.log, Relaxed);
         header.feeders.store(shape.feeders, Relaxed);
+        header.batches.store(shape.batches, Relaxed);
         header.spec_bytes.store(shape.spec_bytes, Relaxed);
         header.fed_bytes.store(shape.fed_bytes, Relaxed);
         header.database.store(database::oid().to_u32(), Relaxed);
@@ -163,6 +165,7 @@ impl Segment {
                 nodes: header.nodes.load(Relaxed),
                 log: header.log.load(Relaxed),
                 feeders: header.feeders.load(Relaxed),
+                batches: header.batches.load(Relaxed),
                 spec_bytes: header.spec_bytes.load(Relaxed),
                 fed_bytes: header.fed_bytes.load(Relaxed),
             };
@@ -248,6 +251,17 @@ impl Segment {
         // SAFETY: as for `slot`.
         unsafe {
             let first = self.base.add(self.shape.offsets().times).cast::<CommandTimes>();
+            std::slice::from_raw_parts(first.add(client as usize * count), count)
+        }
+    }
+
+    /// The batches of a client's duel; none of another run.
+    pub fn arms(&self, client: u32) -> &[BatchOfArms] {
+        assert!(client < self.shape.slots);
+        let count = self.shape.batches as usize;
+        // SAFETY: as for `slot`.
+        unsafe {
+            let first = self.base.add(self.shape.offsets().arms).cast::<BatchOfArms>();
             std::slice::from_raw_parts(first.add(client as usize * count), count)
         }
     }

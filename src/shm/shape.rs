@@ -7,7 +7,9 @@ use bench_core::intervals::ClientIntervals;
 use bench_core::tally::Tally;
 use bench_core::transaction_log::{Ends, LogCell};
 
-use super::{ClientSlot, CommandCounters, CommandPlans, CommandTimes, ConnectionCell, Header, NodeCell};
+use super::{
+    BatchOfArms, ClientSlot, CommandCounters, CommandPlans, CommandTimes, ConnectionCell, Header, NodeCell,
+};
 
 /// The dimensions of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,8 @@ pub struct SegmentShape {
     pub log: u32,
     /// Feeders of all scripts together.
     pub feeders: u32,
+    /// Batches of a duel; 0 of another run.
+    pub batches: u32,
     pub spec_bytes: u32,
     /// Bytes of the feeders' rows.
     pub fed_bytes: u32,
@@ -51,6 +55,7 @@ pub(super) struct Offsets {
     pub connections: usize,
     pub connects: usize,
     pub taken: usize,
+    pub arms: usize,
     pub spec: usize,
     pub fed: usize,
     pub end: usize,
@@ -67,6 +72,7 @@ impl SegmentShape {
         nodes: 0,
         log: 0,
         feeders: 0,
+        batches: 0,
         spec_bytes: 0,
         fed_bytes: 0,
     };
@@ -103,7 +109,9 @@ impl SegmentShape {
             .next_multiple_of(align_of::<Tally>());
         let counted = if self.connections > 0 { slot_count } else { 0 };
         let taken = (connects + counted * size_of::<Tally>()).next_multiple_of(align_of::<RowsTaken>());
-        let spec = taken + self.feeders as usize * size_of::<RowsTaken>();
+        let arms = (taken + self.feeders as usize * size_of::<RowsTaken>())
+            .next_multiple_of(align_of::<BatchOfArms>());
+        let spec = arms + slot_count * self.batches as usize * size_of::<BatchOfArms>();
         let fed = spec + self.spec_bytes as usize;
         let end = fed + self.fed_bytes as usize;
         Offsets {
@@ -120,6 +128,7 @@ impl SegmentShape {
             connections,
             connects,
             taken,
+            arms,
             spec,
             fed,
             end,

@@ -12,9 +12,11 @@ use bench_core::timeline::{Phase, Timeline};
 use bench_core::transaction_log::{LogQueue, LogRecord};
 
 use super::{
-    ClientSlot, CommandCounters, CommandTimes, Header, PhaseTotals, Segment, StopReason, Tally, TotalsOf,
+    BatchOfArms, ClientSlot, CommandCounters, CommandTimes, Header, PhaseTotals, Segment, StopReason, Tally,
+    TotalsOf,
 };
 use crate::server::process::{current_timestamp, now_ns, own_cpu_ns, own_switches};
+use crate::server::usage::Usage;
 
 /// One client's pen.
 pub struct ClientCounters<'a> {
@@ -38,7 +40,11 @@ pub struct ClientCounters<'a> {
     log: Option<LogQueue<'a>>,
     commands: &'a [CommandCounters],
     times: &'a [CommandTimes],
-    /// In a duel.
+    /// The batches of a duel; none of another run.
+    arms: &'a [BatchOfArms],
+    /// How long they are together, whenever the run ends.
+    batches_ns: i64,
+    /// In a duel, where the client is this process's only one.
     stretch: Option<Stretch>,
 }
 
@@ -46,6 +52,8 @@ pub struct ClientCounters<'a> {
 struct Stretch {
     arm: usize,
     began_cpu_ns: i64,
+    /// What the session had used, and the rows of its statements.
+    began: (Usage, u64),
     measured: u64,
     /// Whether it has transactions that are not measured.
     has_others: bool,
@@ -70,6 +78,8 @@ impl<'a> ClientCounters<'a> {
             log: segment.log(slot),
             commands: segment.commands(slot),
             times: segment.times(slot),
+            arms: segment.arms(slot),
+            batches_ns: 1,
             stretch: None,
         }
     }
@@ -84,6 +94,7 @@ impl<'a> ClientCounters<'a> {
     /// The gate has opened: the time line is in place.
     pub fn begin(&mut self) {
         self.timeline = self.header.timeline.load();
+        self.batches_ns = (self.timeline.measure_end_ns - self.timeline.measure_start_ns).max(1);
         if now_ns() >= self.timeline.measure_start_ns {
             self.count_cpu();
         }
@@ -92,36 +103,57 @@ impl<'a> ClientCounters<'a> {
     /// In a duel: the stretch under way is over.
     pub fn end_stretch(&mut self) {
         let Some(stretch) = self.stretch.take() else { return };
+        let Some(batch) = self.arms.get(stretch.batch) else { return };
         if stretch.measured > 0 && !stretch.has_others {
-            let sums = &self.slot.duel[stretch.batch][stretch.arm];
+            let sums = &batch[stretch.arm];
+            let (before, rows_before) = stretch.began;
+            let usage = Usage::of_session();
             sums.timed.add(stretch.measured);
             sums.cpu_ns.add((own_cpu_ns() - stretch.began_cpu_ns).max(0).unsigned_abs());
+            sums.blocks.add(usage.blocks.saturating_sub(before.blocks));
+            sums.wal_bytes.add(usage.wal_bytes.saturating_sub(before.wal_bytes));
+            sums.rows.add(self.rows() - rows_before);
         }
+    }
+
+    /// Rows of all statements so far.
+    fn rows(&self) -> u64 {
+        self.commands.iter().map(|command| command.rows.get()).sum()
     }
 
     /// In a duel: what comes next is of this arm.
     pub fn begin_stretch(&mut self, arm: usize) {
+        self.slot.arm.store(arm as u32 + 1, Relaxed);
+        let began = (Usage::of_session(), self.rows());
         let began_cpu_ns = own_cpu_ns();
-        self.stretch = Some(Stretch { arm, began_cpu_ns, measured: 0, has_others: false, batch: 0 });
+        self.stretch = Some(Stretch { arm, began_cpu_ns, began, measured: 0, has_others: false, batch: 0 });
     }
 
-    /// Counts a transaction of a duel.
+    /// Counts a transaction of a duel, whose scripts are each arm's by turns.
     fn count_for_arm(&mut self, t: &Transaction, is_measured: bool) {
-        let Some(stretch) = &mut self.stretch else { return };
         if !is_measured {
-            stretch.has_others = true;
+            if let Some(stretch) = &mut self.stretch {
+                stretch.has_others = true;
+            }
             return;
         }
-        let Timeline { measure_start_ns, measure_end_ns, .. } = self.timeline;
-        let whole_ns = (measure_end_ns - measure_start_ns).max(1);
-        let batch = (t.end_ns - measure_start_ns) as i128 * BATCHES as i128 / i128::from(whole_ns);
-        stretch.batch = (batch.max(0) as usize).min(BATCHES - 1);
-        stretch.measured += 1;
+        let since_ns = t.end_ns - self.timeline.measure_start_ns;
+        let batch = i128::from(since_ns) * BATCHES as i128 / i128::from(self.batches_ns);
+        let batch = (batch.max(0) as usize).min(self.arms.len() - 1);
+        if let Some(stretch) = &mut self.stretch {
+            stretch.batch = batch;
+            stretch.measured += 1;
+        }
+        let sums = &self.arms[batch][t.script % 2];
+        if t.tries > 1 {
+            sums.retried.add(1);
+        }
         if t.outcome == Outcome::Committed {
-            let sums = &self.slot.duel[stretch.batch][stretch.arm];
             sums.transactions.add(1);
             // Under a rate the arms share the queue: what waits in it may be the other one's fault.
             sums.latency_ns.add((t.end_ns - t.start_ns).max(0).unsigned_abs());
+        } else {
+            sums.failed.add(1);
         }
     }
 
@@ -245,7 +277,7 @@ impl TransactionRecorder for ClientCounters<'_> {
         if of == TotalsOf::Measured && !self.counts_cpu {
             self.count_cpu();
         }
-        if self.stretch.is_some() {
+        if !self.arms.is_empty() {
             self.count_for_arm(t, of == TotalsOf::Measured);
         }
         of == TotalsOf::Measured

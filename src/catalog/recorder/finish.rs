@@ -1,10 +1,9 @@
 //! Everything that is written when a run has ended.
 
-use bench_core::document::{CommandSummary, Environment, Event};
+use bench_core::document::{CommandSummary, DuelMeasured, Environment, Event};
 use bench_core::error::UserError;
 use bench_core::fidelity::Counts;
 use bench_core::spec::RunSpec;
-use bench_core::stats::duel::ArmBatch;
 
 use super::end::{Part, RunColumns, RunEnd};
 use super::{ErrorRow, RunStatus, Totals, json_of, lines, ms, percentile_ms, relations};
@@ -38,8 +37,8 @@ pub struct Closing<'a> {
     pub errors: &'a [ErrorRow],
     /// What pg_stat_statements counted, by script.
     pub calls: &'a [(i32, Counts)],
-    /// Batches of a duel; none of another run.
-    pub duel: &'a [[ArmBatch; 2]],
+    /// What was measured of a duel's arms; `None` of another run.
+    pub duel: Option<&'a DuelMeasured>,
     pub audit: &'a [AuditRow],
     /// Shares of the clients' measured time, by wait event.
     pub waits: &'a [(String, f64)],
@@ -78,7 +77,7 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     end.part("bench_internal.call_log", || {
         closing.calls.iter().try_for_each(|(script, counts)| lines::call_line(run_id, *script, counts))
     });
-    end.part("bench_internal.duel_log", || put_duel(run_id, closing.duel));
+    end.part("bench.duels", || closing.duel.map_or(Ok(()), |duel| put_duel(run_id, duel)));
     end.part("bench.errors", || closing.errors.iter().try_for_each(|line| lines::error_line(run_id, line)));
     end.part("bench.audit", || closing.audit.iter().try_for_each(|line| lines::audit_line(run_id, line)));
     end.part("bench.waits", || {

@@ -13,7 +13,7 @@ use std::cell::Cell;
 
 use bench_core::document::Environment;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{ARMS, Before, Driver, Extent, RunSpec, ScriptSpec};
+use bench_core::spec::{Before, Driver, Extent, RunSpec, ScriptSpec};
 use bench_core::stats::coarse_histogram::coarse;
 use bench_core::stats::histogram::Histogram;
 use pgrx::{Spi, pg_sys};
@@ -168,7 +168,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
                 // The role may have been renamed since it called.
                 pgrx::pg_sys::Oid::from(spec.owner().oid).into(),
                 spec.run_as().into(),
-                o.duel.as_ref().map(|duel| pgrx::JsonB(serde_json::json!({ ARMS[0]: duel.given[0], ARMS[1]: duel.given[1] }))).into(),
+                o.duel.as_ref().map(|duel| pgrx::JsonB(duel.recorded())).into(),
             ],
         )
         .map_err(spi_error)?

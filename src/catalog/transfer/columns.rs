@@ -15,6 +15,20 @@ pub struct Column {
     pub default: Option<String>,
 }
 
+impl Column {
+    /// The value in a row `x` of texts, as [`rows_of_lists`] has them: arrays are lists of JSON.
+    pub fn read(&self) -> String {
+        let Self { name, sql_type, .. } = self;
+        match sql_type.strip_suffix("[]") {
+            None => format!("x.{name}::{sql_type}"),
+            Some(element) => format!(
+                "CASE WHEN x.{name} IS NOT NULL THEN ARRAY(SELECT e.e::{element} FROM \
+                     pg_catalog.jsonb_array_elements_text(x.{name}::pg_catalog.jsonb) WITH ORDINALITY AS e (e, place) ORDER BY e.place) END"
+            ),
+        }
+    }
+}
+
 /// A table's columns, in their order.
 pub fn columns(table: &str) -> Result<Vec<Column>, UserError> {
     fetch_all(

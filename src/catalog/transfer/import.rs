@@ -304,7 +304,7 @@ pub(super) fn insert_results(
     let values = joined(&listed, |c| match &*c.name {
         "run_id" => "ids.run_id".to_owned(),
         "node" if let Some(node) = node => node.to_string(),
-        name => value_of(c, &format!("x.{name}::{}", c.sql_type)),
+        _ => value_of(c, &c.read()),
     });
     let relation = qualified(table);
     let sql = format!(

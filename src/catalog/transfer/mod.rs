@@ -31,7 +31,7 @@ fn qualified(table: &str) -> String {
 
 /// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`], and goes with it.
 /// A document has an object for each, under its name, with a list for each column.
-const RESULT_TABLES: [&str; 15] = [
+const RESULT_TABLES: [&str; 17] = [
     "samples",
     "warmup_samples",
     "latencies",
@@ -46,5 +46,7 @@ const RESULT_TABLES: [&str; 15] = [
     "audit_log",
     "call_log",
     "duel_log",
+    "duel_statement_log",
+    "duel_wait_log",
     "node_log",
 ];

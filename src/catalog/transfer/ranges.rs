@@ -27,7 +27,7 @@ pub fn out_of_range(document: StoredJsonb, table: &str) -> Result<Option<UserErr
         let listed = columns(table)?;
         format!(
             "(SELECT {} FROM (SELECT $1 -> '{table}' AS t) d, {})",
-            joined(&listed, |c| format!("x.{0}::{1} AS {0}", c.name, c.sql_type)),
+            joined(&listed, |c| format!("{} AS {}", c.read(), c.name)),
             rows_of_lists(&listed),
         )
     };

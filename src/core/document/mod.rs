@@ -2,6 +2,7 @@
 //! it, and written down as JSON it is the schema of `bench.report(run_id, 'json')`. [`sweep`] has the document of a sweep.
 
 pub mod capacity;
+mod duel;
 mod environment;
 mod finding;
 mod merged;
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::fidelity::FidelityPart;
 use crate::stats::until_steady::LONGEST_SECS;
 
+pub use duel::{Duel, DuelBatch, DuelCommand, DuelLine, DuelMeasured, DuelStatement, DuelWait};
 pub use environment::{Environment, ServerSetting};
 pub(crate) use finding::topics;
 pub use finding::{Finding, Severity, Topic};
@@ -52,6 +54,8 @@ pub struct Document {
     pub audit: Vec<AuditLine>,
     /// How a replay resembles what was captured; empty for other runs.
     pub fidelity: Vec<FidelityPart>,
+    /// The arms of a duel; `None` for other runs.
+    pub duel: Option<Duel>,
     /// The nodes of the Citus cluster, those that only served others' statements among them, in the order of their
     /// ids; empty for a run that had nothing to do with Citus.
     pub nodes: Vec<Node>,

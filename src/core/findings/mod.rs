@@ -7,6 +7,7 @@
 mod cache;
 mod dips;
 mod driver;
+mod duel;
 mod fixture;
 mod intervals;
 mod latency;
@@ -38,6 +39,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     let mut detected = dips::detect(&intervals);
     let mut findings = Vec::new();
     findings.extend(outcome::findings(document, &intervals));
+    findings.extend(duel::findings(document));
     findings.extend(outage::findings(document, &intervals, &mut detected));
     findings.extend(writes::findings(document));
     findings.extend(plans::findings(document, &intervals, &mut detected));

@@ -17,8 +17,8 @@ pub fn render(document: &Document) -> String {
     let outcome = content::run_outcome(document);
     let subject = format!("Run {}", run.run_id);
     let mut text = head(&subject, &run.workload, &content::subtitle(document), outcome.as_deref());
-    if let Some(limit) = content::LatencyLimit::of(document) {
-        text += &format!("**{}**\n\n", escaped(&limit.sentence()));
+    if let Some((_, sentence)) = content::conclusion(document) {
+        text += &format!("**{}**\n\n", escaped(&sentence));
     }
     // As pgbench prints them, so that they can be searched for.
     let lines = content::closing_lines(document);

@@ -19,6 +19,7 @@ pub(crate) mod sanitize;
 pub mod sweep;
 mod text;
 
+pub use content::duel_sentence;
 pub use export::{ExportFormat, export};
 
 use crate::document::Document;

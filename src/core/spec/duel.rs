@@ -1,17 +1,19 @@
 //! A duel: two arms that take turns in one run.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{invalid, object, options, variables};
+use super::{
+    Driver, Nodes, OnDisconnect, QueryMode, Results, RunArguments, RunOptions, invalid, limits, object,
+    options, variables,
+};
 use crate::error::{UserError, sqlstate};
 
 /// The arms' names, in the order of scripts and counters.
 pub const ARMS: [&str; 2] = ["a", "b"];
 
 /// Parts of a sweep's variant that cannot alternate within a run.
-const OF_WHOLE_RUNS: [&str; 8] =
-    ["load", "system", "driver", "query_mode", "target", "jobs", "reconnect", "on_disconnect"];
+const OF_WHOLE_RUNS: [&str; 7] = ["load", "system", "driver", "target", "jobs", "reconnect", "on_disconnect"];
 
 /// What is special to the transactions of an arm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,19 @@ pub struct Arm {
     /// Configuration parameters of the session: name and value as text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<(String, String)>,
+    /// The role whose settings it has besides, as ALTER ROLE … SET made them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role_settings: Option<String>,
+    /// What it runs instead of the run's own workload; of arm b only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// A script that it runs instead; of arm b only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_mode: Option<QueryMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results: Option<Results>,
     /// Script variables.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub variables: Map<String, Value>,
@@ -37,7 +52,13 @@ pub struct Duel {
     pub arms: [Arm; 2],
     /// As they were given, in the order of [`ARMS`].
     pub given: [Value; 2],
+    /// The run ends as soon as it is decided by this margin; `None`: after its time.
+    #[serde(default)]
+    pub margin: Option<f64>,
 }
+
+/// What differs less than this is the same, where no margin is given.
+pub const MARGIN: f64 = 0.02;
 
 impl Arm {
     /// As the variant of a sweep: parameters, and groups of others.
@@ -48,6 +69,13 @@ impl Arm {
             match (key.as_str(), value) {
                 ("settings", value) => parameters.extend(object("settings", value)?),
                 ("variables", value) => arm.variables = variables(value)?,
+                ("role_settings", value) => arm.role_settings = Some(text(name, &key, value)?),
+                ("workload", value) => arm.workload = Some(text(name, &key, value)?),
+                ("script", value) => arm.script = Some(text(name, &key, value)?),
+                ("query_mode", value) => {
+                    arm.query_mode = Some(options::query_mode(Some(text(name, &key, value)?))?);
+                }
+                ("results", value) => arm.results = Some(options::results(Some(text(name, &key, value)?))?),
                 ("hide_indexes", value) => {
                     arm.hide_indexes = names(value).ok_or_else(|| {
                         invalid(format!("hide_indexes of arm {name} must be an array of names of indexes"))
@@ -60,14 +88,34 @@ impl Arm {
                 }
                 (other, Value::Object(_) | Value::Array(_)) => {
                     return Err(invalid(format!("arm {name} has an unrecognized group: \"{other}\"")).hint(
-                        "An arm may have configuration parameters, and the groups settings, variables and hide_indexes.",
+                        "An arm may have configuration parameters, and settings, variables, hide_indexes, workload, script, \
+                         query_mode, results and role_settings.",
                     ));
                 }
                 (_, value) => drop(parameters.insert(key, value)),
             }
         }
         arm.settings = options::settings(Value::Object(parameters))?;
+        if arm.workload.is_some() && arm.script.is_some() {
+            return Err(invalid(format!("workload and script of arm {name} are mutually exclusive")));
+        }
         Ok(arm)
+    }
+
+    /// Whether its transactions are others than the run's.
+    pub fn has_own_script(&self) -> bool {
+        self.workload.is_some() || self.script.is_some()
+    }
+}
+
+/// A text of an arm's group.
+fn text(arm: &str, key: &str, value: Value) -> Result<String, UserError> {
+    match value {
+        Value::String(text) => {
+            limits::check_text(key, &text)?;
+            Ok(text)
+        }
+        _ => Err(invalid(format!("{key} of arm {arm} must be text"))),
     }
 }
 
@@ -95,7 +143,80 @@ impl Duel {
                     .hint("Both arms need the same variables: set it in both."));
             }
         }
-        Ok(Self { arms, given: [a.clone(), b.clone()] })
+        Ok(Self { arms, given: [a.clone(), b.clone()], margin: None })
+    }
+
+    /// What is kept of it with the run.
+    pub fn recorded(&self) -> Value {
+        let [a, b] = &self.given;
+        let mut recorded = json!({ ARMS[0]: a, ARMS[1]: b });
+        if let Some(margin) = self.margin {
+            recorded["margin"] = margin.into();
+        }
+        recorded
+    }
+
+    /// The arguments of the run that is this duel. Its own workload is that of arm a, and arm b has another one only where it
+    /// differs.
+    ///
+    /// # Errors
+    /// 22023 for a workload that neither arm runs.
+    pub fn run(mut self, mut run: RunArguments) -> Result<RunArguments, UserError> {
+        let [a, b] = &mut self.arms;
+        if a.has_own_script() {
+            let is_given = run.workload.is_some() || run.script.is_some();
+            if b.has_own_script() && is_given {
+                return Err(invalid("both arms have a workload of their own")
+                    .hint("Leave workload and script NULL, or out of one of the arms."));
+            }
+            let of_run = (run.workload.take(), run.script.take());
+            (run.workload, run.script) = (a.workload.take(), a.script.take());
+            if !b.has_own_script() {
+                (b.workload, b.script) = of_run;
+            }
+        }
+        Ok(RunArguments { duel: Some(self), ..run })
+    }
+
+    /// # Errors
+    /// 0A000 for what the run's other options make impossible.
+    pub(super) fn check(&self, options: &RunOptions) -> Result<(), UserError> {
+        let refused = |what: &str| {
+            UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("a duel with {what} is not supported"))
+        };
+        let compare = "Compare whole runs with bench.ab.";
+        if options.nodes != Nodes::Local {
+            return Err(refused(&format!("nodes => '{}'", options.nodes.as_str())).hint(compare));
+        }
+        if let options::Extent::Transactions(_) = options.extent {
+            return Err(refused("transactions").hint("Its batches are parts of the time: set secs."));
+        }
+        if options.driver == Driver::Engine {
+            return Ok(());
+        }
+        if options.reconnect || options.on_disconnect == OnDisconnect::Reconnect {
+            return Err(refused("connections that change").hint("What an arm sets would be lost with them."));
+        }
+        // They stand in statements as they are.
+        let is_plain = |name: &str| {
+            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+        };
+        let mut names = self.arms.iter().flat_map(|arm| &arm.settings).map(|(name, _)| name);
+        if let Some(name) = names.find(|name| !is_plain(name)) {
+            return Err(invalid(format!("invalid name of a configuration parameter: \"{name}\"")));
+        }
+        if self.arms.iter().any(|arm| arm.role_settings.is_some()) {
+            return Err(refused("role_settings over connections"));
+        }
+        if self.arms.iter().any(|arm| arm.results.is_some()) {
+            return Err(refused("results over connections"));
+        }
+        if self.arms.iter().any(|arm| !arm.hide_indexes.is_empty()) {
+            return Err(refused("hide_indexes over connections")
+                .hint("Only sessions of driver => 'engine' can be without an index."));
+        }
+        Ok(())
     }
 
     /// The settings of an arm: its own, and, of the parameters that only the other one sets, what `base` says of them.
@@ -148,8 +269,35 @@ mod tests {
         assert!(error.message.contains("differ in \"system\"") && error.hint.unwrap().contains("bench.ab"));
         assert!(Duel::new(&json!({"other": {}}), &json!({})).is_err());
         assert!(Duel::new(&json!([]), &json!({})).is_err());
-        assert!(Duel::new(&json!({"hide_indexes": [1]}), &json!({})).is_err());
+        for arm in [
+            json!({"hide_indexes": [1]}),
+            json!({"query_mode": "none"}),
+            json!({"results": 1}),
+            json!({"workload": "x", "script": "SELECT 1"}),
+        ] {
+            assert!(Duel::new(&arm, &json!({})).is_err(), "{arm}");
+        }
         let error = Duel::new(&json!({"variables": {"n": 1}}), &json!({})).unwrap_err();
         assert_eq!(error.message, "arm b has no variable \"n\"");
+    }
+
+    #[test]
+    fn the_workload_of_a_run_is_that_of_its_first_arm() {
+        let run = |a: Value, b: Value, workload: Option<&str>| {
+            let run = RunArguments { workload: workload.map(str::to_owned), ..RunArguments::with_defaults() };
+            let run = Duel::new(&a, &b).unwrap().run(run)?;
+            let [_, b] = run.duel.unwrap().arms;
+            Ok::<_, UserError>((run.workload, run.script, b.workload, b.script))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let (own, other) = (json!({"workload": "own"}), json!({"script": "SELECT 1"}));
+        assert_eq!(run(json!({}), json!({}), Some("x")).unwrap(), (some("x"), None, None, None));
+        assert_eq!(run(json!({}), own.clone(), Some("x")).unwrap(), (some("x"), None, some("own"), None));
+        assert_eq!(run(own.clone(), json!({}), Some("x")).unwrap(), (some("own"), None, some("x"), None));
+        assert_eq!(
+            run(other.clone(), own.clone(), None).unwrap(),
+            (None, some("SELECT 1"), some("own"), None)
+        );
+        assert_eq!(run(own, other, Some("x")).unwrap_err().message, "both arms have a workload of their own");
     }
 }

@@ -195,21 +195,16 @@ impl RunOptions {
             return Err(unsupported(&format!("exit_on_abort with nodes => '{}'", nodes.as_str())));
         }
         let warmup_secs = warmup::parse(a.warmup, nodes)?;
-        let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])?
-        {
-            "discard" => Results::Discard,
-            _ => Results::Serialize,
-        };
+        let results = results(a.results)?;
         let driver = Driver::parse(a.driver, results, nodes)?;
         let connecting = Connecting::parse(driver, a.target, a.jobs, a.reconnect, a.on_disconnect)?;
         check_run_as(a.run_as.as_deref(), connecting.target.as_deref(), nodes)?;
-        check_duel(a.duel.as_ref(), driver, nodes, extent)?;
         let log_rate = required("log_rate", a.log_rate)?;
         if !(0.0..=1.0).contains(&log_rate) {
             return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
                 .hint("It is the share of the transactions to log: 0.01 for one in a hundred."));
         }
-        Ok(Self {
+        let options = Self {
             mix: mix(&workload)?,
             workload,
             script: a.script,
@@ -238,7 +233,9 @@ impl RunOptions {
             tags: Value::Object(object("tags", required("tags", a.tags)?)?),
             before: Before::parse(&required("before", a.before)?)?,
             log_rate,
-        })
+        };
+        options.duel.as_ref().map_or(Ok(()), |duel| duel.check(&options))?;
+        Ok(options)
     }
 
     /// The arguments that make these options.
@@ -289,22 +286,6 @@ fn with_arms(mut given: Map<String, Value>, duel: Option<&Duel>) -> Map<String, 
 }
 
 /// # Errors
-/// 0A000 for what a duel cannot be yet.
-fn check_duel(duel: Option<&Duel>, driver: Driver, nodes: Nodes, extent: Extent) -> Result<(), UserError> {
-    let Some(_) = duel else { return Ok(()) };
-    if driver != Driver::Engine {
-        return Err(unsupported("a duel with driver => 'wire'"));
-    }
-    if nodes != Nodes::Local {
-        return Err(unsupported(&format!("a duel with nodes => '{}'", nodes.as_str())));
-    }
-    match extent {
-        Extent::Secs(_) => Ok(()),
-        Extent::Transactions(_) => Err(unsupported("a duel with transactions").hint("Set secs.")),
-    }
-}
-
-/// # Errors
 /// 22023 beside a target, 0A000 on several nodes.
 fn check_run_as(role: Option<&str>, target: Option<&str>, nodes: Nodes) -> Result<(), UserError> {
     let Some(role) = role else { return Ok(()) };
@@ -329,12 +310,20 @@ pub(crate) fn workload(workload: Option<String>, script: Option<&String>) -> Res
     }
 }
 
-fn query_mode(given: Option<String>) -> Result<QueryMode, UserError> {
+pub(super) fn query_mode(given: Option<String>) -> Result<QueryMode, UserError> {
     let modes = ["simple", "extended", "prepared"];
     Ok(match word("query_mode", given, &modes, &modes)? {
         "simple" => QueryMode::Simple,
         "extended" => QueryMode::Extended,
         _ => QueryMode::Prepared,
+    })
+}
+
+pub(super) fn results(given: Option<String>) -> Result<Results, UserError> {
+    let kinds = ["serialize", "discard"];
+    Ok(match word("results", given, &kinds, &kinds)? {
+        "discard" => Results::Discard,
+        _ => Results::Serialize,
     })
 }
 

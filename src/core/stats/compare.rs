@@ -115,7 +115,29 @@ pub fn pairs(pairs: &[(f64, f64)], terms: Terms) -> GroupComparison {
     judge(mean(&baseline), mean(&candidate), Effect::new(vec![ratios]), terms)
 }
 
+/// Compares (baseline, candidate) of the batches of one run, as [`pairs`]: a batch is the mean of many transactions, and so
+/// near a normal distribution, and Student's interval reaches as far out as repeated looks need it.
+pub fn batches(batches: &[(f64, f64)], terms: Terms) -> GroupComparison {
+    let (baseline, candidate): (Vec<f64>, Vec<f64>) = batches.iter().copied().unzip();
+    let ratios = batches.iter().map(|(baseline, candidate)| candidate.ln() - baseline.ln()).collect();
+    let effect = Effect::new(vec![ratios]);
+    let margin = effect.as_ref().map_or(0.0, |effect| effect.student_margin(terms.confidence));
+    decide(mean(&baseline), mean(&candidate), effect, margin, terms)
+}
+
 fn judge(baseline: f64, candidate: f64, effect: Option<Effect>, terms: Terms) -> GroupComparison {
+    let margin = effect.as_ref().map_or(0.0, |effect| effect.margin(terms.confidence));
+    decide(baseline, candidate, effect, margin, terms)
+}
+
+/// What an effect that is known to `margin` says.
+fn decide(
+    baseline: f64,
+    candidate: f64,
+    effect: Option<Effect>,
+    margin: f64,
+    terms: Terms,
+) -> GroupComparison {
     let Some(effect) = effect else {
         return GroupComparison {
             baseline,
@@ -125,7 +147,7 @@ fn judge(baseline: f64, candidate: f64, effect: Option<Effect>, terms: Terms) ->
             runs: None,
         };
     };
-    let ratio = ratio(effect.value(), effect.margin(terms.confidence));
+    let ratio = ratio(effect.value(), margin);
     let verdict = terms.verdict(&ratio);
     let runs = if verdict == Verdict::Inconclusive { runs(&effect, terms) } else { None };
     GroupComparison { baseline, candidate, ratio: Some(ratio), verdict, runs }

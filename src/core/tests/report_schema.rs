@@ -27,6 +27,14 @@ fn filled() -> Document {
         errors: vec![ErrorLine::default()],
         audit: vec![AuditLine::default()],
         fidelity: vec![FidelityPart::default()],
+        duel: Some(Duel {
+            metrics: vec![DuelLine::default()],
+            statements: vec![DuelStatement::default()],
+            waits: vec![DuelWait::default()],
+            batches: vec![DuelBatch::default()],
+            latencies: [vec![Bucket::default()], Vec::new()],
+            ..Duel::default()
+        }),
         nodes: vec![Node { clients_stuck: vec![0], ..Node::default() }],
         node_samples: vec![NodeSamples {
             node: 1,

@@ -1,8 +1,8 @@
 -- Duels: two arms that take turns in one run.
 CREATE VIEW bench.duels WITH (security_barrier) AS
 SELECT r.run_id, r.workload, r.duel -> 'a' AS a, r.duel -> 'b' AS b, r.clients, r.started_at, r.status,
-       (SELECT sum(d.transactions) FROM bench_internal.duel_log d WHERE d.run_id = r.run_id AND d.arm = 'a')::bigint AS a_transactions,
-       (SELECT sum(d.transactions) FROM bench_internal.duel_log d WHERE d.run_id = r.run_id AND d.arm = 'b')::bigint AS b_transactions
+       (SELECT sum(n) FROM bench_internal.duel_log d, unnest(d.transactions) AS n WHERE d.run_id = r.run_id AND d.arm = 'a')::bigint AS a_transactions,
+       (SELECT sum(n) FROM bench_internal.duel_log d, unnest(d.transactions) AS n WHERE d.run_id = r.run_id AND d.arm = 'b')::bigint AS b_transactions
 FROM bench_internal.run_log r
 WHERE r.duel IS NOT NULL AND bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.duels IS 'One row per duel: a run with two arms. bench.duel_results compares them';
@@ -29,12 +29,13 @@ CREATE FUNCTION bench.duel(
                    ratio_high double precision, verdict text, advice text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_duel_wrapper';
 COMMENT ON FUNCTION bench.duel IS
-'Runs a workload once, with two arms that take turns every few milliseconds in each session, and compares their time per transaction. Disturbances affect both arms equally. See bench.duels and bench.duel_statements.';
+'Runs a workload once, with two arms that take turns every few milliseconds in each session, and compares them. Disturbances affect both arms equally. With margin, the run ends as soon as the verdict is certain. See bench.duels, bench.duel_statements and bench.duel_waits.';
 
 CREATE FUNCTION bench.start_duel(
     workload        text             DEFAULT NULL,
     a               jsonb            DEFAULT NULL,
     b               jsonb            DEFAULT NULL,
+    margin          double precision DEFAULT NULL,
     clients         int              DEFAULT 1,
 @run_arguments@
 )
@@ -47,26 +48,22 @@ CREATE FUNCTION bench.duel_results(run_id bigint, margin double precision DEFAUL
                    ratio_high double precision, verdict text, advice text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'duel_results_wrapper';
 COMMENT ON FUNCTION bench.duel_results IS
-'Compares the arms of a duel, as bench.duel does: for each metric, the ratio b / a with its 95 % confidence interval and the verdict faster, slower, same or inconclusive.';
+'Compares the arms of a duel, as bench.duel does: for each metric, the ratio b / a with its confidence interval and the verdict faster, slower, same or inconclusive; more or less for metrics that are not times.';
 
-CREATE FUNCTION bench.duel_statements(run_id bigint)
+CREATE FUNCTION bench.duel_statements(run_id bigint, margin double precision DEFAULT NULL)
     RETURNS TABLE (workload text, command int, statement text, a_count bigint, b_count bigint, a_latency_avg_ms double precision,
-                   b_latency_avg_ms double precision, ratio double precision, a_latency_p95_ms double precision,
-                   b_latency_p95_ms double precision, a_rows double precision, b_rows double precision, a_plan text, b_plan text)
-    STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT left(s.workload, -4), a.command, a.statement, a.count, b.count, a.latency_avg_ms, b.latency_avg_ms,
-           b.latency_avg_ms / nullif(a.latency_avg_ms, 0), a.latency_p95_ms, b.latency_p95_ms,
-           a.rows::double precision / nullif(a.generic_plans + a.custom_plans, 0), b.rows::double precision / nullif(b.generic_plans + b.custom_plans, 0),
-           a.plan, b.plan
-    FROM bench.duels d
-    JOIN bench.statements a ON a.run_id = d.run_id AND a.script % 2 = 0
-    JOIN bench.statements b ON b.run_id = a.run_id AND b.node = a.node AND b.script = a.script + 1 AND b.command = a.command
-    JOIN bench.scripts s ON s.run_id = a.run_id AND s.node = a.node AND s.script = a.script
-    WHERE d.run_id = duel_statements.run_id
-    ORDER BY a.script, a.command;
-END;
+                   b_latency_avg_ms double precision, ratio double precision, ratio_low double precision, ratio_high double precision,
+                   verdict text, effect_us double precision, a_latency_p95_ms double precision, b_latency_p95_ms double precision,
+                   a_rows double precision, b_rows double precision, a_plan text, b_plan text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'duel_statements_wrapper';
 COMMENT ON FUNCTION bench.duel_statements IS
-'Returns both arms of a duel side by side for each command of the scripts: executions, latencies, rows per execution, and plans.';
+'Returns both arms of a duel side by side for each command of the scripts: executions, latencies with ratio, interval and verdict, microseconds that it adds to a transaction of b, rows per execution, and plans. The intervals of all statements hold together.';
+
+CREATE FUNCTION bench.duel_waits(run_id bigint)
+    RETURNS TABLE (wait_event_type text, wait_event text, a_share double precision, b_share double precision, a_ms double precision,
+                   b_ms double precision)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'duel_waits_wrapper';
+COMMENT ON FUNCTION bench.duel_waits IS
+'Returns what the transactions of both arms of a duel waited for: shares of each arm''s time, and milliseconds per transaction.';
 
 REVOKE ALL ON FUNCTION bench.duel, bench.start_duel FROM PUBLIC;

@@ -1,4 +1,4 @@
--- Assertions for pgTAP, which is looked for when they are called. They read runs that have ended, and run nothing.
+-- Assertions for pgTAP, which is looked for when they are called. They read runs that have ended; those of duels make one.
 
 CREATE FUNCTION bench_internal.check_extension(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_extension_wrapper';
@@ -181,3 +181,52 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION bench.no_regression_ok IS
 'pgTAP assertion: fails only if the candidate runs are slower than the baseline runs by more than margin (a fraction: 0.05 is 5 %) with confidence: the whole 95 % interval of the TPS ratio from bench.compare is below 1 - margin. If it passes without the runs being the same or faster, a diagnostic says so.';
+
+CREATE FUNCTION bench_internal.duel_tap(workload text, a jsonb, b jsonb, margin double precision, clients int, secs double precision,
+                                        has_to_be_shown boolean, description text)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    latency record;
+    status text;
+    passed boolean;
+    remark text;
+BEGIN
+    IF margin IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'margin must not be null';
+    END IF;
+    SELECT d.* INTO STRICT latency FROM bench.duel(workload, a, b, margin, clients => clients, secs => secs) AS d
+    WHERE d.metric = 'latency_avg_ms';
+    SELECT d.status INTO STRICT status FROM bench.duels AS d ORDER BY d.run_id DESC LIMIT 1;
+    passed := status = 'completed' AND CASE WHEN has_to_be_shown THEN coalesce(latency.ratio_high <= 1 + margin, false)
+                                            ELSE coalesce(latency.ratio_low <= 1 + margin, false) END;
+    IF NOT passed OR latency.verdict = 'inconclusive' THEN
+        remark := concat_ws(E'\n',
+            '     run: ' || nullif(status, 'completed'),
+            format('    time: %s ms, arm a %s ms', round(latency.b::numeric, 4), round(latency.a::numeric, 4)),
+            format('   ratio: %s, interval %s to %s; allowed is %s', round(latency.ratio::numeric, 4), round(latency.ratio_low::numeric, 4),
+                   round(latency.ratio_high::numeric, 4), 1 + margin),
+            ' verdict: ' || latency.verdict,
+            '  advice: ' || latency.advice);
+    END IF;
+    RETURN bench_internal.tap(passed, coalesce(description, format('duel of %s: b is no slower than a by %s %%', coalesce(workload, 'scripts'),
+                                                                   trim_scale(margin::numeric * 100))), remark);
+END $$;
+COMMENT ON FUNCTION bench_internal.duel_tap IS 'Makes a duel and returns TAP for its mean latency. For bench.duel_ok and bench.no_slower_ok.';
+
+CREATE FUNCTION bench.duel_ok(workload text, a jsonb, b jsonb, margin double precision DEFAULT 0.02, clients int DEFAULT 1,
+                              secs double precision DEFAULT 10, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT bench_internal.duel_tap(workload, a, b, margin, clients, secs, true, description);
+END;
+COMMENT ON FUNCTION bench.duel_ok IS
+'pgTAP assertion: makes a duel, which shows with confidence that b takes at most margin (a fraction: 0.02 is 2 %) more time per transaction than a. Fails if that is not shown within secs. The run ends as soon as the verdict is certain.';
+
+CREATE FUNCTION bench.no_slower_ok(workload text, a jsonb, b jsonb, margin double precision DEFAULT 0.02, clients int DEFAULT 1,
+                                   secs double precision DEFAULT 10, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT bench_internal.duel_tap(workload, a, b, margin, clients, secs, false, description);
+END;
+COMMENT ON FUNCTION bench.no_slower_ok IS
+'pgTAP assertion: makes a duel; fails only if it shows with confidence that b takes more time per transaction than a by more than margin (a fraction: 0.02 is 2 %). If the verdict is inconclusive, it passes with a diagnostic.';

@@ -40,13 +40,18 @@ BEGIN
             ('*', 'waits', $rule$jsonb_typeof(waits) = 'object' AND NOT jsonb_path_exists(waits, '$.* ? (@.type() != "number" || @ < 0 || @ > 1)')$rule$),
             ('*', 'latency_histogram', $rule$CASE WHEN jsonb_typeof(latency_histogram) = 'object' THEN NOT jsonb_path_exists(latency_histogram,
                 '$.keyvalue() ? (!(@.key like_regex "^[0-9]{1,2}$") || @.value.type() != "number" || @.value < 0 || @.value > 9007199254740991)')
-                ELSE latency_histogram IS NULL END$rule$)
+                ELSE latency_histogram IS NULL END$rule$),
+            ('*', 'latencies', $rule$jsonb_typeof(latencies) = 'array' AND NOT jsonb_path_exists(latencies,
+                '$[*] ? (@.type() != "object" || exists(@.keyvalue() ? (!(@.key like_regex "^[0-9]{1,4}$") || @.value.type() != "number"
+                    || @.value < 0 || @.value > 9007199254740991)))')$rule$)
         ),
         -- Integers up to 2^53 are exact in JSON whoever reads it (RFC 8259, section 6). Their sums stay within bigint in any run
         -- that is real, and products of figures within double precision.
         types (type, condition) AS (VALUES
             ('int4'::regtype, '%I >= 0'),
             ('int8', '%I BETWEEN 0 AND 9007199254740991'),
+            ('int8[]', '0 <= ALL (%1$I) AND 9007199254740991 >= ALL (%1$I)'),
+            ('float8[]', '0 <= ALL (%1$I) AND 9007199254740991 >= ALL (%1$I)'),
             ('float8', '%1$I = 0 OR %1$I BETWEEN 1e-75 AND 9007199254740991'),
             ('timestamptz', 'isfinite(%I)')
         )
@@ -62,7 +67,8 @@ BEGIN
             LEFT JOIN rules r ON r.relation IN (c.relname, '*') AND r."column" = a.attname
             WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
               AND c.relname IN ('run_log', 'samples', 'warmup_samples', 'latencies', 'standbys', 'transactions', 'error_log', 'script_log', 'statement_log',
-                                'wait_log', 'event_log', 'relation_log', 'audit_log', 'node_log', 'call_log', 'duel_log')
+                                'wait_log', 'event_log', 'relation_log', 'audit_log', 'node_log', 'call_log', 'duel_log', 'duel_statement_log',
+                                'duel_wait_log')
             ORDER BY c.oid, a.attnum, r.relation = '*'
         ) AS columns
         WHERE condition IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid = relation AND k.conname = name)

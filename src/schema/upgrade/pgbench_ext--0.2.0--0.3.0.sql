@@ -74,23 +74,71 @@ CREATE TABLE bench_internal.duel_log (
     run_id       bigint NOT NULL,
     node         int NOT NULL DEFAULT 0,
     arm          text NOT NULL,
-    batch        int NOT NULL,
-    transactions bigint NOT NULL,
-    latency_ms   double precision NOT NULL,
-    timed        bigint NOT NULL,
-    busy_us      double precision NOT NULL,
-    PRIMARY KEY (run_id, node, arm, batch)
+    transactions bigint[] NOT NULL,
+    latency_ms   double precision[] NOT NULL,
+    failed       bigint[] NOT NULL,
+    retried      bigint[] NOT NULL,
+    timed        bigint[] NOT NULL,
+    busy_us      double precision[] NOT NULL,
+    counted      bigint[] NOT NULL,
+    blocks       bigint[] NOT NULL,
+    wal_bytes    bigint[] NOT NULL,
+    rows         bigint[] NOT NULL,
+    latencies    jsonb NOT NULL,
+    PRIMARY KEY (run_id, node, arm)
 );
-COMMENT ON TABLE bench_internal.duel_log IS 'One row per arm of a duel and batch: the measured time is divided into 64 batches';
+COMMENT ON TABLE bench_internal.duel_log IS 'One row per arm of a duel. Arrays have an element per batch: the measured time is divided into 64 batches, fewer if the run ended early';
 COMMENT ON COLUMN bench_internal.duel_log.run_id IS 'The run';
 COMMENT ON COLUMN bench_internal.duel_log.node IS 'As in bench.samples';
 COMMENT ON COLUMN bench_internal.duel_log.arm IS 'a or b';
-COMMENT ON COLUMN bench_internal.duel_log.batch IS 'Number of the batch, from 0';
 COMMENT ON COLUMN bench_internal.duel_log.transactions IS 'Transactions without an error';
-COMMENT ON COLUMN bench_internal.duel_log.latency_ms IS 'Sum of their latencies in milliseconds';
-COMMENT ON COLUMN bench_internal.duel_log.timed IS 'Transactions of stretches whose processor time was read';
-COMMENT ON COLUMN bench_internal.duel_log.busy_us IS 'Processor time of these stretches in microseconds';
+COMMENT ON COLUMN bench_internal.duel_log.latency_ms IS 'Sum of their latencies in milliseconds, without lag';
+COMMENT ON COLUMN bench_internal.duel_log.failed IS 'Transactions given up at an error';
+COMMENT ON COLUMN bench_internal.duel_log.retried IS 'Transactions that took more than one try';
+COMMENT ON COLUMN bench_internal.duel_log.timed IS 'Transactions whose processor time is known';
+COMMENT ON COLUMN bench_internal.duel_log.busy_us IS 'Their processor time in microseconds';
+COMMENT ON COLUMN bench_internal.duel_log.counted IS 'Transactions whose blocks, WAL and rows are known';
+COMMENT ON COLUMN bench_internal.duel_log.blocks IS 'Blocks of shared buffers that they looked up';
+COMMENT ON COLUMN bench_internal.duel_log.wal_bytes IS 'Bytes of WAL that they wrote';
+COMMENT ON COLUMN bench_internal.duel_log.rows IS 'Rows that their statements returned or changed';
+COMMENT ON COLUMN bench_internal.duel_log.latencies IS 'Array of histograms of all latencies, as bucket: count; bucket numbers as in bench.latencies, in order of low_ms';
+
+CREATE TABLE bench_internal.duel_statement_log (
+    run_id     bigint NOT NULL,
+    node       int NOT NULL DEFAULT 0,
+    script     int NOT NULL,
+    command    int NOT NULL,
+    executions bigint[] NOT NULL,
+    latency_ms double precision[] NOT NULL,
+    PRIMARY KEY (run_id, node, script, command)
+);
+COMMENT ON TABLE bench_internal.duel_statement_log IS 'One row per command of a duel, with arrays as in bench_internal.duel_log';
+COMMENT ON COLUMN bench_internal.duel_statement_log.run_id IS 'The run';
+COMMENT ON COLUMN bench_internal.duel_statement_log.node IS 'As in bench.samples';
+COMMENT ON COLUMN bench_internal.duel_statement_log.script IS 'As in bench.statements';
+COMMENT ON COLUMN bench_internal.duel_statement_log.command IS 'As in bench.statements';
+COMMENT ON COLUMN bench_internal.duel_statement_log.executions IS 'Executions';
+COMMENT ON COLUMN bench_internal.duel_statement_log.latency_ms IS 'Sum of their latencies in milliseconds';
+
+CREATE TABLE bench_internal.duel_wait_log (
+    run_id          bigint NOT NULL,
+    node            int NOT NULL DEFAULT 0,
+    arm             text NOT NULL,
+    wait_event_type text NOT NULL,
+    wait_event      text NOT NULL,
+    share           double precision NOT NULL,
+    PRIMARY KEY (run_id, node, arm, wait_event_type, wait_event)
+);
+COMMENT ON TABLE bench_internal.duel_wait_log IS 'One row per wait event of an arm of a duel, as bench.waits';
+COMMENT ON COLUMN bench_internal.duel_wait_log.run_id IS 'The run';
+COMMENT ON COLUMN bench_internal.duel_wait_log.node IS 'As in bench.samples';
+COMMENT ON COLUMN bench_internal.duel_wait_log.arm IS 'a or b';
+COMMENT ON COLUMN bench_internal.duel_wait_log.wait_event_type IS 'As in bench.waits';
+COMMENT ON COLUMN bench_internal.duel_wait_log.wait_event IS 'As in bench.waits';
+COMMENT ON COLUMN bench_internal.duel_wait_log.share IS 'Share of the time of the arm''s transactions; the shares of an arm add up to 1';
 SELECT pg_catalog.pg_extension_config_dump('bench_internal.duel_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.duel_statement_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.duel_wait_log', '');
 
 -- No name that has to be quoted.
 ALTER TABLE bench.feeders RENAME COLUMN "order" TO pick;

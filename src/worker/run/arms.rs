@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use bench_core::error::SqlError;
-use bench_core::spec::RunSpec;
+use bench_core::spec::{Results, RunSpec};
 use pgrx::pg_sys;
 
 use super::client::text;
@@ -19,6 +19,7 @@ struct ArmOfSession {
     /// Every parameter that one of the arms sets.
     settings: Vec<(CString, CString)>,
     hidden: Vec<pg_sys::Oid>,
+    results: Results,
 }
 
 impl Arms {
@@ -30,7 +31,8 @@ impl Arms {
             let settings: Result<_, SqlError> =
                 settings.iter().map(|(name, value)| Ok((text(name)?, text(value)?))).collect();
             let hidden = duel.arms[arm].hidden.iter().map(|&oid| oid.into()).collect();
-            Ok::<_, SqlError>(ArmOfSession { settings: settings?, hidden })
+            let results = duel.arms[arm].results.unwrap_or(spec.options.results);
+            Ok::<_, SqlError>(ArmOfSession { settings: settings?, hidden, results })
         };
         Ok(Some(Self { arms: [arm(0)?, arm(1)?] }))
     }
@@ -40,8 +42,9 @@ impl Arms {
     /// # Errors
     /// The server's, where it does not take a parameter.
     pub fn enter(&self, session: &Session, arm: usize) -> Result<(), SqlError> {
-        let ArmOfSession { settings, hidden } = &self.arms[arm];
+        let ArmOfSession { settings, hidden, results } = &self.arms[arm];
         hidden_indexes::hide(hidden);
+        session.set_results(*results);
         settings.iter().try_for_each(|(name, value)| session.set(name, value))
     }
 }

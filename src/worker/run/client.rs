@@ -203,9 +203,8 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
         let find = |name: &str| symbols.lookup(name).filter(|_| !spec.options.variables.contains_key(name));
         let source = RowSource::new(rows, segment.taken(number as u32), spec.stride(), find);
         program.feeds.push(source.clone());
-        if spec.options.duel.is_some()
-            && let Some(other_arm) = programs.get_mut(script + 1)
-        {
+        let is_shared = spec.options.duel.as_ref().is_some_and(|duel| !duel.arms[1].has_own_script());
+        if let Some(other_arm) = programs.get_mut(script + 1).filter(|_| is_shared) {
             other_arm.feeds.push(source);
         }
     }
@@ -294,7 +293,7 @@ fn compile(
         for (variable, value) in own {
             variables.set(*variable, value.clone());
         }
-        let mode = spec.options.query_mode;
+        let mode = spec.query_mode_of(script);
         statements.compile(program, mode, &variables, |place, traits| {
             tell(&counters[place], spec, traits);
         })?;

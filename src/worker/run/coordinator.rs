@@ -2,6 +2,7 @@
 //! row, launches the clients, opens the gate, writes a sample for each interval, and closes.
 
 mod close;
+mod duel;
 mod stop;
 mod warmup;
 
@@ -13,6 +14,7 @@ use bench_core::stats::until_steady::UntilSteady;
 use pgrx::pg_sys;
 use serde_json::Value;
 
+use self::duel::DuelWatch;
 use super::log::TransactionLog;
 use super::sampler::Sampler;
 use super::xid_watch::XidWatch;
@@ -107,6 +109,7 @@ struct RunUnderWay<'a> {
     /// While a warm-up lasts whose end is not given.
     until_steady: Option<UntilSteady>,
     log: TransactionLog<'a>,
+    duel: Option<DuelWatch>,
     before: Counters,
     /// The reading of the tables and indexes before the run.
     relations: Value,
@@ -147,6 +150,7 @@ impl<'a> RunUnderWay<'a> {
             sampler: Sampler::new(segment, spec, run_id),
             until_steady: warmup::until_steady(&spec.options),
             log: TransactionLog::new(segment, run_id),
+            duel: DuelWatch::of(spec),
             before: Counters::default(),
             relations: relations::none(),
             next_xid: 0,
@@ -340,13 +344,7 @@ impl<'a> RunUnderWay<'a> {
         if observes {
             self.sampler.observe();
         }
-        header.gate.store(1, Release);
-        header.set_state(RunState::Running);
-        for slot in self.segment.slots() {
-            wake(slot.pid.load(Relaxed));
-        }
-        wake(header.caller_pid.load(Relaxed));
-        self.measured = true;
+        self.open_gate();
         loop {
             let now = now_ns();
             if self.all_over()
@@ -362,6 +360,9 @@ impl<'a> RunUnderWay<'a> {
                 continue;
             }
             self.sampler.observer.look(now);
+            if self.duel.as_mut().is_some_and(|duel| duel.look(self.segment, self.sampler.timeline(), now)) {
+                return;
+            }
             let heard =
                 self.spec.part_of.as_ref().map_or(Ok(()), |part_of| run_part::check_heard(header, part_of));
             if let Err(error) = self.xids.look(header).and(heard) {
@@ -397,9 +398,26 @@ impl<'a> RunUnderWay<'a> {
                 }
             };
             let begin_ns = if observes { i64::MAX } else { timeline.warmup_start_ns };
-            let until_ns = end_ns.min(self.sampler.observer.next_look_ns()).min(begin_ns);
+            let until_ns = begin_ns.min(self.next_look_ns());
             nap(((until_ns - now) / 1_000_000 + 1).clamp(0, longest_ms));
         }
+    }
+
+    fn open_gate(&mut self) {
+        let header = self.segment.header();
+        header.gate.store(1, Release);
+        header.set_state(RunState::Running);
+        for slot in self.segment.slots() {
+            wake(slot.pid.load(Relaxed));
+        }
+        wake(header.caller_pid.load(Relaxed));
+        self.measured = true;
+    }
+
+    /// When there is something to do next, as far as that is known.
+    fn next_look_ns(&self) -> i64 {
+        let batch_ns = self.duel.as_ref().map_or(i64::MAX, |duel| duel.next_ns(self.sampler.timeline()));
+        self.sampler.interval_end_ns().min(self.sampler.observer.next_look_ns()).min(batch_ns)
     }
 
     /// Why the run is to end early.

@@ -2,6 +2,7 @@
 
 mod failure;
 mod lifecycle;
+mod switch;
 
 use bench_core::client::{Client, ClientStart, Step, TransactionRecorder};
 use bench_core::error::{SqlError, UserError};
@@ -27,6 +28,8 @@ enum WaitsFor {
     Prepared { program: usize, command: usize, statement: usize },
     /// The statement of this place to be executed, or the pipeline that ends there.
     Executed { program: usize, command: usize },
+    /// The session to be that of this arm, for which so many messages have been sent.
+    Switched { arm: usize, sent: usize },
     /// The Sync after this error in a pipeline.
     Discarded(Box<SqlError>),
     /// The rollback after this error.
@@ -232,6 +235,10 @@ impl<'a> Connection<'a> {
                 let in_block = self.session.status() != TransactionStatus::Idle;
                 client.executed(&shared.workload, &mut shared.recorder, Ok(in_block))
             }
+            WaitsFor::Switched { arm, sent } => {
+                let Some(step) = self.switch(arm, sent, shared) else { return Next::Server };
+                step
+            }
             WaitsFor::Discarded(error) => {
                 let Some(step) = self.roll_back(*error, shared) else { return Next::Server };
                 step
@@ -263,8 +270,10 @@ impl<'a> Connection<'a> {
                     let Some(client) = &mut self.client else { return Next::Server };
                     client.next(&shared.workload, &mut shared.recorder)
                 }
-                // There are no duels over connections.
-                Step::Switch { .. } => client.switched(&shared.workload, &mut shared.recorder),
+                Step::Switch { arm } => {
+                    let Some(step) = self.switch(arm, 0, shared) else { return Next::Server };
+                    step
+                }
                 Step::Wait { until_ns } => {
                     self.waits = WaitsFor::Turn;
                     return self.wait_until(until_ns);
@@ -365,7 +374,7 @@ impl<'a> Connection<'a> {
     ) -> Result<bool, UserError> {
         let of = &shared.workload.programs[program];
         if what == Pipeline::Start
-            && shared.mode == QueryMode::Prepared
+            && shared.mode(program) == QueryMode::Prepared
             && !self.pipeline.is_open()
             && let Some(client) = &self.client
         {
@@ -379,7 +388,7 @@ impl<'a> Connection<'a> {
                 return Ok(true);
             }
         }
-        self.pipeline.perform(what, shared.mode == QueryMode::Simple)?;
+        self.pipeline.perform(what, shared.mode(program) == QueryMode::Simple)?;
         match what {
             Pipeline::Start => self.session.start_pipeline(),
             Pipeline::Sync => self.session.sync_pipeline(),

@@ -160,7 +160,7 @@ impl<'a> Job<'a> {
             poll,
             events: Events::with_capacity(1024),
             timer,
-            shared: JobState::new(segment, context.index, workload, recorder, closing, &spec.options, routes),
+            shared: JobState::new(segment, context.index, workload, recorder, closing, spec, routes),
             served: Vec::new(),
             unread: Vec::new(),
             disconnects: Disconnects::default(),

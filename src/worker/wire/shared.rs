@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering::*;
 use bench_core::client::ClientWorkload;
 use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::script::{Action, CapturedRows, Sql, Value, Variables};
-use bench_core::spec::{OnDisconnect, QueryMode, RunOptions};
+use bench_core::spec::{OnDisconnect, QueryMode, RunSpec};
 use bench_core::wire::WireSession;
 
+use super::arms::{ArmMessage, messages};
 use super::closing_links::ClosingLinks;
 use crate::shm::{ClientCounters, CommandCounters, Header, Segment, Tally, unclear};
 use crate::wire::Route;
@@ -27,7 +28,10 @@ pub struct JobState<'a> {
     pub connects: &'a Tally,
     /// Connections whose sessions the server is to end.
     pub closing: ClosingLinks,
-    pub mode: QueryMode,
+    /// Of each script.
+    modes: Vec<QueryMode>,
+    /// What is sent where a stretch of a duel's arm begins.
+    pub arms: [Vec<ArmMessage>; 2],
     /// Whether each transaction has a connection of its own.
     pub reconnects: bool,
     /// Whether clients connect again when their connection is lost.
@@ -58,9 +62,10 @@ impl<'a> JobState<'a> {
         workload: ClientWorkload<'a>,
         recorder: ClientCounters<'a>,
         closing: ClosingLinks,
-        options: &RunOptions,
+        spec: &RunSpec,
         routes: Vec<Route>,
     ) -> Self {
+        let options = &spec.options;
         let (header, counters, connects) = (segment.header(), segment.commands(slot), segment.connects(slot));
         let examined = segment.commands(0);
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
@@ -101,7 +106,8 @@ impl<'a> JobState<'a> {
             counters,
             connects,
             closing,
-            mode: options.query_mode,
+            modes: spec.scripts.iter().map(|script| spec.query_mode_of(script)).collect(),
+            arms: [0, 1].map(|arm| options.duel.as_ref().map_or_else(Vec::new, |duel| messages(duel, arm))),
             reconnects: options.reconnect,
             survives: options.on_disconnect == OnDisconnect::Reconnect,
             routes,
@@ -109,6 +115,11 @@ impl<'a> JobState<'a> {
             text: String::new(),
             buffer,
         }
+    }
+
+    /// How the statements of a script reach the server.
+    pub fn mode(&self, program: usize) -> QueryMode {
+        self.modes[program]
     }
 
     /// An error of the server's with the line of the statement that it points at, as it was sent.
@@ -122,7 +133,7 @@ impl<'a> JobState<'a> {
         let Action::Sql(sql) = &self.workload.programs[program].script.commands[command].action else {
             return error;
         };
-        if self.mode == QueryMode::Simple {
+        if self.mode(program) == QueryMode::Simple {
             let mut text = String::new();
             return match sql.substitute(variables, &mut text) {
                 Ok(()) => point_at(&text, error),
@@ -150,15 +161,16 @@ impl<'a> JobState<'a> {
             return Ok(Sent::Statement);
         };
         session.capture(sql.capture.is_some());
+        let mode = self.modes[program];
         let values = sql.parameters().map(|id| variables.get(id).and_then(value));
-        if self.mode == QueryMode::Simple {
+        if mode == QueryMode::Simple {
             self.text.clear();
             sql.substitute(variables, &mut self.text)?;
             self.text.push_str(sql.ending());
             session.query(&self.text)?;
             return Ok(Sent::Statement);
         }
-        if self.mode == QueryMode::Prepared && is_prepared {
+        if mode == QueryMode::Prepared && is_prepared {
             session.execute_prepared(&statement.name, values)?;
             return Ok(Sent::Statement);
         }
@@ -166,7 +178,7 @@ impl<'a> JobState<'a> {
             Some(text) => Cow::Borrowed(text),
             None => Cow::Owned(sql.parameterized(variables)?.text + sql.ending()),
         };
-        if self.mode == QueryMode::Prepared {
+        if mode == QueryMode::Prepared {
             session.prepare(&statement.name, &text)?;
             return Ok(Sent::Preparation);
         }

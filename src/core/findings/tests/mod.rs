@@ -3,6 +3,7 @@
 mod announced;
 mod dips;
 mod driver;
+mod duel;
 mod fidelity;
 mod laws;
 mod nodes;

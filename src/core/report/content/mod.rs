@@ -1,6 +1,7 @@
 //! What a report says, apart from how it looks: titled sections of facts and tables, in the order of interest.
 
 mod database;
+mod duel;
 mod headline;
 mod latency_limit;
 mod machine;
@@ -9,8 +10,9 @@ mod open_loop;
 mod orders;
 mod transactions;
 
+pub use duel::duel_sentence;
 pub use headline::{clients_noun, closing_lines, outcome, run_outcome, subtitle};
-pub use latency_limit::LatencyLimit;
+use latency_limit::LatencyLimit;
 pub use machine::{environment, settings};
 pub use open_loop::OpenLoop;
 pub use transactions::wait_name;
@@ -108,9 +110,24 @@ impl Table {
     }
 }
 
+/// What is looked for first, where there is such: whether the run kept its limit, or which arm of a duel is faster. The verdict,
+/// with the sentence.
+pub fn conclusion(document: &Document) -> Option<(String, String)> {
+    if let Some(duel) = &document.duel {
+        let verdict = duel.metric("latency_avg_ms").map(|line| line.verdict.clone()).unwrap_or_default();
+        return Some((verdict, duel_sentence(duel)?));
+    }
+    let limit = LatencyLimit::of(document)?;
+    let verdict = if limit.is_kept { "kept" } else { "missed" };
+    Some((verdict.to_owned(), limit.sentence()))
+}
+
 /// All sections that have something to say.
 pub fn sections(document: &Document) -> Vec<Section> {
     let all = [
+        duel::metrics(document),
+        duel::statements(document),
+        duel::waits(document),
         transactions::latency(document),
         transactions::fidelity(document),
         orders::orders(document),

@@ -25,17 +25,16 @@ const OPEN_PLANS: usize = 5;
 pub fn render(document: &Document) -> String {
     let mut page = String::new();
     let run = &document.run;
-    let limit = content::LatencyLimit::of(document);
-    let sentence = limit.as_ref().map(content::LatencyLimit::sentence).unwrap_or_default();
+    let conclusion = content::conclusion(document);
     let head = page::PageHead {
         subject: format!("Run {}", run.run_id),
         workload: &run.workload,
         status: &run.status,
         subtitle: content::subtitle(document),
         outcome: content::run_outcome(document),
-        conclusion: limit.as_ref().map(|limit| page::Conclusion {
-            verdict: if limit.is_kept { "kept" } else { "missed" },
-            sentence: &sentence,
+        conclusion: conclusion.as_ref().map(|(verdict, sentence)| page::Conclusion {
+            verdict,
+            sentence,
             remarks: &[],
         }),
     };

@@ -6,6 +6,7 @@
 
 pub mod axis;
 mod by_node;
+mod duel;
 pub mod frame;
 mod heat_map;
 pub mod hover;
@@ -41,6 +42,8 @@ pub struct Figure {
 pub fn figures(document: &Document) -> Vec<Figure> {
     let figures = [
         throughput::figure(document),
+        duel::over_time(document),
+        duel::distributions(document),
         by_node::figure(document),
         open_loop::rates(document),
         open_loop::lag(document),

@@ -19,8 +19,8 @@ pub fn render(document: &Document) -> String {
     if let Some(outcome) = content::run_outcome(document) {
         lines.extend(hanging("status: ", &outcome));
     }
-    if let Some(limit) = content::LatencyLimit::of(document) {
-        lines.extend(hanging("", &limit.sentence()));
+    if let Some((_, sentence)) = content::conclusion(document) {
+        lines.extend(hanging("", &sentence));
     }
     if let Some(sparkline) = sparkline::of_tps(&document.samples) {
         lines.extend(sparkline);

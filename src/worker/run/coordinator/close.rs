@@ -7,7 +7,6 @@ use bench_core::document::Environment;
 use bench_core::error::UserError;
 use bench_core::fidelity::Counts;
 use bench_core::spec::{Driver, Extent};
-use bench_core::stats::duel::{ArmBatch, BATCHES};
 
 use super::{LINKS_NS, RunUnderWay, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorRow, Part, RunStatus, Totals};
@@ -64,6 +63,7 @@ impl RunUnderWay<'_> {
         };
         let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
         let statements = if measured { statement_lines::lines(self.segment, self.spec) } else { Vec::new() };
+        let duel = self.duel.as_mut().map(|duel| duel.finish(self.segment, &self.sampler.waits));
         let relations = relations::read(&self.tables()).unwrap_or_else(|error| {
             missing.push(("bench.relations", error));
             relations::none()
@@ -87,7 +87,7 @@ impl RunUnderWay<'_> {
             errors: &errors,
             audit: &audit,
             calls: &calls,
-            duel: &self.duel(),
+            duel: duel.as_ref(),
             waits: &self.sampler.waits.shares(),
             events: &events,
             relations: (&self.relations, &relations),
@@ -101,24 +101,6 @@ impl RunUnderWay<'_> {
             return Err(error);
         }
         self.unwritten.take().map_or(Ok(()), Err).and(finished)
-    }
-
-    /// The batches of a duel, of all clients together; nothing of another run.
-    fn duel(&self) -> Vec<[ArmBatch; 2]> {
-        if self.spec.options.duel.is_none() {
-            return Vec::new();
-        }
-        let sums = |batch: usize, arm: usize| {
-            self.segment.slots().map(|slot| &slot.duel[batch][arm]).fold(ArmBatch::default(), |sum, one| {
-                sum.joined(ArmBatch {
-                    transactions: one.transactions.get(),
-                    latency_ms: one.latency_ns.get() as f64 / 1e6,
-                    timed: one.timed.get(),
-                    cpu_us: one.cpu_ns.get() as f64 / 1e3,
-                })
-            })
-        };
-        (0..BATCHES).map(|batch| [sums(batch, 0), sums(batch, 1)]).collect()
     }
 
     /// How long the warm-up was: as long as the run, where that ended in it.

@@ -1,0 +1,178 @@
+//! The batches of a duel: what clients count of each arm is read where one ends.
+
+use std::collections::BTreeMap;
+
+use bench_core::document::{DuelCommand, DuelMeasured, DuelWait};
+use bench_core::script::{Symbols, parse};
+use bench_core::spec::RunSpec;
+use bench_core::stats::Histogram;
+use bench_core::stats::duel::{self, ArmBatch, BATCHES};
+use bench_core::timeline::Timeline;
+
+use crate::observe::waits::{self, WaitTimes};
+use crate::shm::{CommandTimes, Segment};
+
+/// The batches of a run that have ended.
+pub struct DuelWatch {
+    /// The run ends as soon as it is decided by this.
+    margin: Option<f64>,
+    /// Script and place of each command.
+    commands: Vec<(u32, u32)>,
+    /// What had been counted when the last one ended.
+    counted: Counted,
+    read: Vec<ReadBatch>,
+}
+
+/// What the clients have counted so far.
+#[derive(Default)]
+struct Counted {
+    latencies: [Histogram; 2],
+    /// Of each command: executions, and nanoseconds of them together.
+    commands: Vec<(u64, u64)>,
+}
+
+/// What was counted in a batch.
+#[derive(Default)]
+struct ReadBatch {
+    latencies: [BTreeMap<u32, u64>; 2],
+    commands: Vec<(u64, f64)>,
+}
+
+impl DuelWatch {
+    /// `None` of a run that is no duel.
+    pub fn of(spec: &RunSpec) -> Option<Self> {
+        let duel = spec.options.duel.as_ref()?;
+        let mut symbols = Symbols::new();
+        let mut commands = Vec::new();
+        for (script, of) in (0..).zip(&spec.scripts) {
+            // It was parsed before the run began.
+            let Ok(parsed) = parse(&of.name, &of.source, &mut symbols) else { continue };
+            commands.extend((1..).zip(&parsed.commands).map(|(command, _)| (script, command)));
+        }
+        Some(Self { margin: duel.margin, commands, counted: Counted::default(), read: Vec::new() })
+    }
+
+    /// When the batch under way ends.
+    pub fn next_ns(&self, timeline: &Timeline) -> i64 {
+        let Timeline { measure_start_ns, measure_end_ns, .. } = *timeline;
+        let length_ns = (measure_end_ns - measure_start_ns) / BATCHES as i64;
+        match self.read.len() {
+            of_run if of_run + 1 < BATCHES => measure_start_ns + length_ns * (of_run as i64 + 1),
+            // The last one ends with the clients.
+            _ => i64::MAX,
+        }
+    }
+
+    /// Reads the batches that have ended by now; whether the run is decided.
+    pub fn look(&mut self, segment: &Segment, timeline: &Timeline, now_ns: i64) -> bool {
+        while now_ns >= self.next_ns(timeline) {
+            self.read_batch(segment);
+            let count = self.read.len();
+            if let Some(margin) = self.margin
+                && duel::is_look(count)
+                && duel::is_decided(&sums(segment)[..count], margin)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn read_batch(&mut self, segment: &Segment) {
+        let mut now = Counted { commands: vec![(0, 0); self.commands.len()], ..Counted::default() };
+        for slot in 0..segment.shape().slots {
+            for (script, tally) in segment.tallies(slot).iter().enumerate() {
+                tally.add_to(&mut now.latencies[script % 2]);
+            }
+            for (sum, times) in now.commands.iter_mut().zip(segment.times(slot)) {
+                sum.0 += times.count.get();
+                sum.1 += CommandTimes::latency_sum_ns(times);
+            }
+        }
+        let before = std::mem::replace(&mut self.counted, now);
+        let since = |arm: usize| {
+            let mut known: BTreeMap<usize, u64> = before.latencies[arm].iter_nonzero().collect();
+            let counts = self.counted.latencies[arm].iter_nonzero().map(move |(bucket, count)| {
+                (bucket as u32, count.saturating_sub(known.remove(&bucket).unwrap_or_default()))
+            });
+            counts.filter(|(_, count)| *count > 0).collect()
+        };
+        let none = std::iter::repeat((0, 0));
+        let commands = self.counted.commands.iter().zip(before.commands.iter().copied().chain(none));
+        let commands = commands.map(|(now, before)| {
+            (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1) as f64 / 1e6)
+        });
+        self.read.push(ReadBatch { latencies: [since(0), since(1)], commands: commands.collect() });
+    }
+
+    /// All that was measured, when all clients have ended.
+    pub fn finish(&mut self, segment: &Segment, times: &WaitTimes) -> DuelMeasured {
+        self.read_batch(segment);
+        let mut batches = sums(segment);
+        let last = batches.iter().rposition(|arms| arms.iter().any(|arm| !arm.is_empty()));
+        batches.truncate(last.map_or(0, |last| last + 1));
+        for (place, read) in self.read.iter_mut().enumerate() {
+            // What came after the last reading is of the last batch, of which there may be less.
+            let Some(last) = batches.len().checked_sub(1) else { break };
+            for (arm, latencies) in
+                batches[place.min(last)].iter_mut().zip(std::mem::take(&mut read.latencies))
+            {
+                arm.add(&ArmBatch { latencies, ..ArmBatch::default() });
+            }
+        }
+        let of_command = |(at, &(script, command)): (usize, &(u32, u32))| DuelCommand {
+            script,
+            command,
+            batches: self.read.iter().map(|read| read.commands[at]).collect(),
+        };
+        let commands = self.commands.iter().enumerate().map(of_command).collect();
+        let waits = waits_of(times, &duel::whole(&batches));
+        DuelMeasured { batches, commands, waits, ..DuelMeasured::default() }
+    }
+}
+
+/// What each client has counted of each batch, of all of them together.
+fn sums(segment: &Segment) -> Vec<[ArmBatch; 2]> {
+    let mut all = vec![<[ArmBatch; 2]>::default(); BATCHES];
+    for slot in 0..segment.shape().slots {
+        for (sums, of_client) in all.iter_mut().zip(segment.arms(slot)) {
+            for (sum, one) in sums.iter_mut().zip(of_client) {
+                sum.add(&ArmBatch {
+                    transactions: one.transactions.get(),
+                    latency_ms: one.latency_ns.get() as f64 / 1e6,
+                    failed: one.failed.get(),
+                    retried: one.retried.get(),
+                    timed: one.timed.get(),
+                    cpu_us: one.cpu_ns.get() as f64 / 1e3,
+                    counted: one.timed.get(),
+                    blocks: one.blocks.get(),
+                    wal_bytes: one.wal_bytes.get(),
+                    rows: one.rows.get(),
+                    latencies: BTreeMap::new(),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// What the arms' transactions waited for.
+fn waits_of(times: &WaitTimes, arms: &[ArmBatch; 2]) -> Vec<DuelWait> {
+    let cpu_ns = [0, 1].map(|arm| (arms[arm].timed > 0).then(|| (arms[arm].cpu_us * 1e3) as i64));
+    let mut waits: BTreeMap<String, [f64; 2]> = BTreeMap::new();
+    for (arm, shares) in times.shares_of_arms(cpu_ns).into_iter().enumerate() {
+        for (event, share) in shares {
+            waits.entry(event).or_default()[arm] = share;
+        }
+    }
+    let mut waits: Vec<DuelWait> = waits
+        .into_iter()
+        .map(|(event, [a, b])| {
+            let (wait_event_type, wait_event) = waits::split(&event);
+            let (wait_event_type, wait_event) = (wait_event_type.to_owned(), wait_event.to_owned());
+            DuelWait { wait_event_type, wait_event, a, b }
+        })
+        .collect();
+    waits.sort_by(|one, other| (other.a + other.b).total_cmp(&(one.a + one.b)));
+    waits
+}
