@@ -62,7 +62,10 @@ UPDATE bench_internal.sweep_log SET answers = '[{"rate": 1, "percentile": 0.99}]
 INSERT INTO bench_internal.event_log (run_id, event, kind, started) VALUES (:run, 1000, 'checkpoint', 0.1);
 INSERT INTO bench.standbys (run_id, elapsed, pid, name) VALUES (:run, 0.1, 1, 'walreceiver');
 UPDATE bench_internal.run_log SET duel = '{"a": {}, "b": {}}' WHERE run_id = :run;
-INSERT INTO bench_internal.duel_log VALUES (:run, 0, 'a', 0, 1, 1, 1, 1), (:run, 0, 'b', 0, 1, 1, 1, 1);
+INSERT INTO bench_internal.duel_log
+SELECT :run, 0, arm, '{1}', '{1}', '{0}', '{0}', '{1}', '{1}', '{1}', '{1}', '{1}', '{1}', '[{}]'
+FROM (VALUES ('a'), ('b')) AS t (arm);
+INSERT INTO bench_internal.duel_wait_log VALUES (:run, 0, 'a', 'CPU', 'CPU', 1);
 SELECT segment AS going_segment FROM bench_internal.run_log WHERE run_id = :going \gset
 SELECT segment AS run_segment FROM bench_internal.run_log WHERE run_id = :run \gset
 SELECT load_id AS loaded FROM bench_internal.load_log WHERE role = 'vis_owner' \gset
@@ -164,6 +167,8 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('status_of', 'readers', format('SELECT bench_internal.status_of(''starting'', 1, %s)', :going)),
     ('percentile', 'readers', format('SELECT bench.percentile(%s, 0.5)', :run)),
     ('duel_results', 'readers', format('SELECT count(*) FROM bench.duel_results(%s)', :run)),
+    ('duel_waits', 'readers', format('SELECT count(*) FROM bench.duel_waits(%s)', :run)),
+    ('duel_statements', 'readers', format('SELECT count(*) FROM bench.duel_statements(%s)', :run)),
     ('fidelity', 'readers', format('SELECT count(*) FROM bench.fidelity(%s)', :run)),
     ('fidelity_parts', 'readers', format('SELECT count(*) FROM bench.fidelity_parts(%s)', :run)),
     ('findings', 'readers', format('SELECT count(*) FROM bench.findings(%s)', :run)),
@@ -239,8 +244,10 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('ab', NULL, NULL),
     ('duel', NULL, NULL),
     ('start_duel', NULL, NULL),
-    -- Of a run that is a duel: test/pgtap/duel.sql.
-    ('duel_statements', NULL, NULL),
+    -- They make one: test/pgtap/duel.sql.
+    ('duel_ok', NULL, NULL),
+    ('no_slower_ok', NULL, NULL),
+    ('duel_tap', NULL, NULL),
     ('calibrate', NULL, NULL),
     ('capacity', NULL, NULL),
     ('start_capacity', NULL, NULL),
