@@ -118,7 +118,8 @@ fn calibrated(
     Ok(compared)
 }
 
-fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, UserError> {
+/// The runs of a side.
+pub(super) fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, UserError> {
     let run_ids = required(name, run_ids)?;
     limits::check_count(name, run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
     run_ids

@@ -10,7 +10,7 @@ use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use super::runs::run_of;
 use crate::catalog;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, for_client};
 use crate::launch::run::{run_to_the_end, start};
 
 type DuelRow =
@@ -57,7 +57,7 @@ run_function! {
             let run_id = run_to_the_end(duel_run((a, b, margin), run_of(workload, clients, run))?)?;
             let duel = catalog::duel_of(run_id, margin)?;
             if let Some(sentence) = report::duel_sentence(&duel) {
-                pgrx::notice!("{sentence}");
+                pgrx::notice!("{}", for_client(sentence));
             }
             Ok(rows(duel))
         })();

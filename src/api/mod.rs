@@ -5,6 +5,7 @@ mod arguments;
 mod calibration;
 mod capacity;
 mod captures;
+mod compared_statements;
 mod comparisons;
 mod definitions;
 mod duels;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::document::{CommandSummary, Duel, DuelCommand, DuelMeasured, DuelWait, ScriptSummary};
+use bench_core::document::{Duel, DuelCommand, DuelMeasured, DuelWait};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{ARMS, MARGIN};
 use bench_core::stats::duel::{ArmBatch, BATCHES};
@@ -10,9 +10,8 @@ use bench_core::stats::histogram;
 use pgrx::JsonB;
 use serde_json::Value;
 
-use super::as_owner;
 use super::document::check_visible;
-use crate::error::internal;
+use super::{as_owner, statements};
 use crate::server::spi::{fetch, fetch_all, run};
 
 /// Writes what was measured of a duel.
@@ -113,18 +112,9 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
             waits: waits(run_id)?,
         };
         let margin = margin.or(measured.margin).unwrap_or(MARGIN);
-        let sql = "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(x)) FROM bench.scripts x WHERE x.run_id = $1";
-        let scripts: Vec<ScriptSummary> = lines(sql, run_id)?;
-        let sql = "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(x)) FROM bench.statements x WHERE x.run_id = $1";
-        let statements: Vec<CommandSummary> = lines(sql, run_id)?;
+        let (scripts, statements) = (statements::scripts(run_id)?, statements::commands(run_id)?);
         Ok(Some(Duel::new(measured, margin, &scripts, &statements)))
     })
-}
-
-/// A run's rows of a view whose columns are the fields of a document's lines; none where there is no row.
-fn lines<T: serde::de::DeserializeOwned>(sql: &str, run_id: i64) -> Result<Vec<T>, UserError> {
-    let Some(JsonB(json)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(Vec::new()) };
-    serde_json::from_value(json).map_err(|error| internal(error.to_string()))
 }
 
 /// Of what an imported document has, no more than a run could have.

@@ -23,6 +23,7 @@ mod owners;
 pub mod recorder;
 mod runs;
 pub mod searches;
+mod statements;
 mod sweeps;
 mod system_settings;
 mod totals;
@@ -56,6 +57,7 @@ pub use nodes::{
 };
 pub use owners::reassign_owned;
 pub use runs::*;
+pub use statements::statements_of;
 pub use sweeps::*;
 pub use system_settings::*;
 pub use transfer::{

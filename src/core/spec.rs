@@ -154,12 +154,6 @@ impl RunSpec {
         self.cluster.is_some() && self.options.nodes != Nodes::Local
     }
 
-    /// How the statements of a script reach the server.
-    pub fn query_mode_of(&self, script: &ScriptSpec) -> QueryMode {
-        let arm = self.options.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm]);
-        arm.and_then(|arm| arm.query_mode).unwrap_or(self.options.query_mode)
-    }
-
     /// OIDs of all tables that the run works on.
     pub fn tables(&self) -> impl Iterator<Item = u32> {
         self.fixtures.iter().flat_map(|fixture| &fixture.tables).copied()

@@ -189,7 +189,7 @@ impl Reached {
                 "Transactions that change something will fail there with SQLSTATE 25006.",
             );
         }
-        if run.options.query_mode != QueryMode::Simple {
+        if run.scripts.iter().any(|script| run.options.query_mode_of(script) != QueryMode::Simple) {
             let mut workload = client::workload(run, None)?;
             let result = parse_statements(&mut self.session, run, &mut workload);
             result.map_err(|error| {
@@ -252,9 +252,12 @@ fn parse_statements(
 ) -> Result<(), SqlError> {
     let beginning = client::beginning(run, 0, &mut workload.symbols);
     let mut variables = beginning.variables;
-    for (program, own) in workload.programs.iter().zip(&beginning.own) {
+    for ((program, own), script) in workload.programs.iter().zip(&beginning.own).zip(&run.scripts) {
         for (variable, value) in own {
             variables.set(*variable, value.clone());
+        }
+        if run.options.query_mode_of(script) == QueryMode::Simple {
+            continue;
         }
         for (at, command) in program.script.commands.iter().enumerate() {
             match &command.action {

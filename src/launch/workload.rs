@@ -185,8 +185,9 @@ pub fn check_variables(
     for id in &fed {
         assigned[id.index()] = true;
     }
-    for (script, ScriptSpec { name, fixture, .. }) in parsed.iter().zip(scripts) {
-        let is_simple = options.query_mode == QueryMode::Simple;
+    for (script, of) in parsed.iter().zip(scripts) {
+        let ScriptSpec { name, fixture, .. } = of;
+        let is_simple = options.query_mode_of(of) == QueryMode::Simple;
         script.check_fed(&symbols, &|id| fed.contains(&id), is_simple)?;
         if is_simple {
             continue;

@@ -56,8 +56,9 @@ INSERT INTO looked SELECT i, i FROM generate_series(1, 3000) AS i;
 CREATE INDEX looked_id ON looked (id);
 CREATE INDEX looked_other ON looked (other);
 ANALYZE looked;
-SELECT bench.start_duel(NULL, '{}', '{"hide_indexes": ["looked_id", "looked_other"], "plan_cache_mode": "force_generic_plan"}',
-    clients => 2, secs => 2.5, script => $$
+SELECT bench.start_duel(NULL, '{}',
+    '{"hide_indexes": ["looked_id", "looked_other"], "plan_cache_mode": "force_generic_plan"}', clients => 2,
+    secs => 2.5, script => $$
 \set id random(1, 3000)
 SELECT other FROM looked WHERE id = :id;
 $$) AS started \gset
@@ -84,10 +85,11 @@ SELECT set_eq($$ SELECT metric, verdict FROM bench.duel(NULL, '{}', '{"hide_inde
             "max_parallel_workers_per_gather": 2}',
         script => 'SELECT count(*) FROM public.looked WHERE id = 7;') WHERE metric IN ('latency_avg_ms', 'rows') $$,
     $$ VALUES ('latency_avg_ms', 'slower'), ('rows', 'same') $$, 'who may read a table can do without its index');
-SELECT ok(a_plan LIKE '%looked_id%' AND b_plan LIKE '%Parallel Seq Scan on looked%', 'workers execute the plan without it')
+SELECT ok(a_plan LIKE '%looked_id%' AND b_plan LIKE '%Parallel Seq Scan on looked%',
+    'workers execute the plan without it')
 FROM bench.duel_statements(last_run()) WHERE statement LIKE 'SELECT%';
-SELECT throws_ok($$ SELECT * FROM bench.duel(NULL, '{}', '{"hide_indexes": "pg_class_oid_index"}', script => 'SELECT 1') $$,
-    '0A000', NULL, 'a catalog''s index cannot be hidden');
+SELECT throws_ok($$ SELECT * FROM bench.duel(NULL, '{}', '{"hide_indexes": "pg_class_oid_index"}',
+    script => 'SELECT 1') $$, '0A000', NULL, 'a catalog''s index cannot be hidden');
 RESET ROLE;
 SELECT ok(bool_and(indisvalid AND indisready), 'all indexes are as they were') FROM pg_index
 WHERE indrelid IN ('parent'::regclass, 'child'::regclass, 'looked'::regclass);

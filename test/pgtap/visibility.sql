@@ -180,6 +180,8 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('fetch', 'role', format('SELECT bench.fetch(%s)', :run)),
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{%1$s}'', ''{%1$s}'')', :run)),
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{}'', ''{%1$s}'')', :run)),
+    ('compare_statements', 'readers',
+        format('SELECT count(*) FROM bench.compare_statements(''{%1$s}'', ''{%1$s}'')', :run)),
     ('compare_report', 'readers', format('SELECT length(bench.compare_report(''{%1$s}'', ''{%1$s}''))', :run)),
     ('audit', 'no rows', format('SELECT count(*) FROM bench.audit(%s)', :run)),
     ('run_progress', 'no rows',

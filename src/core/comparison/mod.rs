@@ -4,6 +4,7 @@ pub mod calibration;
 mod checks;
 mod differences;
 mod lines;
+pub mod statements;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::Document;
 use crate::error::UserError;
-pub use checks::{margin as check_margin, pairs as check_pairs};
+pub use checks::{margin as check_margin, pairs as check_pairs, runs as check_runs};
 pub use differences::differences as differences_of;
 
 /// Something that differs between the two sides beside what is being compared: a setting, a version, the machine.

@@ -7,7 +7,8 @@ use super::driver::Connecting;
 use super::duel::Duel;
 use super::mix::{Share, mix};
 use super::{
-    Before, Driver, OnDisconnect, RunArguments, invalid, limits, object, required, variables, warmup,
+    Before, Driver, OnDisconnect, RunArguments, ScriptSpec, invalid, limits, object, required, variables,
+    warmup,
 };
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
@@ -236,6 +237,12 @@ impl RunOptions {
         };
         options.duel.as_ref().map_or(Ok(()), |duel| duel.check(&options))?;
         Ok(options)
+    }
+
+    /// How the statements of a script reach the server.
+    pub fn query_mode_of(&self, script: &ScriptSpec) -> QueryMode {
+        let arm = self.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm]);
+        arm.and_then(|arm| arm.query_mode).unwrap_or(self.query_mode)
     }
 
     /// The arguments that make these options.

@@ -125,6 +125,51 @@ pub fn batches(batches: &[(f64, f64)], terms: Terms) -> GroupComparison {
     decide(mean(&baseline), mean(&candidate), effect, margin, terms)
 }
 
+/// A comparison among several that hold together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedTogether {
+    pub of: GroupComparison,
+    /// Of its interval.
+    pub confidence: f64,
+}
+
+/// Compares many pairs of groups, so that all verdicts are right together with the terms' confidence. The most certain one is
+/// judged at the level divided by their number, the next one by the number of the others, and so on, until one is not decided
+/// at its level: from there on all are judged at that (Holm, "A simple sequentially rejective multiple test procedure",
+/// Scandinavian Journal of Statistics 6, 1979; that directions are right as well is shown for independent ones: Shaffer,
+/// Annals of Statistics 8, 1980). Intervals are Student's, which reach as far out as that needs.
+pub fn groups_together(groups: &[(Vec<f64>, Vec<f64>)], terms: Terms) -> Vec<ComparedTogether> {
+    let effect = |(baseline, candidate): &(Vec<f64>, Vec<f64>)| {
+        let logarithms =
+            |values: &[f64], sign: f64| values.iter().map(|value| sign * value.ln()).collect::<Vec<_>>();
+        Effect::new(vec![logarithms(baseline, -1.0), logarithms(candidate, 1.0)])
+    };
+    let effects: Vec<Option<Effect>> = groups.iter().map(effect).collect();
+    let confidence_of = |tests: usize| 1.0 - (1.0 - terms.confidence) / tests.max(1) as f64;
+    let is_decided = |effect: &Effect, tests: usize| {
+        let margin = effect.student_margin(confidence_of(tests));
+        terms.verdict(&ratio(effect.value(), margin)) != Verdict::Inconclusive
+    };
+    let mut open: Vec<usize> = (0..effects.len()).filter(|place| effects[*place].is_some()).collect();
+    let mut tests = vec![open.len(); effects.len()];
+    while let Some(next) = open
+        .iter()
+        .position(|place| effects[*place].as_ref().is_some_and(|effect| is_decided(effect, open.len())))
+    {
+        tests[open[next]] = open.len();
+        open.swap_remove(next);
+    }
+    open.iter().for_each(|place| tests[*place] = open.len());
+    let all = groups.iter().zip(effects).zip(tests);
+    all.map(|(((baseline, candidate), effect), tests)| {
+        let terms = Terms { confidence: confidence_of(tests), ..terms };
+        let margin = effect.as_ref().map_or(0.0, |effect| effect.student_margin(terms.confidence));
+        let of = decide(mean(baseline), mean(candidate), effect, margin, terms);
+        ComparedTogether { of, confidence: terms.confidence }
+    })
+    .collect()
+}
+
 fn judge(baseline: f64, candidate: f64, effect: Option<Effect>, terms: Terms) -> GroupComparison {
     let margin = effect.as_ref().map_or(0.0, |effect| effect.margin(terms.confidence));
     decide(baseline, candidate, effect, margin, terms)

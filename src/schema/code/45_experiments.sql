@@ -73,6 +73,18 @@ CREATE FUNCTION bench.compare(baseline bigint[], candidate bigint[], margin doub
 COMMENT ON FUNCTION bench.compare IS
 'Compares two sets of completed runs: for each metric, the ratio candidate / baseline with its interval and the verdict same, faster, slower or inconclusive. advice estimates how many runs per side would decide; in the row of tps, differences lists settings, versions and machines that are not the same in all runs.';
 
+CREATE FUNCTION bench.compare_statements(baseline bigint[], candidate bigint[], margin double precision DEFAULT 0.02)
+    RETURNS TABLE (workload text, command int, statement text, baseline_count bigint, candidate_count bigint,
+                   baseline_share double precision, candidate_share double precision, baseline_ms double precision,
+                   candidate_ms double precision, ratio double precision, ratio_low double precision, ratio_high double precision,
+                   p95_ratio double precision, p95_ratio_low double precision, p95_ratio_high double precision, verdict text, advice text,
+                   effect double precision, baseline_rows double precision, candidate_rows double precision,
+                   baseline_blocks double precision, candidate_blocks double precision, baseline_failed bigint, candidate_failed bigint,
+                   plan_changed boolean, baseline_plan text, candidate_plan text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_statements_wrapper';
+COMMENT ON FUNCTION bench.compare_statements IS
+'Compares two sets of completed runs statement by statement: executions, shares of the time, the ratio candidate / baseline of mean latency and p95 with intervals, rows, blocks, errors and plans. The verdicts on all statements hold together (Holm). effect is how much longer a transaction takes because of the statement; the costliest comes first.';
+
 CREATE FUNCTION bench.compare_report(baseline bigint[], candidate bigint[], format text DEFAULT 'text', margin double precision DEFAULT 0.02,
                                      paired boolean DEFAULT false)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_report_wrapper';

@@ -293,7 +293,7 @@ fn compile(
         for (variable, value) in own {
             variables.set(*variable, value.clone());
         }
-        let mode = spec.query_mode_of(script);
+        let mode = spec.options.query_mode_of(script);
         statements.compile(program, mode, &variables, |place, traits| {
             tell(&counters[place], spec, traits);
         })?;

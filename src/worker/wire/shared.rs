@@ -106,7 +106,7 @@ impl<'a> JobState<'a> {
             counters,
             connects,
             closing,
-            modes: spec.scripts.iter().map(|script| spec.query_mode_of(script)).collect(),
+            modes: spec.scripts.iter().map(|script| options.query_mode_of(script)).collect(),
             arms: [0, 1].map(|arm| options.duel.as_ref().map_or_else(Vec::new, |duel| messages(duel, arm))),
             reconnects: options.reconnect,
             survives: options.on_disconnect == OnDisconnect::Reconnect,

@@ -1,6 +1,7 @@
 mod checks;
 mod differences;
 mod lines;
+mod statements;
 
 use serde_json::json;
 

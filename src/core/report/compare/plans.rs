@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::comparison::statements::plan_form;
 use crate::document::Document;
 
 /// The section's title.
@@ -42,16 +43,9 @@ impl SidePlans {
         for statement in &document.statements {
             let Some(plan) = &statement.plan else { continue };
             let place = (statement.script, statement.command, statement.statement.clone());
-            self.0.entry(place).or_default().entry(form(plan)).or_insert_with(|| plan.clone());
+            self.0.entry(place).or_default().entry(plan_form(plan)).or_insert_with(|| plan.clone());
         }
     }
-}
-
-/// What tells a plan from others: its nodes, with tables and indexes. Conditions are left out, in which a custom plan has
-/// the values of its parameters, and so are the headings, which say when each of several forms was met.
-fn form(plan: &str) -> String {
-    let nodes = plan.lines().filter(|line| !line.contains(": ") && !line.trim_end().ends_with(':'));
-    nodes.map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 /// The statements of both sides with a form on one that the other has not.

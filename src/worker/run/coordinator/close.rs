@@ -63,7 +63,11 @@ impl RunUnderWay<'_> {
         };
         let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
         let statements = if measured { statement_lines::lines(self.segment, self.spec) } else { Vec::new() };
-        let duel = self.duel.as_mut().map(|duel| duel.finish(self.segment, &self.sampler.waits));
+        let duel = self
+            .duel
+            .as_mut()
+            .filter(|_| measured)
+            .map(|duel| duel.finish(self.segment, &self.sampler.waits));
         let relations = relations::read(&self.tables()).unwrap_or_else(|error| {
             missing.push(("bench.relations", error));
             relations::none()

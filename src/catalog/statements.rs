@@ -1,0 +1,60 @@
+//! The statements of a run, and nothing else of it.
+
+use bench_core::comparison::statements::StatementsOfRun;
+use bench_core::document::{CommandSummary, ScriptSummary};
+use bench_core::error::UserError;
+use pgrx::JsonB;
+
+use super::as_owner;
+use super::document::check_visible;
+use crate::error::internal;
+use crate::server::spi::{fetch, fetch_all};
+
+/// A run's scripts.
+pub fn scripts(run_id: i64) -> Result<Vec<ScriptSummary>, UserError> {
+    lines(
+        "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(x)) FROM bench.scripts x WHERE x.run_id = $1",
+        run_id,
+    )
+}
+
+/// The commands of its scripts, on each node that clients ran on.
+pub fn commands(run_id: i64) -> Result<Vec<CommandSummary>, UserError> {
+    lines(
+        "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(x)) FROM bench.statements x WHERE x.run_id = $1",
+        run_id,
+    )
+}
+
+/// A run's rows of a view whose columns are the fields of a document's lines; none where there is no row.
+fn lines<T: serde::de::DeserializeOwned>(sql: &str, run_id: i64) -> Result<Vec<T>, UserError> {
+    let Some(JsonB(json)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(Vec::new()) };
+    serde_json::from_value(json).map_err(|error| internal(error.to_string()))
+}
+
+/// What is compared of a run's statements.
+///
+/// # Errors
+/// As [`check_visible`].
+pub fn statements_of(run_id: i64) -> Result<StatementsOfRun, UserError> {
+    check_visible(run_id)?;
+    as_owner(|| {
+        let sql = "SELECT transactions FROM bench.summary WHERE run_id = $1";
+        let transactions = fetch::<i64>(sql, &[run_id.into()])?.unwrap_or_default().unsigned_abs();
+        let sql = "SELECT script, pg_catalog.sum(shared_blks_hit + shared_blks_read)::pg_catalog.float8, pg_catalog.sum(calls)::pg_catalog.float8 \
+                   FROM bench_internal.call_log WHERE run_id = $1 GROUP BY script";
+        let blocks = fetch_all(sql, &[run_id.into()], |row| {
+            let script = row.get::<i32>(1)?.unwrap_or_default().unsigned_abs();
+            Ok((script, row.get::<f64>(2)?.zip(row.get::<f64>(3)?)))
+        })?;
+        let per_call = |(script, counts): (u32, Option<(f64, f64)>)| {
+            counts.filter(|(_, calls)| *calls > 0.0).map(|(blocks, calls)| (script, blocks / calls))
+        };
+        Ok(StatementsOfRun {
+            transactions,
+            scripts: scripts(run_id)?,
+            statements: commands(run_id)?,
+            blocks: blocks.into_iter().filter_map(per_call).collect(),
+        })
+    })
+}

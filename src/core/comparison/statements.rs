@@ -1,0 +1,207 @@
+//! Which statements got slower: what `bench.compare_statements` says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::document::{CommandSummary, ScriptSummary};
+use crate::stats::compare::{Better, GroupComparison, Terms, groups_together};
+
+/// What is known of the statements of a run.
+#[derive(Clone, Debug, Default)]
+pub struct StatementsOfRun {
+    /// Measured transactions.
+    pub transactions: u64,
+    pub scripts: Vec<ScriptSummary>,
+    pub statements: Vec<CommandSummary>,
+    /// Blocks of shared buffers for each call of a script's statements, by script, where pg_stat_statements counted them.
+    pub blocks: BTreeMap<u32, f64>,
+}
+
+/// A statement of both sides, or only one of them. Figures of a side are means over its runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StatementLine {
+    pub workload: String,
+    /// Its place in the script, from 1.
+    pub command: u32,
+    pub statement: String,
+    pub baseline: StatementFigures,
+    pub candidate: StatementFigures,
+    /// Candidate / baseline of the mean latencies, and of their 95th percentiles.
+    pub latency_avg: Option<GroupComparison>,
+    pub latency_p95: Option<GroupComparison>,
+    /// Whether its plans are others, in nodes, tables or indexes; `None` where a side has none.
+    pub plan_changed: Option<bool>,
+    /// How much more of its time a transaction takes because of it, as a fraction of the baseline's statements together.
+    pub effect: Option<f64>,
+}
+
+/// A statement on one side.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StatementFigures {
+    /// Executions while measuring, in all runs.
+    pub count: u64,
+    /// Its share of the time of all statements.
+    pub share: Option<f64>,
+    pub latency_avg_ms: Option<f64>,
+    pub latency_p95_ms: Option<f64>,
+    /// Of an execution.
+    pub rows: Option<f64>,
+    /// Of an execution, where it is the only statement of its script.
+    pub blocks: Option<f64>,
+    /// Transactions that ended at it with an error.
+    pub failed: u64,
+    /// One of its plans.
+    pub plan: Option<String>,
+}
+
+/// Compares the statements of two groups of runs, those first that cost the candidate most. The verdicts on all mean
+/// latencies hold together ([`groups_together`]); the intervals of the percentiles have the same confidences.
+pub fn compare_statements(
+    baseline: &[StatementsOfRun],
+    candidate: &[StatementsOfRun],
+    margin: f64,
+) -> Vec<StatementLine> {
+    let (baseline, candidate) = (Side::new(baseline), Side::new(candidate));
+    let keys: BTreeSet<&Key> = baseline.statements.keys().chain(candidate.statements.keys()).collect();
+    let none = Executed::default();
+    let both: Vec<(&Key, &Executed, &Executed)> = keys
+        .into_iter()
+        .map(|key| {
+            let [one, other] = [&baseline, &candidate].map(|side| side.statements.get(key).unwrap_or(&none));
+            (key, one, other)
+        })
+        .collect();
+    let terms = Terms { margin, confidence: 0.95, better: Better::Lower };
+    let means: Vec<_> =
+        both.iter().map(|(_, one, other)| (one.latencies_ms.clone(), other.latencies_ms.clone())).collect();
+    let whole_ms = baseline.whole_ms();
+    let mut lines: Vec<StatementLine> = both
+        .iter()
+        .zip(groups_together(&means, terms))
+        .map(|((key, one, other), compared)| {
+            let p95 = |confidence| {
+                let terms = Terms { confidence, ..terms };
+                groups_together(&[(one.p95_ms.clone(), other.p95_ms.clone())], terms).into_iter().next()
+            };
+            let is_executed = one.count > 0 && other.count > 0;
+            StatementLine {
+                workload: key.workload.clone(),
+                command: key.command,
+                statement: key.statement.clone(),
+                baseline: one.figures(whole_ms),
+                candidate: other.figures(candidate.whole_ms()),
+                latency_p95: p95(compared.confidence).map(|p95| p95.of).filter(|_| is_executed),
+                latency_avg: Some(compared.of).filter(|_| is_executed),
+                plan_changed: (!one.plans.is_empty() && !other.plans.is_empty())
+                    .then(|| !one.plans.keys().eq(other.plans.keys())),
+                effect: (whole_ms > 0.0)
+                    .then(|| (other.per_transaction_ms() - one.per_transaction_ms()) / whole_ms),
+            }
+        })
+        .collect();
+    let effect = |line: &StatementLine| line.effect.unwrap_or_default();
+    lines.sort_by(|one, other| effect(other).total_cmp(&effect(one)));
+    lines
+}
+
+/// What tells a statement from others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    workload: String,
+    command: u32,
+    statement: String,
+}
+
+/// A statement in the runs of a side.
+#[derive(Clone, Debug, Default)]
+struct Executed {
+    count: u64,
+    failed: u64,
+    /// Mean latency in each run that executed it.
+    latencies_ms: Vec<f64>,
+    p95_ms: Vec<f64>,
+    /// Milliseconds of a transaction in each run.
+    per_transaction_ms: Vec<f64>,
+    rows: Vec<f64>,
+    blocks: Vec<f64>,
+    plans: BTreeMap<String, String>,
+}
+
+impl Executed {
+    fn per_transaction_ms(&self) -> f64 {
+        mean(&self.per_transaction_ms).unwrap_or_default()
+    }
+
+    fn figures(&self, whole_ms: f64) -> StatementFigures {
+        StatementFigures {
+            count: self.count,
+            share: (whole_ms > 0.0).then(|| self.per_transaction_ms() / whole_ms),
+            latency_avg_ms: mean(&self.latencies_ms),
+            latency_p95_ms: mean(&self.p95_ms),
+            rows: mean(&self.rows),
+            blocks: mean(&self.blocks),
+            failed: self.failed,
+            plan: self.plans.values().next().cloned(),
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The runs of a side.
+struct Side {
+    statements: BTreeMap<Key, Executed>,
+}
+
+impl Side {
+    fn new(runs: &[StatementsOfRun]) -> Self {
+        let mut statements: BTreeMap<Key, Executed> = BTreeMap::new();
+        for run in runs {
+            for of in run.statements.iter().filter(|of| of.rows.is_some()) {
+                let script = run.scripts.iter().find(|script| script.script == of.script);
+                let workload = script.map_or_else(String::new, |script| script.workload.clone());
+                let key = Key { workload, command: of.command, statement: of.statement.clone() };
+                statements.entry(key).or_default().add(of, run);
+            }
+        }
+        Self { statements }
+    }
+
+    /// Milliseconds that all statements of a transaction take.
+    fn whole_ms(&self) -> f64 {
+        self.statements.values().map(Executed::per_transaction_ms).sum()
+    }
+}
+
+impl Executed {
+    fn add(&mut self, of: &CommandSummary, run: &StatementsOfRun) {
+        self.count = self.count.saturating_add(of.count);
+        self.failed = self.failed.saturating_add(of.failed);
+        let latency_ms = of.latency_avg_ms.filter(|ms| ms.is_finite() && *ms > 0.0);
+        self.latencies_ms.extend(latency_ms);
+        self.p95_ms.extend(of.latency_p95_ms.filter(|ms| ms.is_finite() && *ms > 0.0));
+        if run.transactions > 0 {
+            self.per_transaction_ms
+                .push(latency_ms.unwrap_or_default() * of.count as f64 / run.transactions as f64);
+        }
+        let executions = of.generic_plans.saturating_add(of.custom_plans);
+        if let Some(rows) = of.rows.filter(|_| executions > 0) {
+            self.rows.push(rows as f64 / executions as f64);
+        }
+        let is_only =
+            run.statements.iter().filter(|other| other.script == of.script && other.rows.is_some()).count()
+                == 1;
+        self.blocks.extend(run.blocks.get(&of.script).filter(|_| is_only));
+        if let Some(plan) = &of.plan {
+            self.plans.entry(plan_form(plan)).or_insert_with(|| plan.clone());
+        }
+    }
+}
+
+/// What tells a plan from others: its nodes, with tables and indexes. Conditions are left out, in which a custom plan has
+/// the values of its parameters, and so are the headings, which say when each of several forms was met.
+pub fn plan_form(plan: &str) -> String {
+    let nodes = plan.lines().filter(|line| !line.contains(": ") && !line.trim_end().ends_with(':'));
+    nodes.map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
