@@ -21,8 +21,8 @@ impl Column {
         let Self { name, sql_type, .. } = self;
         match sql_type.strip_suffix("[]") {
             None => format!("x.{name}::{sql_type}"),
-            Some(element) => format!(
-                "CASE WHEN x.{name} IS NOT NULL THEN ARRAY(SELECT e.e::{element} FROM \
+            Some(sql_type) => format!(
+                "CASE WHEN x.{name} IS NOT NULL THEN ARRAY(SELECT e.e::{sql_type} FROM \
                      pg_catalog.jsonb_array_elements_text(x.{name}::pg_catalog.jsonb) WITH ORDINALITY AS e (e, place) ORDER BY e.place) END"
             ),
         }
