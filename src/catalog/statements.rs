@@ -1,7 +1,7 @@
 //! The statements of a run, and nothing else of it.
 
 use bench_core::comparison::statements::StatementsOfRun;
-use bench_core::document::{CommandSummary, ScriptSummary};
+use bench_core::document::{CommandSummary, Document, ScriptSummary};
 use bench_core::error::UserError;
 use pgrx::JsonB;
 
@@ -50,10 +50,12 @@ pub fn statements_of(run_id: i64) -> Result<StatementsOfRun, UserError> {
         let per_call = |(script, counts): (u32, Option<(f64, f64)>)| {
             counts.filter(|(_, calls)| *calls > 0.0).map(|(blocks, calls)| (script, blocks / calls))
         };
+        // Of all nodes together.
+        let document = Document { statements: commands(run_id)?, ..Document::default() };
         Ok(StatementsOfRun {
             transactions,
             scripts: scripts(run_id)?,
-            statements: commands(run_id)?,
+            statements: document.merged_statements(),
             blocks: blocks.into_iter().filter_map(per_call).collect(),
         })
     })
