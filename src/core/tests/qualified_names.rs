@@ -24,6 +24,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("catalog/transfer/chunks.rs", "{relation}", OWN),
     ("catalog/transfer/ranges.rs", "{rows}", "rows of a document, as one of the tables has them"),
     (
+        "catalog/transfer/columns.rs",
+        "{sql_type}",
+        "the type of a column's elements, as format_type() writes it",
+    ),
+    (
         "catalog/transfer/deletion.rs",
         "{source}",
         "bench_internal.run_log, or the transition table of a trigger on it",
