@@ -97,16 +97,17 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
     as_owner(|| {
         let sql = "SELECT duel || pg_catalog.jsonb_build_object('secs', secs) FROM bench_internal.run_log \
                    WHERE run_id = $1 AND duel IS NOT NULL";
-        let Some(JsonB(mut given)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(None) };
+        let Some(JsonB(given)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(None) };
         let batches = batches(run_id)?;
         if batches.is_empty() {
             return Ok(None);
         }
         let measured = DuelMeasured {
-            a: given[ARMS[0]].take(),
-            b: given[ARMS[1]].take(),
-            margin: given["margin"].as_f64(),
-            secs: given["secs"].as_f64().unwrap_or_default(),
+            // Of an imported run it may be anything.
+            a: given.get(ARMS[0]).cloned().unwrap_or_default(),
+            b: given.get(ARMS[1]).cloned().unwrap_or_default(),
+            margin: given.get("margin").and_then(Value::as_f64),
+            secs: given.get("secs").and_then(Value::as_f64).unwrap_or_default(),
             batches,
             commands: commands(run_id)?,
             waits: waits(run_id)?,

@@ -228,6 +228,8 @@ SELECT max(run_id) AS run_id FROM bench.duels \gset
 SELECT bench.import(d) AS imported FROM bench.export(ARRAY[:run_id]) AS d \gset
 SELECT results_eq(format('SELECT metric, a, b FROM bench.duel_results((%L::bigint[])[1])', :'imported'),
     format('SELECT metric, a, b FROM bench.duel_results(%s)', :run_id), 'an imported duel says the same');
+SELECT bench.import(jsonb_set(d, '{run_log,0,duel}', '[1]')) AS odd FROM bench.export(ARRAY[:run_id]) AS d \gset
+SELECT lives_ok(format('SELECT bench.report((%L::bigint[])[1])', :'odd'), 'whatever an imported document has for arms');
 SELECT bench.delete_run(:run_id) \g /dev/null
 SELECT is_empty(format('SELECT * FROM bench_internal.duel_log WHERE run_id = %s', :run_id), 'it goes with its run');
 SELECT * FROM finish();

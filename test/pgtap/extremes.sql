@@ -28,7 +28,8 @@ FROM unnest('{9007199254740991,-9007199254740991,1,0}'::int8[]) WITH ORDINALITY 
 UNION ALL
 SELECT 'int4'::regtype, i, to_jsonb(v) FROM unnest('{262143,65536,1,0}'::int4[]) WITH ORDINALITY AS u (v, i)
 UNION ALL
-VALUES ('int8[]'::regtype, 1, '[0]'::jsonb), ('timestamptz', 1, '"294276-12-31"'), ('jsonb', 1, '{}'),
+VALUES ('int8[]'::regtype, 1, '[0]'::jsonb), ('float8[]', 1, '[0]'), ('timestamptz', 1, '"294276-12-31"'),
+    ('jsonb', 1, '{}'), ('jsonb', 2, '[]'),
     ('text', 1, '"processed"'), ('text', 2, '"completed"');
 CREATE TEMP TABLE refused (relation regclass, name text, value jsonb);
 
@@ -54,6 +55,7 @@ BEGIN
         WHEN a.atttypid = 'int4'::regtype THEN to_jsonb(v.int4)
         WHEN a.atttypid = 'int8[]'::regtype THEN to_jsonb(array[v.int8])
         WHEN a.atttypid = 'int4[]'::regtype THEN to_jsonb(array[v.int4])
+        WHEN a.atttypid = 'float8[]'::regtype THEN to_jsonb(array[v.float])
         WHEN a.atttypid = 'timestamptz'::regtype THEN to_jsonb(v.at)
         WHEN a.atttypid = 'bool'::regtype THEN 'true'
         WHEN a.atttypid = 'text'::regtype THEN '"x"'
