@@ -185,10 +185,7 @@ impl Executed {
             self.per_transaction_ms
                 .push(latency_ms.unwrap_or_default() * of.count as f64 / run.transactions as f64);
         }
-        let executions = of.generic_plans.saturating_add(of.custom_plans);
-        if let Some(rows) = of.rows.filter(|_| executions > 0) {
-            self.rows.push(rows as f64 / executions as f64);
-        }
+        self.rows.extend(of.rows_per_execution());
         let is_only =
             run.statements.iter().filter(|other| other.script == of.script && other.rows.is_some()).count()
                 == 1;

@@ -271,11 +271,6 @@ impl Pairs<'_> {
             let transactions = self.transactions[arm];
             (transactions > 0).then(|| sums[arm].latency_ms / transactions as f64 * 1e3)
         };
-        let rows = |of: Option<&CommandSummary>| {
-            let of = of?;
-            let executions = of.generic_plans + of.custom_plans;
-            of.rows.filter(|_| executions > 0).map(|rows| rows as f64 / executions as f64)
-        };
         let name = self.scripts.iter().find(|script| script.script == of.script);
         DuelStatement {
             workload: name.map_or_else(String::new, |script| without_arm(&script.workload).to_owned()),
@@ -293,8 +288,8 @@ impl Pairs<'_> {
             effect_us: of_transaction(1).zip(of_transaction(0)).map(|(b, a)| b - a),
             a_latency_p95_ms: a.and_then(|of| of.latency_p95_ms),
             b_latency_p95_ms: b.and_then(|of| of.latency_p95_ms),
-            a_rows: rows(a),
-            b_rows: rows(b),
+            a_rows: a.and_then(CommandSummary::rows_per_execution),
+            b_rows: b.and_then(CommandSummary::rows_per_execution),
             a_plan: a.and_then(|of| of.plan.clone()),
             b_plan: b.and_then(|of| of.plan.clone()),
         }

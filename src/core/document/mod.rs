@@ -274,6 +274,14 @@ pub struct CommandSummary {
     pub empty_writes: Option<u64>,
 }
 
+impl CommandSummary {
+    /// Rows of an execution; `None` of meta commands, and where executions were not counted.
+    pub fn rows_per_execution(&self) -> Option<f64> {
+        let executions = self.generic_plans.saturating_add(self.custom_plans);
+        self.rows.filter(|_| executions > 0).map(|rows| rows as f64 / executions as f64)
+    }
+}
+
 /// A share of the clients' measured time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wait {

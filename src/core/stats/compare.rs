@@ -102,9 +102,13 @@ pub struct GroupComparison {
 /// Compares two groups of runs, each with one value per run. The interval is Student's with the smaller side's degrees
 /// of freedom below five runs on a side, Welch's below ten, from there on that of the studentised bootstrap.
 pub fn groups(baseline: &[f64], candidate: &[f64], terms: Terms) -> GroupComparison {
+    judge(mean(baseline), mean(candidate), between(baseline, candidate), terms)
+}
+
+/// The effect between two groups.
+fn between(baseline: &[f64], candidate: &[f64]) -> Option<Effect> {
     let logarithms = |values: &[f64], sign: f64| values.iter().map(|value| sign * value.ln()).collect();
-    let samples = vec![logarithms(baseline, -1.0), logarithms(candidate, 1.0)];
-    judge(mean(baseline), mean(candidate), Effect::new(samples), terms)
+    Effect::new(vec![logarithms(baseline, -1.0), logarithms(candidate, 1.0)])
 }
 
 /// Compares runs that were made in pairs, (baseline, candidate), side by side: what is common to both of a pair has
@@ -139,12 +143,8 @@ pub struct ComparedTogether {
 /// Scandinavian Journal of Statistics 6, 1979; that directions are right as well is shown for independent ones: Shaffer,
 /// Annals of Statistics 8, 1980). Intervals are Student's, which reach as far out as that needs.
 pub fn groups_together(groups: &[(Vec<f64>, Vec<f64>)], terms: Terms) -> Vec<ComparedTogether> {
-    let effect = |(baseline, candidate): &(Vec<f64>, Vec<f64>)| {
-        let logarithms =
-            |values: &[f64], sign: f64| values.iter().map(|value| sign * value.ln()).collect::<Vec<_>>();
-        Effect::new(vec![logarithms(baseline, -1.0), logarithms(candidate, 1.0)])
-    };
-    let effects: Vec<Option<Effect>> = groups.iter().map(effect).collect();
+    let effects: Vec<Option<Effect>> =
+        groups.iter().map(|(baseline, candidate)| between(baseline, candidate)).collect();
     let confidence_of = |tests: usize| 1.0 - (1.0 - terms.confidence) / tests.max(1) as f64;
     let is_decided = |effect: &Effect, tests: usize| {
         let margin = effect.student_margin(confidence_of(tests));
