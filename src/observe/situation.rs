@@ -62,11 +62,12 @@ pub fn active() -> Result<Option<i64>, UserError> {
     )
 }
 
-/// Runs under way, of whatever database and role: a run that is to start has no coordinator yet.
+/// Runs under way, of whatever database and role: a run that is to start has no coordinator yet, and that of one that has
+/// ended is idle.
 pub fn runs() -> Result<Option<i64>, UserError> {
     ask(
         "SELECT pg_catalog.count(*)::pg_catalog.text FROM pg_catalog.pg_stat_activity a \
-         WHERE a.backend_type = 'pgbench_ext coordinator'",
+         WHERE a.backend_type = 'pgbench_ext coordinator' AND a.state IS DISTINCT FROM 'idle'",
         &[],
     )
 }

@@ -116,6 +116,12 @@ pub fn is_backend(pid: i32) -> bool {
     unsafe { !pg_sys::BackendPidGetProc(pid).is_null() }
 }
 
+/// Shows in pg_stat_activity that this process has nothing more to do.
+pub fn report_idle() {
+    // SAFETY: writes this process's own status entry.
+    unsafe { pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null()) }
+}
+
 /// Sets the latch of another backend, if it still is there.
 pub fn wake(pid: i32) {
     if pid == 0 {

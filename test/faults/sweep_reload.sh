@@ -34,7 +34,7 @@ gives_up() { # ROLE STATEMENT
     session holder 'SELECT pg_advisory_lock(1)' 'SELECT pg_sleep(600)'
     holds holder
     holder=$(pid_of holder)
-    PGUSER=$1 session caller 'SELECT pg_advisory_lock(1)' "SET statement_timeout = '200ms'" "$2"
+    PGUSER=$1 session caller 'SELECT pg_advisory_lock(1)' "SET statement_timeout = '1s'" "$2"
     eventually 60 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'caller'
         AND wait_event_type = 'Lock')"
     as_pg kill -STOP "$postmaster"
@@ -45,7 +45,7 @@ gives_up() { # ROLE STATEMENT
     leaders_ended $((ended + 1))
 }
 
-# Before runs of 10 s and more the machine is looked at for 250 ms: shorter ones reach their leader at once.
+# Before runs of 10 s and more the machine is looked at for 250 ms: shorter ones reach their leader within the second.
 SYSTEM='{"off": {"system": {"full_page_writes": "off", "work_mem": "64kB"}}}'
 
 # A line that nobody has had read yet must not come into effect, nor a setting be lost.

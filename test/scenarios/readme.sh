@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The examples of README.md and docs/ run as they stand: those of a document from the first to the last, in one session
 # and a database of their own, all documents side by side. `sql citus` is run by the tests of Citus, `sql assertion`,
-# whose runs hold the horizon, as test/pgtap/duel.sql has it. Links lead somewhere, and signatures are those of the functions.
+# whose runs hold the horizon, as test/pgtap/duel.sql has it. Links lead somewhere, and signatures are those of the
+# functions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . test/lib/cluster.sh

@@ -47,6 +47,20 @@ mod server {
             false
         }
     }
+
+    pub mod usage {
+        #[derive(Clone, Copy, Default)]
+        pub struct Usage {
+            pub blocks: u64,
+            pub wal_bytes: u64,
+        }
+
+        impl Usage {
+            pub fn of_session() -> Self {
+                Self::default()
+            }
+        }
+    }
 }
 
 mod tests {
@@ -71,6 +85,7 @@ mod tests {
         nodes: 1,
         log: 4,
         feeders: 2,
+        batches: 3,
         spec_bytes: 0,
         fed_bytes: 0,
     };
@@ -83,6 +98,7 @@ mod tests {
             segment.commands(slot).iter().for_each(|command| command.executions.add(1));
             segment.times(slot).iter().for_each(|times| times.record(u64::MAX));
             segment.intervals(slot).misplaced.add(1);
+            segment.arms(slot).iter().flatten().for_each(|sums| sums.rows.add(u64::MAX));
             segment.tallies(slot).iter().for_each(|tally| tally.commit(u64::MAX));
             if let Some(queue) = segment.log(slot) {
                 (0..=queue.places.len()).for_each(|_| queue.put(&LogRecord::default()));
@@ -123,8 +139,17 @@ mod tests {
                     if cfg!(miri) && number % 7 != 1 {
                         continue;
                     }
-                    let shape =
-                        SegmentShape { slots, connections, scripts, commands, log, nodes, feeders, ..SHAPE };
+                    let shape = SegmentShape {
+                        slots,
+                        connections,
+                        scripts,
+                        commands,
+                        log,
+                        nodes,
+                        feeders,
+                        batches: log,
+                        ..SHAPE
+                    };
                     let segment = Segment::create(shape, "{\"é\": 1}", &[7; 13]);
                     touch(&segment);
                     assert_eq!((segment.spec(), segment.fed()), ("{\"é\": 1}", &[7; 13][..]));
@@ -183,6 +208,7 @@ mod tests {
                     let mut recorder = ClientCounters::new(&segment, slot, Some(0.001));
                     recorder.begin();
                     for number in 0..TRANSACTIONS {
+                        recorder.begin_stretch((number % 2) as usize);
                         let start_ns = recorder.now_ns();
                         let end_ns = recorder.end_clock();
                         let transaction = Transaction {
@@ -194,6 +220,7 @@ mod tests {
                             outcome: Outcome::Committed,
                         };
                         recorder.record(&transaction);
+                        recorder.end_stretch();
                         recorder.log(&LogRecord {
                             client: slot,
                             transaction: number + 1,
@@ -258,6 +285,8 @@ mod tests {
         let all = TRANSACTIONS * u64::from(SHAPE.slots);
         assert_eq!((counted, histogram.count(), segment.taken(1).load(Relaxed)), (all, all, all));
         assert_eq!(segment.slots().map(|slot| slot.totals[2].committed.get()).sum::<u64>(), all);
+        let arms = (0..SHAPE.slots).flat_map(|slot| segment.arms(slot)).flatten();
+        assert_eq!(arms.map(|sums| sums.transactions.get() + sums.timed.get()).sum::<u64>(), 2 * all);
         let lost: u64 = (0..SHAPE.slots).map(|slot| segment.log(slot).expect("a log").ends.lost.get()).sum();
         let left: u64 = (0..SHAPE.slots).map(|slot| segment.log(slot).expect("a log").left()).sum();
         assert_eq!(logged + lost + left, all);

@@ -10,6 +10,7 @@ use bench_core::unwritten_parts::UnwrittenParts;
 use super::{RunStatus, hold};
 use crate::catalog::lock_timeout::{LockTimeout, try_to_write};
 use crate::server::guc::set_local;
+use crate::server::process::report_idle;
 use crate::server::signals::termination_requested;
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
@@ -76,6 +77,8 @@ impl RunEnd {
         told: &str,
         write: impl Fn(RunStatus, Option<&UserError>, RunColumns) -> Result<usize, UserError>,
     ) -> Result<(), UserError> {
+        // Whoever has seen how this run ended may start another one before this process is gone.
+        report_idle();
         let began = Instant::now();
         let mut row = RunColumns::Whole;
         loop {
