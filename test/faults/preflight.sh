@@ -147,6 +147,22 @@ for pair in "$first $second" "$second $first"; do
 done
 is "$(sql "SELECT count(*) FROM bench.runs r, LATERAL bench.findings(r.run_id) WHERE figures ? 'other_runs'
     AND r.run_id < $first")" 0 'another run: those before have none'
+# The process of one whose end is written is still there for a moment.
+sql 'CREATE TABLE seen (finding text)' "CREATE PROCEDURE one_after_another() LANGUAGE plpgsql AS \$\$
+DECLARE run bigint;
+BEGIN
+    FOR i IN 1..8 LOOP
+        run := bench.start('pk_select', transactions => 1);
+        LOOP
+            COMMIT;
+            EXIT WHEN (SELECT status FROM bench.runs WHERE run_id = run) = 'completed';
+        END LOOP;
+        INSERT INTO seen SELECT finding FROM bench.preflight('pk_select') WHERE finding LIKE '%other run%';
+    END LOOP;
+END \$\$" 'CALL one_after_another()' >/dev/null 2>&1
+is "$(sql "SELECT count(*) FROM bench.runs WHERE run_id > $second AND status = 'completed'")" 8 \
+    'eight runs one after another'
+is "$(sql 'SELECT * FROM seen')" '' 'runs one after another: none is told of the one before it'
 
 # WAL, and the checkpoint that comes of it, which begins with a segment of 16 MB: a part of several of them
 sql "ALTER SYSTEM SET max_wal_size = '400MB'" 'SELECT pg_reload_conf()' >/dev/null
