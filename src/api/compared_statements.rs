@@ -1,150 +1,238 @@
-//! bench.compare_statements: which statements got slower.
+//! bench.compare_statements, bench.verify and bench.verify_report: which statements got slower.
 
-use bench_core::comparison::statements::{StatementLine, StatementsOfRun, compare_statements as compare_all};
+use bench_core::comparison::statements::{
+    StatementLine, StatementsOfRun, compare_statements as compare_all, statements_of_duel,
+};
 use bench_core::comparison::{check_margin, check_runs};
 use bench_core::document::Document;
-use bench_core::error::UserError;
-use bench_core::stats::compare::{GroupComparison, Verdict};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::report::statements::{junit, sentence};
+use bench_core::report::{Format, render};
+use bench_core::spec::{Duel, RunArguments};
 use pgrx::prelude::*;
 
-use super::comparisons::side;
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::comparisons::{compared_report, make_pairs, side};
+use super::reports::{document, unknown_format};
 use super::required;
+use super::runs::run_of;
 use crate::catalog;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, for_client, notice};
+use crate::launch::run::run_to_the_end;
 
-/// Compares the statements of two groups of runs. See the COMMENT ON.
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn compare_statements(
-    baseline: Option<Vec<Option<i64>>>,
-    candidate: Option<Vec<Option<i64>>>,
-    margin: Option<f64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(workload, String),
-        name!(command, i32),
-        name!(statement, String),
-        name!(baseline_count, i64),
-        name!(candidate_count, i64),
-        name!(baseline_share, Option<f64>),
-        name!(candidate_share, Option<f64>),
-        name!(baseline_ms, Option<f64>),
-        name!(candidate_ms, Option<f64>),
-        name!(ratio, Option<f64>),
-        name!(ratio_low, Option<f64>),
-        name!(ratio_high, Option<f64>),
-        name!(p95_ratio, Option<f64>),
-        name!(p95_ratio_low, Option<f64>),
-        name!(p95_ratio_high, Option<f64>),
-        name!(verdict, String),
-        name!(advice, Option<String>),
-        name!(effect, Option<f64>),
-        name!(baseline_rows, Option<f64>),
-        name!(candidate_rows, Option<f64>),
-        name!(baseline_blocks, Option<f64>),
-        name!(candidate_blocks, Option<f64>),
-        name!(baseline_failed, i64),
-        name!(candidate_failed, i64),
-        name!(plan_changed, Option<bool>),
-        name!(baseline_plan, Option<String>),
-        name!(candidate_plan, Option<String>),
-    ),
-> {
-    let compared = (|| {
+/// A function whose body returns statements of both sides, as rows: `alone` with its own arguments only, `run` with those of a
+/// run besides.
+macro_rules! statement_function {
+    ($kind:ident $(#[$doc:meta])* $name:ident($($own:ident: [$($type:tt)+]),*) $does:expr) => {
+        statement_function! { @$kind [
+            TableIterator<
+                'static,
+                (
+                    name!(workload, String),
+                    name!(command, i32),
+                    name!(statement, String),
+                    name!(baseline_count, i64),
+                    name!(candidate_count, i64),
+                    name!(baseline_share, Option<f64>),
+                    name!(candidate_share, Option<f64>),
+                    name!(baseline_ms, Option<f64>),
+                    name!(candidate_ms, Option<f64>),
+                    name!(ratio, Option<f64>),
+                    name!(ratio_low, Option<f64>),
+                    name!(ratio_high, Option<f64>),
+                    name!(p95_ratio, Option<f64>),
+                    name!(p95_ratio_low, Option<f64>),
+                    name!(p95_ratio_high, Option<f64>),
+                    name!(verdict, String),
+                    name!(advice, Option<String>),
+                    name!(effect, Option<f64>),
+                    name!(baseline_rows, Option<f64>),
+                    name!(candidate_rows, Option<f64>),
+                    name!(baseline_blocks, Option<f64>),
+                    name!(candidate_blocks, Option<f64>),
+                    name!(baseline_failed, i64),
+                    name!(candidate_failed, i64),
+                    name!(plan_changed, Option<bool>),
+                    name!(baseline_plan, Option<String>),
+                    name!(candidate_plan, Option<String>),
+                ),
+            >
+        ] { $(#[$doc])* } $name($($own: [$($type)+]),*) $does }
+    };
+    (@alone [$($result:tt)+] { $(#[$doc:meta])* } $name:ident($($own:ident: [$($type:tt)+]),*) $does:expr) => {
+        $(#[$doc])*
+        #[pg_extern(sql = false)]
+        #[allow(clippy::type_complexity)]
+        fn $name($($own: $($type)+),*) -> $($result)+ {
+            statement_function!(@rows ($does)($($own),*))
+        }
+    };
+    (@run [$($result:tt)+] { $(#[$doc:meta])* } $name:ident($($own:ident: [$($type:tt)+]),*) $does:expr) => {
+        run_function! {
+            $(#[$doc])*
+            $name($($own: [$($type)+]),*) -> [$($result)+]
+                = |$($own,)* run| statement_function!(@rows ($does)($($own,)* run))
+        }
+    };
+    (@rows $found:expr) => {{
+        let found: Result<Vec<StatementLine>, UserError> = $found;
+        let rows = found.or_raise().into_iter().map(|line| {
+            let StatementLine { baseline, candidate, .. } = line;
+            (
+                line.workload,
+                line.command.cast_signed(),
+                line.statement,
+                baseline.count.cast_signed(),
+                candidate.count.cast_signed(),
+                baseline.share,
+                candidate.share,
+                baseline.latency_avg_ms,
+                candidate.latency_avg_ms,
+                line.ratio,
+                line.ratio_low,
+                line.ratio_high,
+                line.p95_ratio,
+                line.p95_ratio_low,
+                line.p95_ratio_high,
+                line.verdict,
+                line.advice,
+                line.effect,
+                baseline.rows,
+                candidate.rows,
+                baseline.blocks,
+                candidate.blocks,
+                baseline.failed.cast_signed(),
+                candidate.failed.cast_signed(),
+                line.plan_changed,
+                baseline.plan,
+                candidate.plan,
+            )
+        });
+        TableIterator::new(rows.collect::<Vec<_>>())
+    }};
+}
+
+statement_function! {
+    alone
+    /// Compares the statements of two groups of runs. See the COMMENT ON.
+    compare_statements(baseline: [Option<Vec<Option<i64>>>], candidate: [Option<Vec<Option<i64>>>], margin: [Option<f64>])
+    |baseline, candidate, margin| {
         let margin = required("margin", margin)?;
         check_margin(margin)?;
         let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
         check_runs(&baseline.iter().collect::<Vec<_>>(), &candidate.iter().collect::<Vec<_>>())?;
-        let (baseline, candidate) = (statements(&baseline)?, statements(&candidate)?);
-        Ok(compare_all(&baseline, &candidate, margin))
-    })();
-    TableIterator::new(
-        compared.map(|lines| lines.into_iter().map(statement_row).collect::<Vec<_>>()).or_raise(),
+        statements_of(&baseline, &candidate, margin)
+    }
+}
+
+statement_function! {
+    run
+    /// Runs a workload in two ways and compares its statements. See the COMMENT ON.
+    bench_verify(
+        workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], rounds: [Option<i32>],
+        clients: [Option<i32>]
     )
+    |workload: Option<String>, a, b, margin, rounds, clients, run| {
+        verified((a, b, margin, rounds), clients, run_of(workload, clients, run))
+    }
 }
 
-fn statements(side: &[Document]) -> Result<Vec<StatementsOfRun>, UserError> {
-    side.iter()
-        .map(|document| {
-            pgrx::check_for_interrupts!();
-            catalog::statements_of(document.run.run_id)
-        })
-        .collect()
-}
-
-type StatementRow = (
-    String,
-    i32,
-    String,
-    i64,
-    i64,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    String,
-    Option<String>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    i64,
-    i64,
-    Option<bool>,
-    Option<String>,
-    Option<String>,
-);
-
-fn statement_row(line: StatementLine) -> StatementRow {
-    let StatementLine { baseline, candidate, latency_avg, latency_p95, .. } = line;
-    let ratio = |of: &Option<GroupComparison>| of.as_ref().and_then(|of| of.ratio);
-    let (avg, p95) = (ratio(&latency_avg), ratio(&latency_p95));
-    let verdict = latency_avg.as_ref().map_or(Verdict::Inconclusive, |of| of.verdict);
-    let advice = match (verdict, latency_avg.as_ref().and_then(|of| of.runs)) {
-        (Verdict::Inconclusive, Some(runs)) => Some(format!("{runs} runs per side decide it")),
-        (Verdict::Inconclusive, None) if latency_avg.is_none() => {
-            Some("only one side executed it".to_owned())
-        }
-        (Verdict::Inconclusive, None) if avg.is_none() => {
-            Some("at least 2 runs per side are needed".to_owned())
-        }
-        _ => None,
+/// The statements of the runs of both sides, which the caller may see.
+pub(super) fn statements_of(
+    baseline: &[Document],
+    candidate: &[Document],
+    margin: f64,
+) -> Result<Vec<StatementLine>, UserError> {
+    let of = |side: &[Document]| -> Result<Vec<StatementsOfRun>, UserError> {
+        side.iter()
+            .map(|document| {
+                pgrx::check_for_interrupts!();
+                catalog::statements_of(document.run.run_id)
+            })
+            .collect()
     };
-    (
-        line.workload,
-        line.command.cast_signed(),
-        line.statement,
-        baseline.count.cast_signed(),
-        candidate.count.cast_signed(),
-        baseline.share,
-        candidate.share,
-        baseline.latency_avg_ms,
-        candidate.latency_avg_ms,
-        avg.map(|ratio| ratio.value),
-        avg.map(|ratio| ratio.low),
-        avg.map(|ratio| ratio.high),
-        p95.map(|ratio| ratio.value),
-        p95.map(|ratio| ratio.low),
-        p95.map(|ratio| ratio.high),
-        verdict.as_str().to_owned(),
-        advice,
-        line.effect,
-        baseline.rows,
-        candidate.rows,
-        baseline.blocks,
-        candidate.blocks,
-        baseline.failed.cast_signed(),
-        candidate.failed.cast_signed(),
-        line.plan_changed,
-        baseline.plan,
-        candidate.plan,
-    )
+    Ok(compare_all(&of(baseline)?, &of(candidate)?, margin))
+}
+
+/// A duel where arms can take turns in a run, pairs of runs otherwise.
+fn verified(
+    (a, b, margin, rounds): (Option<Json>, Option<Json>, Option<f64>, Option<i32>),
+    clients: Option<i32>,
+    run: RunArguments,
+) -> Result<Vec<StatementLine>, UserError> {
+    let margin = required("margin", margin)?;
+    check_margin(margin)?;
+    let (a, b) = (required("a", a)?, required("b", b)?);
+    // That a statement fails is a verdict on it, and not the end of the measuring.
+    let run = RunArguments { continue_on_error: Some(true), ..run };
+    let duel = Duel::new(&a.0, &b.0).and_then(|duel| duel.run(run.clone())).and_then(run_to_the_end);
+    let (lines, run_id) = match duel {
+        Ok(run_id) => (statements_of_duel(&catalog::duel_of(run_id, Some(margin))?), run_id),
+        Err(error) if error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED => {
+            notice(format!("in pairs of runs, because {}", error.message), error.hint.unwrap_or_default());
+            let pairs = make_pairs(Some(a), Some(b), rounds, clients, run)?;
+            let Some((first, _)) = pairs.first().copied() else {
+                return Err(UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    "no pair of runs has completed",
+                ));
+            };
+            let documents = |side: fn(&(i64, i64)) -> i64| {
+                pairs.iter().map(|pair| catalog::visible_headline(side(pair))).collect::<Result<Vec<_>, _>>()
+            };
+            (statements_of(&documents(|pair| pair.0)?, &documents(|pair| pair.1)?, margin)?, first)
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(sentence) = sentence(&lines, margin) {
+        notice(for_client(sentence), format!("For a report: SELECT bench.verify_report({run_id})."));
+    }
+    Ok(lines)
+}
+
+/// The format that bench.verify_report has besides those of a report.
+const JUNIT: &str = "junit";
+
+/// A report of what bench.verify has run. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64>) -> String {
+    (|| {
+        let (run_id, name) = (required("run_id", run_id)?, required("format", format)?);
+        let margin = required("margin", margin)?;
+        check_margin(margin)?;
+        let format = Format::parse(&name);
+        if format.is_none() && name != JUNIT {
+            return Err(unknown_format(&name, Format::NAMES.iter().chain(&[JUNIT])));
+        }
+        catalog::check_visible(run_id)?;
+        if let Some(duel) = catalog::find_duel(run_id, Some(margin))? {
+            return Ok(match format {
+                Some(format) => {
+                    for_client(render(&Document { duel: Some(duel), ..document(Some(run_id))? }, format))
+                }
+                None => {
+                    let workload = catalog::visible_headline(run_id)?.run.workload;
+                    for_client(junit(&workload, &statements_of_duel(&duel)))
+                }
+            });
+        }
+        let pairs = catalog::pairs_with(run_id)?;
+        if pairs.is_empty() {
+            let message = format!("run {run_id} is neither a duel nor one of a pair");
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .hint("bench.verify, bench.duel and bench.ab make such runs."));
+        }
+        let ids = |side: fn(&(i64, i64)) -> i64| Some(pairs.iter().map(|pair| Some(side(pair))).collect());
+        let (baseline, candidate) =
+            (side("baseline", ids(|pair| pair.0))?, side("candidate", ids(|pair| pair.1))?);
+        match format {
+            Some(format) => compared_report(baseline, candidate, format, margin, true),
+            None => {
+                let lines = statements_of(&baseline, &candidate, margin)?;
+                let workload = baseline.first().map_or("", |document| document.run.workload.as_str());
+                Ok(for_client(junit(workload, &lines)))
+            }
+        }
+    })()
+    .or_raise()
 }

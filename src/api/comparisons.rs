@@ -6,6 +6,7 @@ use bench_core::comparison::{
 };
 use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
+use bench_core::report::Format;
 use bench_core::report::compare::{Collected, ComparisonReport, render};
 use bench_core::spec::{RunArguments, limits};
 use bench_core::stats::change_points::change_points as changes_of;
@@ -15,6 +16,7 @@ use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::compared_statements::statements_of;
 use super::reports::format_of;
 use super::required;
 use crate::error::{OrRaise, for_client, notice, warn};
@@ -142,21 +144,33 @@ fn compare_report(
         let margin = required("margin", margin)?;
         let paired = required("paired", paired)?;
         let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
-        let ids = |side: &[Document]| side.iter().map(|document| document.run.run_id).collect::<Vec<_>>();
-        let (baseline_ids, candidate_ids) = (ids(&baseline), ids(&candidate));
-        let runs = (baseline.len().min(candidate.len()), paired);
-        let compared = if paired {
-            check_pairs(baseline.len(), candidate.len())?;
-            compare_pairs(&baseline.into_iter().zip(candidate).collect::<Vec<_>>(), margin)?
-        } else {
-            compare_groups(&baseline, &candidate, margin)?
-        };
-        let compared = calibrated(compared, &baseline_ids, runs, margin)?;
-        let (baseline, candidate) = (collected(&baseline_ids)?, collected(&candidate_ids)?);
-        let report = ComparisonReport::new(compared, margin, paired, baseline, candidate);
-        Ok(for_client(render(&report, format)))
+        compared_report(baseline, candidate, format, margin, paired)
     })()
     .or_raise()
+}
+
+/// The report of two sides.
+pub(super) fn compared_report(
+    baseline: Vec<Document>,
+    candidate: Vec<Document>,
+    format: Format,
+    margin: f64,
+    paired: bool,
+) -> Result<String, UserError> {
+    let ids = |side: &[Document]| side.iter().map(|document| document.run.run_id).collect::<Vec<_>>();
+    let (baseline_ids, candidate_ids) = (ids(&baseline), ids(&candidate));
+    let runs = (baseline.len().min(candidate.len()), paired);
+    let statements = statements_of(&baseline, &candidate, margin)?;
+    let compared = if paired {
+        check_pairs(baseline.len(), candidate.len())?;
+        compare_pairs(&baseline.into_iter().zip(candidate).collect::<Vec<_>>(), margin)?
+    } else {
+        compare_groups(&baseline, &candidate, margin)?
+    };
+    let compared = calibrated(compared, &baseline_ids, runs, margin)?;
+    let (baseline, candidate) = (collected(&baseline_ids)?, collected(&candidate_ids)?);
+    let report = ComparisonReport::new(compared, margin, paired, baseline, candidate, statements);
+    Ok(for_client(render(&report, format)))
 }
 
 /// The details of runs, one run after the other: whole documents of all of them would take much memory.
@@ -204,6 +218,23 @@ fn paired(
 ) -> Result<Comparison, UserError> {
     let margin = required("margin", margin)?;
     check_margin(margin)?;
+    let pairs = make_pairs(a, b, rounds, clients, run)?;
+    let baseline: Vec<i64> = pairs.iter().map(|pair| pair.0).collect();
+    let pairs = pairs
+        .into_iter()
+        .map(|(a, b)| Ok((catalog::visible_headline(a)?, catalog::visible_headline(b)?)))
+        .collect::<Result<Vec<_>, UserError>>()?;
+    calibrated(compare_pairs(&pairs, margin)?, &baseline, (pairs.len(), true), margin)
+}
+
+/// Makes pairs of runs, which are kept as a sweep; those that have completed.
+pub(super) fn make_pairs(
+    a: Option<Jsonb>,
+    b: Option<Jsonb>,
+    rounds: Option<i32>,
+    clients: Option<i32>,
+    run: RunArguments,
+) -> Result<Vec<(i64, i64)>, UserError> {
     let spec = sweep::launch::plan(SweepArguments {
         clients: Some(vec![clients]),
         rounds,
@@ -225,12 +256,7 @@ fn paired(
             ids(|pair| pair.1)
         ),
     );
-    let baseline: Vec<i64> = pairs.iter().map(|pair| pair.0).collect();
-    let pairs = pairs
-        .into_iter()
-        .map(|(a, b)| Ok((catalog::visible_headline(a)?, catalog::visible_headline(b)?)))
-        .collect::<Result<Vec<_>, UserError>>()?;
-    calibrated(compare_pairs(&pairs, margin)?, &baseline, (pairs.len(), true), margin)
+    Ok(pairs)
 }
 
 /// The universal scalability law, fitted to each variant of a sweep. See the COMMENT ON.

@@ -51,7 +51,7 @@ pub fn format_of(format: Option<String>) -> Result<Format, UserError> {
     Format::parse(&format).ok_or_else(|| unknown_format(&format, Format::NAMES.iter()))
 }
 
-fn unknown_format<'a>(format: &str, known: impl Iterator<Item = &'a &'a str>) -> UserError {
+pub(super) fn unknown_format<'a>(format: &str, known: impl Iterator<Item = &'a &'a str>) -> UserError {
     let known: Vec<String> = known.map(|name| format!("'{name}'")).collect();
     UserError::new(sqlstate::INVALID_PARAMETER_VALUE, format!("unrecognized value for format: \"{format}\""))
         .hint(format!("Available values: {}.", known.join(", ")))

@@ -71,6 +71,7 @@ pub fn check_visible(run_id: i64) -> Result<(), UserError> {
 pub fn document(run_id: i64) -> Result<Document, UserError> {
     check_visible(run_id)?;
     let fidelity = fidelity::parts_of_replay(run_id)?;
+    let unreplayed = fidelity::unreplayed(run_id)?;
     let duel = duels::find_duel(run_id, None)?;
     as_owner(|| {
         let Document { run, summary, nodes, environment, .. } = parsed(HEADLINE, run_id)?;
@@ -82,6 +83,7 @@ pub fn document(run_id: i64) -> Result<Document, UserError> {
         Ok(Document {
             schema_version: SCHEMA_VERSION,
             fidelity: fidelity.clone(),
+            unreplayed,
             duel: duel.clone(),
             samples: samples(run_id, "samples", is_of_several)?,
             warmup_samples: samples(run_id, "warmup_samples", is_of_several)?,

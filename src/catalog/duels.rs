@@ -106,6 +106,7 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
             // Of an imported run it may be anything.
             a: given.get(ARMS[0]).cloned().unwrap_or_default(),
             b: given.get(ARMS[1]).cloned().unwrap_or_default(),
+            versions: given.get("versions").cloned().and_then(|of| serde_json::from_value(of).ok()),
             margin: given.get("margin").and_then(Value::as_f64),
             secs: given.get("secs").and_then(Value::as_f64).unwrap_or_default(),
             batches,

@@ -1,5 +1,6 @@
 //! A run of a capture beside what was captured.
 
+use bench_core::document::Unreplayed;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::fidelity::{
     Activity, Call, Counts, FidelityPart, ReplayShares, ReplayedCall, calls, likeness, parts, whole,
@@ -25,6 +26,27 @@ pub fn parts_of_replay(run_id: i64) -> Result<Vec<FidelityPart>, UserError> {
         Err(error) if error.sqlstate == sqlstate::NOT_IN_PREREQUISITE_STATE => Ok(Vec::new()),
         found => Ok(found?.parts),
     }
+}
+
+/// What a run of a capture leaves out of it; `None` for other runs, and where that is nothing.
+///
+/// # Errors
+/// The server's.
+pub fn unreplayed(run_id: i64) -> Result<Option<Unreplayed>, UserError> {
+    // Scripts of a duel have their arm behind their names.
+    let sql = "SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(s.share), 0) \
+        FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload \
+        JOIN bench.capture_statements s ON s.capture = k.name \
+        WHERE r.run_id = $1 AND r.started_at OPERATOR(pg_catalog.>) k.finished_at AND NOT (s.kept AND EXISTS ( \
+            SELECT FROM bench_internal.script_log l WHERE l.run_id = r.run_id \
+                AND l.workload IN (s.workload, pg_catalog.concat(s.workload, ' [a]'))))";
+    let found = as_owner(|| {
+        fetch_all(sql, &[run_id.into()], |row| {
+            let statements = row.get::<i64>(1)?.unwrap_or_default().unsigned_abs();
+            Ok(Unreplayed { statements, share: row.get::<f64>(2)?.unwrap_or_default() })
+        })
+    })?;
+    Ok(found.into_iter().next().filter(|of| of.statements > 0))
 }
 
 /// A statement or transaction, or the whole where it has no workload.

@@ -45,7 +45,7 @@ pub use captured_rows::*;
 pub use captures::*;
 pub use definitions::*;
 pub use document::{check_visible, document, headline, visible_headline};
-pub use duels::duel_of;
+pub use duels::{duel_of, find_duel};
 pub use feeders::*;
 pub use fixtures::*;
 pub use history::{Past, calibration_of, history};

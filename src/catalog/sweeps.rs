@@ -290,6 +290,19 @@ pub fn sweep_pairs(sweep_id: i64, first: &str, second: &str) -> Result<Vec<(i64,
     })
 }
 
+/// The pairs of bench.ab or bench.verify that a run is part of, which the caller may see; none where it is of no such.
+pub fn pairs_with(run_id: i64) -> Result<Vec<(i64, i64)>, UserError> {
+    let sweep_id = as_owner(|| {
+        fetch::<i64>(
+            "SELECT s.sweep_id FROM bench_internal.sweep_run_log r JOIN bench_internal.sweep_log s USING (sweep_id) \
+             WHERE r.run_id = $1 AND pg_catalog.jsonb_typeof(s.options -> 'clients') = 'array' \
+               AND pg_catalog.jsonb_array_length(s.options -> 'clients') = 1",
+            &[run_id.into()],
+        )
+    })?;
+    sweep_id.map_or_else(|| Ok(Vec::new()), |sweep_id| sweep_pairs(sweep_id, "a", "b"))
+}
+
 /// What became of a run of a sweep, as a line.
 pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
     let line = as_owner(|| {

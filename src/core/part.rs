@@ -69,6 +69,7 @@ impl PartRequest {
                 cluster: None,
                 sweep_id: None,
                 target: None,
+                other_target: None,
                 ..spec
             },
             tables,

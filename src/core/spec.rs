@@ -12,6 +12,8 @@ mod target;
 mod terminal;
 mod warmup;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -64,6 +66,9 @@ pub struct ScriptSpec {
     /// The workload's feeders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feeders: Vec<Feeder>,
+    /// Generic plans of its commands, from 1, as its target had them before the run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plans: BTreeMap<u32, String>,
 }
 
 /// The loaded fixture that a run works on.
@@ -132,6 +137,9 @@ pub struct RunSpec {
     /// The server that the connections lead to; `None`: this one.
     #[serde(default)]
     pub target: Option<TargetSpec>,
+    /// That of arm b, in a duel of two.
+    #[serde(default)]
+    pub other_target: Option<TargetSpec>,
     #[serde(default)]
     pub starter: Starter,
     /// As many clients its role may have in all of its runs; `None`: any number.

@@ -2,11 +2,12 @@
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{
-    ARMS, Arm, Duel, FixtureSpec, RunOptions, SCRIPT, ScriptSpec, Share, TargetSpec, mix,
+    ARMS, Arm, Duel, FixtureSpec, RunOptions, RunSpec, SCRIPT, ScriptSpec, Share, TargetSpec, mix,
 };
 use pgrx::pg_sys;
 
 use super::settings;
+use super::target::{Examined, Reached};
 use crate::server::guc;
 use crate::server::spi::fetch_all;
 
@@ -96,6 +97,29 @@ pub fn take_role_settings(duel: &mut Duel) -> Result<(), UserError> {
         }
     }
     Ok(())
+}
+
+/// The target of arm b, where arm a has another one: for the same run, with fixtures of the same rows.
+///
+/// # Errors
+/// Those of a target that cannot be reached or does not have what the workload needs.
+pub fn reach_other(name: &str, run: &RunSpec) -> Result<Examined, UserError> {
+    let mut reached = Reached::new(name)?;
+    let mut fixtures = Vec::with_capacity(run.fixtures.len());
+    for of_a in &run.fixtures {
+        let of_b = reached.fixture(&of_a.name)?;
+        if of_b.rows != of_a.rows {
+            let message = format!("fixture \"{}\" differs on the targets of both arms", of_a.name);
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .detail(format!(
+                    "It has {} rows on that of arm a, and {} on that of arm b.",
+                    of_a.rows, of_b.rows
+                ))
+                .hint("Load the same number of rows on both."));
+        }
+        fixtures.push(of_b);
+    }
+    reached.examine(&RunSpec { fixtures, ..run.clone() }, Some(1))
 }
 
 /// # Errors

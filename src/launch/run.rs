@@ -1,5 +1,6 @@
 //! Runs: from arguments to a started coordinator.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::Nodes;
@@ -21,7 +22,7 @@ use super::launch_handle::{LaunchHandle, stop_and_wait};
 use super::node_connectivity::NodePairs;
 use super::run_progress::RunReporter;
 use super::sessions::{as_sessions_of, check_sessions, role_of_captured, session_role, slots_of, workers_of};
-use super::target::{self, Reached};
+use super::target::{self, Examined, PlanOfCommand, Reached};
 use super::workload::FoundFixture;
 use super::{duel, end_messages, load, nodes, preflight, role_limit, settings, workload};
 use crate::catalog;
@@ -125,6 +126,7 @@ fn scripts_of(
             fixture,
             captured: workload.captured,
             arm: None,
+            plans: BTreeMap::new(),
         };
         scripts.push((spec, workload.builtin));
     }
@@ -152,8 +154,8 @@ pub struct PreparedRun {
     pub spec: RunSpec,
     /// Commands of all scripts together.
     pub commands: u32,
-    /// What its connections are let in with.
-    pub secrets: Secrets,
+    /// What its connections are let in with; those of arm b in a duel of two targets by the second.
+    pub secrets: [Secrets; 2],
     /// The rows of its feeders; none where other nodes read them.
     pub fed: RunFeeders,
 }
@@ -297,6 +299,7 @@ fn prepare_here(
         Driver::Engine => Secrets::default(),
         Driver::Wire => target::local_password()?,
     };
+    let secrets = [secrets, Secrets::default()];
     Ok(PreparedRun { spec, commands: checked.commands, secrets, fed })
 }
 
@@ -318,12 +321,25 @@ fn prepare_remote(request: Request, mut reached: Reached, rows: RowLimit) -> Res
     if fed.feeders > 0 {
         workload::check_variables(&spec.scripts, &fixture_names, &spec.options, &fed.variables)?;
     }
-    let (target, secrets) = reached.examine(&spec)?;
-    if let Some(duel) = &spec.options.duel {
-        duel::check_target(duel, &target)?;
+    let other = spec.options.duel.as_ref().and_then(|duel| duel.other_target());
+    let other = other.map(|name| duel::reach_other(name, &spec)).transpose()?;
+    let Examined { target, secrets, plans } = reached.examine(&spec, other.is_some().then_some(0))?;
+    let (other_target, other_secrets, other_plans) = match other {
+        Some(other) => (Some(other.target), other.secrets, other.plans),
+        None => (None, Secrets::default(), Vec::new()),
+    };
+    for PlanOfCommand { script, command, plan } in plans.into_iter().chain(other_plans) {
+        spec.scripts[script].plans.insert(command, plan);
     }
-    spec.target = Some(target);
-    initial_state::check_run(&spec.options.before, &spec, &secrets)?;
+    if let Some(duel) = &mut spec.options.duel {
+        duel.versions = other_target.as_ref().map(|other| [target.version.clone(), other.version.clone()]);
+        for target in [&target].into_iter().chain(&other_target) {
+            duel::check_target(duel, target)?;
+        }
+    }
+    (spec.target, spec.other_target) = (Some(target), other_target);
+    let secrets = [secrets, other_secrets];
+    initial_state::check_run(&spec.options.before, &spec, &secrets[0])?;
     Ok(PreparedRun { spec, commands: checked.commands, secrets, fed })
 }
 
@@ -350,6 +366,7 @@ fn unobserved(
         cluster: None,
         part_of: None,
         target: None,
+        other_target: None,
         starter: Starter::default(),
         max_clients: None,
     })

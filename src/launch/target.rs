@@ -1,9 +1,7 @@
 //! The server that the connections of a run lead to: a foreign server of the wrapper bench_wire and the caller's mapping on
 //! it, and what has to be known of it before the run.
 
-use bench_core::client::ClientWorkload;
-use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::script::Action;
+use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{FixtureSpec, HostAddress, Observation, QueryMode, RunSpec, TargetSpec};
 use bench_core::target::{
     Secrets, SessionAttributes, Suitability, Target, check_password_given, check_password_used,
@@ -23,14 +21,15 @@ use crate::server::roles::{self, superuser};
 use crate::server::spi::{quote_identifier, quote_literal};
 use crate::wire::{self, BlockingSession, Route};
 use crate::worker::run::client;
-use crate::worker::run::statements::point_at;
 
 mod description;
 mod feeders;
 mod server;
+mod statements;
 
 use description::Description;
 use server::{check_files, foreign_server, mapping, may_not_use};
+pub use statements::PlanOfCommand;
 
 /// The foreign server whose mappings have the passwords for this server.
 pub const LOCAL: &str = "bench_local";
@@ -65,6 +64,13 @@ struct TargetFixture {
     schema: String,
     rows: i64,
     options: serde_json::Value,
+}
+
+/// A target on which nothing was found wrong.
+pub struct Examined {
+    pub target: TargetSpec,
+    pub secrets: Secrets,
+    pub plans: Vec<PlanOfCommand>,
 }
 
 /// A target that has been reached.
@@ -164,7 +170,7 @@ impl Reached {
     ///
     /// # Errors
     /// The server's, with the place in the script.
-    pub fn examine(mut self, run: &RunSpec) -> Result<(TargetSpec, Secrets), UserError> {
+    pub fn examine(mut self, run: &RunSpec, arm: Option<usize>) -> Result<Examined, UserError> {
         // Behind a pooler all of it has to be one transaction, which leaves nothing behind.
         self.session.value("BEGIN")?;
         let schemas: Vec<&str> = run.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
@@ -189,10 +195,11 @@ impl Reached {
                 "Transactions that change something will fail there with SQLSTATE 25006.",
             );
         }
+        let mut plans = Vec::new();
         if run.scripts.iter().any(|script| run.options.query_mode_of(script) != QueryMode::Simple) {
             let mut workload = client::workload(run, None)?;
-            let result = parse_statements(&mut self.session, run, &mut workload);
-            result.map_err(|error| {
+            let result = statements::plan(&mut self.session, run, arm, &mut workload);
+            plans = result.map_err(|error| {
                 let error = UserError::from(error);
                 let detail =
                     format!("Target \"{}\" gave this error while preparing the workload.", self.spec.name);
@@ -205,7 +212,7 @@ impl Reached {
         }
         self.session.value("ROLLBACK")?;
         self.session.close();
-        Ok((self.spec, self.secrets))
+        Ok(Examined { target: self.spec, secrets: self.secrets, plans })
     }
 
     /// Sets a parameter up to the end of the transaction.
@@ -239,46 +246,6 @@ fn unexpected(error: &serde_json::Error) -> UserError {
 }
 
 const HAS_BRANCHES: &str = "SELECT pg_catalog.to_regclass('pgbench_branches') IS NOT NULL";
-
-/// Words with which statements begin after which others can still be parsed.
-const HARMLESS: [&str; 11] =
-    ["select", "insert", "update", "delete", "merge", "with", "values", "begin", "start", "commit", "end"];
-
-/// Has the statements parsed there, as far as they do not depend on those before them.
-fn parse_statements(
-    session: &mut BlockingSession,
-    run: &RunSpec,
-    workload: &mut ClientWorkload,
-) -> Result<(), SqlError> {
-    let beginning = client::beginning(run, 0, &mut workload.symbols);
-    let mut variables = beginning.variables;
-    for ((program, own), script) in workload.programs.iter().zip(&beginning.own).zip(&run.scripts) {
-        for (variable, value) in own {
-            variables.set(*variable, value.clone());
-        }
-        if run.options.query_mode_of(script) == QueryMode::Simple {
-            continue;
-        }
-        for (at, command) in program.script.commands.iter().enumerate() {
-            match &command.action {
-                Action::Sql(sql) => {
-                    let text = sql.parameterized(&variables)?.text;
-                    let word: String =
-                        text.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
-                    let result = session.parse(&text).map_err(|error| point_at(&text, error));
-                    result.map_err(|error| program.script.locate(at, error))?;
-                    if !HARMLESS.iter().any(|known| word.eq_ignore_ascii_case(known)) {
-                        break;
-                    }
-                }
-                // Nobody knows whether its branch will ever be entered.
-                Action::If { .. } => break,
-                _ => {}
-            }
-        }
-    }
-    Ok(())
-}
 
 /// A session that is good enough, and all ways that there are, its own first.
 struct SuitableSession {

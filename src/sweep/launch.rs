@@ -75,7 +75,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
                 let needed = slots_of(&run.options, run.cluster.as_ref()) + OWN;
                 worker_slots::check_slots(needed, KIND.noun)?;
             }
-            initial_state::check_run(&options.before, &run, &secrets)?;
+            initial_state::check_run(&options.before, &run, &secrets[0])?;
             // Once, for all runs.
             if !std::mem::replace(&mut is_told, true) {
                 preflight::tell(&run, &options.before, false)?;

@@ -315,7 +315,7 @@ impl RunningSweep<'_> {
         let pairs = std::mem::replace(&mut self.pairs, NodePairs::Try);
         let mut prepared = transaction(|| run::prepare(arguments.clone(), RowLimit::All, pairs))
             .inspect_err(|e| stop_if_canceled(header, e))?;
-        let (run, secrets) = (&mut prepared.spec, &prepared.secrets);
+        let (run, [secrets, _]) = (&mut prepared.spec, &prepared.secrets);
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
         if run.target.is_none() {
@@ -328,7 +328,7 @@ impl RunningSweep<'_> {
             initial_state::prepare(&mut sweep.state.session, run, secrets, &sweep.spec.options.before)
         })?;
         let prepared = std::panic::AssertUnwindSafe(&prepared);
-        let (run, secrets) = (&prepared.spec, &prepared.secrets);
+        let (run, [secrets, _]) = (&prepared.spec, &prepared.secrets);
         let launched = transaction(|| {
             let launched = run::launch(&prepared, my_pid())?;
             launched.segment.pin();

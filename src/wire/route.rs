@@ -39,6 +39,8 @@ pub struct Route {
     pub timeout: Option<Duration>,
     /// It leads to another server than this one, as whose process its backends are not known here.
     pub is_remote: bool,
+    /// Its backends are of the server that is observed.
+    pub is_watched: bool,
 }
 
 impl Route {
@@ -70,6 +72,7 @@ impl Route {
             needs_password: false,
             timeout,
             is_remote: true,
+            is_watched: true,
         };
         route.tell("client_encoding", "UTF8");
         route.tell("application_name", options.application_name.as_deref().unwrap_or("pgbench_ext"));
@@ -79,7 +82,8 @@ impl Route {
         Ok(route)
     }
 
-    /// The ways of a run's clients, first the one that was found suitable, and the others where clients may need them.
+    /// The ways of a run's clients, first the one that was found suitable, and the others where clients may need them; in a
+    /// duel of two targets one to each, in the order of the arms.
     /// `search_path` is theirs on this server, where it is not the role's own. The settings of the run are those of the session
     /// from its beginning, as a client's connection options are.
     ///
@@ -88,10 +92,11 @@ impl Route {
     pub fn of_run(
         spec: &RunSpec,
         search_path: Option<&str>,
-        secrets: &Secrets,
+        secrets: &[Secrets; 2],
     ) -> Result<Vec<Self>, UserError> {
         let mut routes = match &spec.target {
             Some(target) => {
+                let secrets = &secrets[0];
                 let needed = match spec.options.on_disconnect {
                     OnDisconnect::End => 1,
                     OnDisconnect::Reconnect => target.candidates.len(),
@@ -101,9 +106,15 @@ impl Route {
                     .map(|candidate| Self::to_found(target, secrets, candidate))
                     .collect::<Result<Vec<_>, _>>()?
             }
-            None => vec![Self::to_this_server(spec, secrets)?],
+            None => vec![Self::to_this_server(spec, &secrets[0])?],
         };
-        routes.iter_mut().for_each(|route| route.tell_all(spec, search_path));
+        let target_path = spec.target.as_ref().and_then(|target| target.search_path.as_deref());
+        routes.iter_mut().for_each(|route| route.tell_all(spec, target_path.or(search_path)));
+        if let Some(target) = &spec.other_target {
+            let mut route = Self { is_watched: false, ..Self::of_steps(target, &secrets[1])? };
+            route.tell_all(spec, target.search_path.as_deref());
+            routes.push(route);
+        }
         Ok(routes)
     }
 
@@ -146,8 +157,7 @@ impl Route {
     }
 
     fn tell_all(&mut self, spec: &RunSpec, search_path: Option<&str>) {
-        let target_path = spec.target.as_ref().and_then(|target| target.search_path.as_deref());
-        if let Some(path) = target_path.or(search_path) {
+        if let Some(path) = search_path {
             self.tell("search_path", path);
         }
         for (name, value) in &spec.options.settings {
@@ -180,6 +190,7 @@ impl Route {
             needs_password: false,
             timeout: None,
             is_remote: false,
+            is_watched: true,
         };
         route.tell("client_encoding", "UTF8");
         route.tell("application_name", "pgbench_ext");

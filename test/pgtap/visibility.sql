@@ -169,6 +169,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('duel_results', 'readers', format('SELECT count(*) FROM bench.duel_results(%s)', :run)),
     ('duel_waits', 'readers', format('SELECT count(*) FROM bench.duel_waits(%s)', :run)),
     ('duel_statements', 'readers', format('SELECT count(*) FROM bench.duel_statements(%s)', :run)),
+    ('verify_report', 'readers', format('SELECT length(bench.verify_report(%s))', :run)),
     ('fidelity', 'readers', format('SELECT count(*) FROM bench.fidelity(%s)', :run)),
     ('fidelity_parts', 'readers', format('SELECT count(*) FROM bench.fidelity_parts(%s)', :run)),
     ('findings', 'readers', format('SELECT count(*) FROM bench.findings(%s)', :run)),
@@ -246,7 +247,9 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('ab', NULL, NULL),
     ('duel', NULL, NULL),
     ('start_duel', NULL, NULL),
-    -- They make one: test/pgtap/duel.sql.
+    ('verify', NULL, NULL),
+    -- They make one: test/pgtap/duel.sql and verify.sql.
+    ('verify_ok', NULL, NULL),
     ('duel_ok', NULL, NULL),
     ('no_slower_ok', NULL, NULL),
     ('duel_tap', NULL, NULL),

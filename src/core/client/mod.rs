@@ -60,6 +60,8 @@ pub struct ClientStart {
     pub reconnects: bool,
     /// Whether it goes on when its connection is lost.
     pub survives: bool,
+    /// The one arm of a duel that it is of; `None`: each by turns.
+    pub arm: Option<usize>,
 }
 
 /// What a driver is to do next.
@@ -137,7 +139,7 @@ impl Client {
         schedule: Option<Schedule>,
         now_ns: i64,
     ) -> Self {
-        let ClientStart { seeds, mut variables, own, transactions, skips, log, reconnects, survives } =
+        let ClientStart { seeds, mut variables, own, transactions, skips, log, reconnects, survives, arm } =
             beginning;
         let commands = workload.programs.iter().map(|program| program.script.commands.len()).max();
         let feeds = workload.programs.iter().flat_map(|program| &program.feeds);
@@ -147,7 +149,7 @@ impl Client {
             random: seeds.functions,
             random_before: seeds.functions,
             choice: Choice::new(seeds.choice),
-            stretches: workload.is_duel.then(|| Stretches::new(seeds.choice)),
+            stretches: workload.is_duel.then(|| Stretches::new(seeds.choice, arm)),
             own,
             pace: schedule.map(|schedule| Pace::new(schedule, skips)),
             log,

@@ -20,13 +20,16 @@ pub(super) struct Stretches {
     first: usize,
     is_second: bool,
     began_ns: i64,
+    /// A client of one arm has one stretch, without end.
+    only: Option<usize>,
 }
 
 impl Stretches {
-    /// Their order is drawn by a generator of its own: scripts draw the same numbers whichever arm they have.
-    pub fn new(mut choice: Prng) -> Self {
+    /// Their order is drawn by a generator of its own: scripts draw the same numbers whichever arm they have. `only`: the
+    /// client is of this arm all the time.
+    pub fn new(mut choice: Prng, only: Option<usize>) -> Self {
         let random = Prng::from_seed(choice.next_u64());
-        Self { random, length: 0, left: 0, first: 0, is_second: true, began_ns: 0 }
+        Self { random, length: 0, left: 0, first: 0, is_second: true, began_ns: 0, only }
     }
 
     /// Whether the next transaction begins a stretch.
@@ -36,6 +39,10 @@ impl Stretches {
 
     /// Begins the next stretch; its arm.
     pub fn turn(&mut self, now_ns: i64) -> usize {
+        if let Some(arm) = self.only {
+            (self.first, self.is_second, self.left) = (arm, false, u64::MAX);
+            return arm;
+        }
         if self.is_second {
             let took_ns = (now_ns - self.began_ns).max(1) as f64 / (2 * self.length).max(1) as f64;
             self.length = if self.length == 0 { 1 } else { (STRETCH_NS / took_ns).clamp(1.0, MOST) as u64 };
@@ -64,7 +71,7 @@ mod tests {
 
     #[test]
     fn blocks_are_balanced_and_their_order_is_drawn() {
-        let mut stretches = Stretches::new(Prng::from_seed(7));
+        let mut stretches = Stretches::new(Prng::from_seed(7), None);
         let (mut counts, mut orders) = ([0, 0], [0, 0]);
         let mut now_ns = 0;
         for _ in 0..1000 {
@@ -84,5 +91,18 @@ mod tests {
         }
         assert_eq!(stretches.length, 30);
         assert!((430..570).contains(&orders[0]), "{orders:?}");
+    }
+
+    #[test]
+    fn a_client_of_one_arm_stays_there() {
+        for arm in [0, 1] {
+            let mut stretches = Stretches::new(Prng::from_seed(7), Some(arm));
+            assert!(stretches.is_over());
+            assert_eq!(stretches.turn(0), arm);
+            for _ in 0..1000 {
+                assert_eq!(stretches.take(), arm);
+                assert!(!stretches.is_over());
+            }
+        }
     }
 }

@@ -121,6 +121,7 @@ fn beginning(workload: &ClientWorkload, transactions: u64) -> ClientStart {
         skips: false,
         log: None,
         reconnects: false,
+        arm: None,
         survives: false,
     }
 }

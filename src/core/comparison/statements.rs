@@ -1,9 +1,11 @@
-//! Which statements got slower: what `bench.compare_statements` says.
+//! Which statements got slower: what `bench.compare_statements` and `bench.verify` say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::document::{CommandSummary, ScriptSummary};
-use crate::stats::compare::{Better, GroupComparison, Terms, groups_together};
+use serde::Serialize;
+
+use crate::document::{CommandSummary, Duel, DuelStatement, ScriptSummary};
+use crate::stats::compare::{Better, GroupComparison, Terms, Verdict, groups_together};
 
 /// What is known of the statements of a run.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +19,7 @@ pub struct StatementsOfRun {
 }
 
 /// A statement of both sides, or only one of them. Figures of a side are means over its runs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StatementLine {
     pub workload: String,
     /// Its place in the script, from 1.
@@ -25,9 +27,18 @@ pub struct StatementLine {
     pub statement: String,
     pub baseline: StatementFigures,
     pub candidate: StatementFigures,
-    /// Candidate / baseline of the mean latencies, and of their 95th percentiles.
-    pub latency_avg: Option<GroupComparison>,
-    pub latency_p95: Option<GroupComparison>,
+    /// Candidate / baseline of the mean latencies, with its interval.
+    pub ratio: Option<f64>,
+    pub ratio_low: Option<f64>,
+    pub ratio_high: Option<f64>,
+    /// And of the 95th percentiles.
+    pub p95_ratio: Option<f64>,
+    pub p95_ratio_low: Option<f64>,
+    pub p95_ratio_high: Option<f64>,
+    /// `faster`, `slower`, `same` or `inconclusive`: on the mean latency; `fails` where [`fails_more`].
+    pub verdict: String,
+    /// What to do about a verdict that is inconclusive.
+    pub advice: Option<String>,
     /// Whether its plans are others, in nodes, tables or indexes; `None` where a side has none.
     pub plan_changed: Option<bool>,
     /// How much more of its time a transaction takes because of it, as a fraction of the baseline's statements together.
@@ -35,7 +46,7 @@ pub struct StatementLine {
 }
 
 /// A statement on one side.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StatementFigures {
     /// Executions while measuring, in all runs.
     pub count: u64,
@@ -83,14 +94,24 @@ pub fn compare_statements(
                 groups_together(&[(one.p95_ms.clone(), other.p95_ms.clone())], terms).into_iter().next()
             };
             let is_executed = one.count > 0 && other.count > 0;
+            let p95 = p95(compared.confidence).and_then(|p95| p95.of.ratio).filter(|_| is_executed);
+            let compared = Some(compared.of).filter(|_| is_executed);
+            let avg = compared.as_ref().and_then(|of| of.ratio);
+            let verdict = compared.as_ref().map_or(Verdict::Inconclusive, |of| of.verdict);
             StatementLine {
                 workload: key.workload.clone(),
                 command: key.command,
                 statement: key.statement.clone(),
                 baseline: one.figures(whole_ms),
                 candidate: other.figures(candidate.whole_ms()),
-                latency_p95: p95(compared.confidence).map(|p95| p95.of).filter(|_| is_executed),
-                latency_avg: Some(compared.of).filter(|_| is_executed),
+                ratio: avg.map(|ratio| ratio.value),
+                ratio_low: avg.map(|ratio| ratio.low),
+                ratio_high: avg.map(|ratio| ratio.high),
+                p95_ratio: p95.map(|ratio| ratio.value),
+                p95_ratio_low: p95.map(|ratio| ratio.low),
+                p95_ratio_high: p95.map(|ratio| ratio.high),
+                advice: (verdict == Verdict::Inconclusive).then(|| advice(compared.as_ref())).flatten(),
+                verdict: verdict.as_str().to_owned(),
                 plan_changed: (!one.plans.is_empty() && !other.plans.is_empty())
                     .then(|| !one.plans.keys().eq(other.plans.keys())),
                 effect: (whole_ms > 0.0)
@@ -98,8 +119,93 @@ pub fn compare_statements(
             }
         })
         .collect();
+    finish(&mut lines);
+    lines
+}
+
+/// What a statement is called at which the candidate's transactions fail more often.
+const FAILS: &str = "fails";
+
+/// Whether more of the candidate's transactions end at it with an error than chance makes of as many: three standard errors of
+/// the difference of two counts; or none of its executions succeeds.
+fn fails_more(baseline: &StatementFigures, candidate: &StatementFigures) -> bool {
+    let (one, other) = (baseline.failed as f64, candidate.failed as f64);
+    let none_succeeds = candidate.failed > 0 && candidate.count == 0 && baseline.count > 0;
+    none_succeeds || other - one > 3.0 * (one + other).sqrt()
+}
+
+/// Puts those first that cost the candidate most, and says which fail.
+fn finish(lines: &mut [StatementLine]) {
+    for line in lines.iter_mut().filter(|line| fails_more(&line.baseline, &line.candidate)) {
+        line.verdict = FAILS.to_owned();
+        line.advice = None;
+    }
     let effect = |line: &StatementLine| line.effect.unwrap_or_default();
     lines.sort_by(|one, other| effect(other).total_cmp(&effect(one)));
+}
+
+/// What to do about a statement that is not decided.
+fn advice(compared: Option<&GroupComparison>) -> Option<String> {
+    match compared {
+        None => Some(OF_ONE_SIDE.to_owned()),
+        Some(GroupComparison { runs: Some(runs), .. }) => Some(format!("{runs} runs per side decide it")),
+        Some(GroupComparison { ratio: None, .. }) => Some("at least 2 runs per side are needed".to_owned()),
+        Some(_) => None,
+    }
+}
+
+const OF_ONE_SIDE: &str = "only one side executed it";
+
+/// The statements of a duel, whose arm a is the baseline.
+pub fn statements_of_duel(duel: &Duel) -> Vec<StatementLine> {
+    let [a, b] = duel.transactions.map(|count| count as f64);
+    let per_transaction = |of: &DuelStatement| {
+        let ms = |count: Option<u64>, avg_ms: Option<f64>, transactions: f64| {
+            count.zip(avg_ms).map_or(0.0, |(count, ms)| count as f64 * ms / transactions.max(1.0))
+        };
+        [ms(of.a_count, of.a_latency_avg_ms, a), ms(of.b_count, of.b_latency_avg_ms, b)]
+    };
+    let statements = || duel.statements.iter().filter(|of| of.is_sql());
+    let whole_ms = [0, 1].map(|arm: usize| statements().map(|of| per_transaction(of)[arm]).sum::<f64>());
+    let figures = |of: &DuelStatement, arm: usize| {
+        let [count, failed] = [[of.a_count, of.b_count], [of.a_failed, of.b_failed]].map(|of| of[arm]);
+        StatementFigures {
+            count: count.unwrap_or_default(),
+            share: (whole_ms[arm] > 0.0).then(|| per_transaction(of)[arm] / whole_ms[arm]),
+            latency_avg_ms: [of.a_latency_avg_ms, of.b_latency_avg_ms][arm],
+            latency_p95_ms: [of.a_latency_p95_ms, of.b_latency_p95_ms][arm],
+            rows: [of.a_rows, of.b_rows][arm],
+            blocks: None,
+            failed: failed.unwrap_or_default(),
+            plan: [&of.a_plan, &of.b_plan][arm].clone(),
+        }
+    };
+    let line = |of: &DuelStatement| {
+        let both = of.a_latency_p95_ms.zip(of.b_latency_p95_ms);
+        let is_of_one = of.a_count.unwrap_or_default() == 0 || of.b_count.unwrap_or_default() == 0;
+        StatementLine {
+            workload: of.workload.clone(),
+            command: of.command,
+            statement: of.statement.clone(),
+            baseline: figures(of, 0),
+            candidate: figures(of, 1),
+            ratio: of.ratio,
+            ratio_low: of.ratio_low,
+            ratio_high: of.ratio_high,
+            p95_ratio: both.filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a),
+            verdict: of.verdict.clone(),
+            advice: if is_of_one { Some(OF_ONE_SIDE.to_owned()) } else { of.advice.clone() },
+            plan_changed: of
+                .a_plan
+                .as_ref()
+                .zip(of.b_plan.as_ref())
+                .map(|(a, b)| plan_form(a) != plan_form(b)),
+            effect: of.effect_us.filter(|_| whole_ms[0] > 0.0).map(|us| us / 1e3 / whole_ms[0]),
+            ..StatementLine::default()
+        }
+    };
+    let mut lines: Vec<StatementLine> = statements().map(line).collect();
+    finish(&mut lines);
     lines
 }
 

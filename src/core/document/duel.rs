@@ -15,6 +15,8 @@ pub struct Duel {
     /// The arms, as given.
     pub a: Value,
     pub b: Value,
+    /// What the version() of each arm's target says, where these are two.
+    pub versions: Option<[String; 2]>,
     /// Ratios between 1 - margin and 1 + margin are the same.
     pub margin: f64,
     /// Confidence of each metric's interval, a fraction.
@@ -68,6 +70,7 @@ pub struct DuelStatement {
     pub ratio_low: Option<f64>,
     pub ratio_high: Option<f64>,
     pub verdict: String,
+    pub advice: Option<String>,
     /// Microseconds that it adds to a transaction of b, compared with one of a.
     pub effect_us: Option<f64>,
     pub a_latency_p95_ms: Option<f64>,
@@ -75,8 +78,18 @@ pub struct DuelStatement {
     /// Rows of an execution, in all phases.
     pub a_rows: Option<f64>,
     pub b_rows: Option<f64>,
+    /// Transactions that ended at it with an error.
+    pub a_failed: Option<u64>,
+    pub b_failed: Option<u64>,
     pub a_plan: Option<String>,
     pub b_plan: Option<String>,
+}
+
+impl DuelStatement {
+    /// Whether it is a statement, and not a meta command.
+    pub fn is_sql(&self) -> bool {
+        !self.statement.starts_with('\\')
+    }
 }
 
 /// A wait event, as shares of the time of each arm's transactions.
@@ -104,6 +117,7 @@ pub struct DuelBatch {
 pub struct DuelMeasured {
     pub a: Value,
     pub b: Value,
+    pub versions: Option<[String; 2]>,
     /// Given for the run, which then ends as soon as it is decided.
     pub margin: Option<f64>,
     /// Seconds of all [`BATCHES`], those included that a run has not come to.
@@ -130,7 +144,7 @@ impl Duel {
         scripts: &[ScriptSummary],
         statements: &[CommandSummary],
     ) -> Self {
-        let DuelMeasured { a, b, margin: of_run, secs, batches, commands, waits } = measured;
+        let DuelMeasured { a, b, versions, margin: of_run, secs, batches, commands, waits } = measured;
         let (count, confidence) = duel::looked_at(batches.len(), of_run.is_some());
         let counted = &batches[..count];
         let terms = Terms { margin, confidence, better: Better::Lower };
@@ -153,6 +167,7 @@ impl Duel {
             latencies: [buckets(&sums[0]), buckets(&sums[1])],
             a,
             b,
+            versions,
             margin,
             confidence,
             transactions,
@@ -285,11 +300,14 @@ impl Pairs<'_> {
             ratio_low: line.ratio_low,
             ratio_high: line.ratio_high,
             verdict: line.verdict,
+            advice: line.advice,
             effect_us: of_transaction(1).zip(of_transaction(0)).map(|(b, a)| b - a),
             a_latency_p95_ms: a.and_then(|of| of.latency_p95_ms),
             b_latency_p95_ms: b.and_then(|of| of.latency_p95_ms),
             a_rows: a.and_then(CommandSummary::rows_per_execution),
             b_rows: b.and_then(CommandSummary::rows_per_execution),
+            a_failed: a.map(|of| of.failed),
+            b_failed: b.map(|of| of.failed),
             a_plan: a.and_then(|of| of.plan.clone()),
             b_plan: b.and_then(|of| of.plan.clone()),
         }

@@ -54,6 +54,8 @@ pub struct Document {
     pub audit: Vec<AuditLine>,
     /// How a replay resembles what was captured; empty for other runs.
     pub fidelity: Vec<FidelityPart>,
+    /// What the run of a capture leaves out of it; `None` for other runs, and where that is nothing.
+    pub unreplayed: Option<Unreplayed>,
     /// The arms of a duel; `None` for other runs.
     pub duel: Option<Duel>,
     /// The nodes of the Citus cluster, those that only served others' statements among them, in the order of their
@@ -64,6 +66,16 @@ pub struct Document {
     pub environment: Environment,
     /// The findings drawn from all this, the most severe first.
     pub findings: Vec<Finding>,
+}
+
+/// What of a capture is not replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unreplayed {
+    /// Statements, or kinds of transactions of a capture from the log.
+    pub statements: u64,
+    /// Of the captured execution time, as a fraction.
+    pub share: f64,
 }
 
 impl Document {

@@ -64,6 +64,7 @@ fn request() -> PartRequest {
         observation: Observation::On,
         cluster: Some(ClusterSpec::default()),
         target: None,
+        other_target: None,
         starter: Default::default(),
         max_clients: None,
         part_of: None,

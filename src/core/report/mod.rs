@@ -16,6 +16,7 @@ pub(crate) mod number;
 mod plot;
 mod round_trip;
 pub(crate) mod sanitize;
+pub mod statements;
 pub mod sweep;
 mod text;
 

@@ -13,7 +13,7 @@ use crate::error::{UserError, sqlstate};
 pub const ARMS: [&str; 2] = ["a", "b"];
 
 /// Parts of a sweep's variant that cannot alternate within a run.
-const OF_WHOLE_RUNS: [&str; 7] = ["load", "system", "driver", "target", "jobs", "reconnect", "on_disconnect"];
+const OF_WHOLE_RUNS: [&str; 6] = ["load", "system", "driver", "jobs", "reconnect", "on_disconnect"];
 
 /// What is special to the transactions of an arm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub struct Arm {
     /// A script that it runs instead; of arm b only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
+    /// Where its clients' connections lead instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query_mode: Option<QueryMode>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +58,9 @@ pub struct Duel {
     /// The run ends as soon as it is decided by this margin; `None`: after its time.
     #[serde(default)]
     pub margin: Option<f64>,
+    /// What the version() of each arm's target says, where these are two.
+    #[serde(default)]
+    pub versions: Option<[String; 2]>,
 }
 
 /// What differs less than this is the same, where no margin is given.
@@ -72,6 +78,7 @@ impl Arm {
                 ("role_settings", value) => arm.role_settings = Some(text(name, &key, value)?),
                 ("workload", value) => arm.workload = Some(text(name, &key, value)?),
                 ("script", value) => arm.script = Some(text(name, &key, value)?),
+                ("target", value) => arm.target = Some(text(name, &key, value)?),
                 ("query_mode", value) => {
                     arm.query_mode = Some(options::query_mode(Some(text(name, &key, value)?))?);
                 }
@@ -89,7 +96,7 @@ impl Arm {
                 (other, Value::Object(_) | Value::Array(_)) => {
                     return Err(invalid(format!("arm {name} has an unrecognized group: \"{other}\"")).hint(
                         "An arm may have configuration parameters, and settings, variables, hide_indexes, workload, script, \
-                         query_mode, results and role_settings.",
+                         target, query_mode, results and role_settings.",
                     ));
                 }
                 (_, value) => drop(parameters.insert(key, value)),
@@ -143,7 +150,17 @@ impl Duel {
                     .hint("Both arms need the same variables: set it in both."));
             }
         }
-        Ok(Self { arms, given: [a.clone(), b.clone()], margin: None })
+        Ok(Self { arms, given: [a.clone(), b.clone()], ..Self::default() })
+    }
+
+    /// The target of arm b, where that is another one than the run's: then the clients are one arm's each, by turns.
+    pub fn other_target(&self) -> Option<&str> {
+        self.arms[1].target.as_deref()
+    }
+
+    /// The arm that a client has all the time; `None`: each by turns.
+    pub fn arm_of(&self, client: u32) -> Option<usize> {
+        self.other_target().map(|_| client as usize % ARMS.len())
     }
 
     /// What is kept of it with the run.
@@ -153,14 +170,17 @@ impl Duel {
         if let Some(margin) = self.margin {
             recorded["margin"] = margin.into();
         }
+        if let Some(versions) = &self.versions {
+            recorded["versions"] = json!(versions);
+        }
         recorded
     }
 
-    /// The arguments of the run that is this duel. Its own workload is that of arm a, and arm b has another one only where it
-    /// differs.
+    /// The arguments of the run that is this duel. Its own workload and target are those of arm a, and arm b has others only
+    /// where they differ.
     ///
     /// # Errors
-    /// 22023 for a workload that neither arm runs.
+    /// 22023 for a workload that neither arm runs, and for a target of one arm alone.
     pub fn run(mut self, mut run: RunArguments) -> Result<RunArguments, UserError> {
         let [a, b] = &mut self.arms;
         if a.has_own_script() {
@@ -175,6 +195,14 @@ impl Duel {
                 (b.workload, b.script) = of_run;
             }
         }
+        let [of_a, of_b] = [&a.target, &b.target].map(|own| own.as_ref().or(run.target.as_ref()).cloned());
+        if of_a.is_some() != of_b.is_some() {
+            let without = ARMS[usize::from(of_a.is_some())];
+            return Err(invalid(format!("arm {without} has no target"))
+                .hint("Name a target in both arms; this server may be one."));
+        }
+        (a.target, b.target) = (None, of_b.filter(|of_b| Some(of_b) != of_a.as_ref()));
+        run.target = of_a;
         Ok(RunArguments { duel: Some(self), ..run })
     }
 
@@ -190,6 +218,18 @@ impl Duel {
         }
         if let options::Extent::Transactions(_) = options.extent {
             return Err(refused("transactions").hint("Its batches are parts of the time: set secs."));
+        }
+        if self.other_target().is_some() {
+            if !options.clients.is_multiple_of(2) {
+                return Err(invalid(format!(
+                    "a duel of two targets needs an even number of clients, not {}",
+                    options.clients
+                ))
+                .hint("Half of them connect to the target of each arm."));
+            }
+            if !options.before.is_empty() {
+                return Err(refused("before and two targets").hint("Prepare both servers before the call."));
+            }
         }
         if options.driver == Driver::Engine {
             return Ok(());
@@ -279,6 +319,25 @@ mod tests {
         }
         let error = Duel::new(&json!({"variables": {"n": 1}}), &json!({})).unwrap_err();
         assert_eq!(error.message, "arm b has no variable \"n\"");
+    }
+
+    #[test]
+    fn the_clients_of_two_targets_are_divided() {
+        let run = |a: Value, b: Value, target: Option<&str>| {
+            let run = RunArguments { target: target.map(str::to_owned), ..RunArguments::with_defaults() };
+            let run = Duel::new(&a, &b).unwrap().run(run)?;
+            let duel = run.duel.unwrap();
+            Ok::<_, UserError>((run.target, duel.other_target().map(str::to_owned), duel.arm_of(3)))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let (old, new) = (json!({"target": "old"}), json!({"target": "new"}));
+        assert_eq!(run(old.clone(), new.clone(), None).unwrap(), (some("old"), some("new"), Some(1)));
+        assert_eq!(run(json!({}), new.clone(), Some("old")).unwrap(), (some("old"), some("new"), Some(1)));
+        assert_eq!(run(new.clone(), json!({}), Some("old")).unwrap(), (some("new"), some("old"), Some(1)));
+        assert_eq!(run(new.clone(), new.clone(), None).unwrap(), (some("new"), None, None));
+        assert_eq!(run(json!({}), json!({}), Some("new")).unwrap(), (some("new"), None, None));
+        assert_eq!(run(old, json!({}), None).unwrap_err().message, "arm b has no target");
+        assert_eq!(run(json!({}), new, None).unwrap_err().message, "arm a has no target");
     }
 
     #[test]

@@ -191,6 +191,7 @@ fn a_spec_survives_its_journey() {
         cluster: None,
         part_of: None,
         target: None,
+        other_target: None,
         starter: Starter { pid: 7, has_unsent: true },
         max_clients: None,
         horizon_held: false,

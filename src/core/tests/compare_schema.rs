@@ -2,8 +2,9 @@
 
 mod json_keys;
 
+use bench_core::comparison::statements::StatementLine;
 use bench_core::comparison::{Comparison, ComparisonLine, Difference};
-use bench_core::document::{Bucket, CommandSummary, Document, Run, Samples, Wait};
+use bench_core::document::{Bucket, CommandSummary, Document, Run, Samples, Unreplayed, Wait};
 use bench_core::report::Format;
 use bench_core::report::compare::{Collected, ComparisonReport, SCHEMA_VERSION, render};
 use json_keys::{Keys, collect, differences, keys_in};
@@ -17,6 +18,7 @@ fn document(plan: &str) -> Document {
         samples,
         latencies: vec![Bucket { low_ms: 1.0, high_ms: 1.01, count: 7 }],
         statements: vec![CommandSummary { plan: Some(plan.to_owned()), ..CommandSummary::default() }],
+        unreplayed: Some(Unreplayed::default()),
         waits: vec![Wait { wait_event: "WALSync".to_owned(), share: 1.0, ..Wait::default() }],
         ..Document::default()
     }
@@ -41,7 +43,14 @@ fn keys() -> Keys {
     };
     let difference = Difference { what: "clients".to_owned(), baseline: None, candidate: None };
     let compared = Comparison { lines: vec![line], differences: vec![difference] };
-    let report = ComparisonReport::new(compared, 0.02, false, side("Seq Scan"), side("Index Scan"));
+    let report = ComparisonReport::new(
+        compared,
+        0.02,
+        false,
+        side("Seq Scan"),
+        side("Index Scan"),
+        vec![StatementLine::default()],
+    );
     let report: Value = serde_json::from_str(&render(&report, Format::Json)).expect("JSON");
     let mut found = Keys::new();
     collect("", &report, &mut found);

@@ -27,7 +27,9 @@ fn filled() -> Document {
         errors: vec![ErrorLine::default()],
         audit: vec![AuditLine::default()],
         fidelity: vec![FidelityPart::default()],
+        unreplayed: Some(Unreplayed::default()),
         duel: Some(Duel {
+            versions: Some([String::new(), String::new()]),
             metrics: vec![DuelLine::default()],
             statements: vec![DuelStatement::default()],
             waits: vec![DuelWait::default()],

@@ -66,4 +66,29 @@ CREATE FUNCTION bench.duel_waits(run_id bigint)
 COMMENT ON FUNCTION bench.duel_waits IS
 'Returns what the transactions of both arms of a duel waited for: shares of each arm''s time, and milliseconds per transaction.';
 
-REVOKE ALL ON FUNCTION bench.duel, bench.start_duel FROM PUBLIC;
+CREATE FUNCTION bench.verify(
+    workload        text             DEFAULT NULL,
+    a               jsonb            DEFAULT NULL,
+    b               jsonb            DEFAULT NULL,
+    margin          double precision DEFAULT 0.05,
+    rounds          int              DEFAULT 10,
+    clients         int              DEFAULT 1,
+@run_arguments@
+)
+    RETURNS TABLE (workload text, command int, statement text, baseline_count bigint, candidate_count bigint,
+                   baseline_share double precision, candidate_share double precision, baseline_ms double precision,
+                   candidate_ms double precision, ratio double precision, ratio_low double precision, ratio_high double precision,
+                   p95_ratio double precision, p95_ratio_low double precision, p95_ratio_high double precision, verdict text, advice text,
+                   effect double precision, baseline_rows double precision, candidate_rows double precision,
+                   baseline_blocks double precision, candidate_blocks double precision, baseline_failed bigint, candidate_failed bigint,
+                   plan_changed boolean, baseline_plan text, candidate_plan text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_verify_wrapper';
+COMMENT ON FUNCTION bench.verify IS
+'Runs a workload in two ways and returns a verdict on each statement, as bench.compare_statements does: in a duel where a and b can take turns in one run, otherwise in random pairs of runs, as bench.ab. See bench.verify_report.';
+
+CREATE FUNCTION bench.verify_report(run_id bigint, format text DEFAULT 'text', margin double precision DEFAULT 0.05)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'verify_report_wrapper';
+COMMENT ON FUNCTION bench.verify_report IS
+'Returns a report of a duel, or of all pairs of runs that a run is part of, with the statements of both sides: text, markdown, json, html or junit. junit has a test for each statement, which fails if the statement is slower or its transactions fail more often.';
+
+REVOKE ALL ON FUNCTION bench.duel, bench.start_duel, bench.verify FROM PUBLIC;

@@ -213,6 +213,27 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION bench_internal.duel_tap IS 'Makes a duel and returns TAP for its mean latency. For bench.duel_ok and bench.no_slower_ok.';
 
+CREATE FUNCTION bench.verify_ok(workload text, a jsonb, b jsonb, margin double precision DEFAULT 0.05, clients int DEFAULT 1,
+                                secs double precision DEFAULT 10, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    slower text;
+    executed bigint;
+BEGIN
+    SELECT count(*) FILTER (WHERE v.baseline_count > 0),
+           string_agg(format('%s, command %s: %s ms instead of %s, ratio %s to %s, %s and %s errors%s', v.workload, v.command,
+                             round(v.candidate_ms::numeric, 4), round(v.baseline_ms::numeric, 4), round(v.ratio_low::numeric, 3),
+                             round(v.ratio_high::numeric, 3), v.baseline_failed, v.candidate_failed,
+                             CASE WHEN v.plan_changed THEN ', another plan' END), E'\n' ORDER BY v.effect DESC)
+               FILTER (WHERE v.verdict IN ('slower', 'fails'))
+    INTO executed, slower FROM bench.verify(workload, a, b, margin, clients => clients, secs => secs) AS v;
+    RETURN bench_internal.tap(executed > 0 AND slower IS NULL,
+                              coalesce(description, format('%s: no statement of b is slower', coalesce(workload, 'scripts'))),
+                              coalesce(slower, CASE WHEN executed = 0 THEN 'a has executed no statement' END));
+END $$;
+COMMENT ON FUNCTION bench.verify_ok IS
+'pgTAP assertion: makes a bench.verify; fails if a statement of b is slower than that of a by more than margin (a fraction: 0.05 is 5 %) with confidence, or if its transactions fail more often. The diagnostics name these statements.';
+
 CREATE FUNCTION bench.duel_ok(workload text, a jsonb, b jsonb, margin double precision DEFAULT 0.02, clients int DEFAULT 1,
                               secs double precision DEFAULT 10, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE sql SET search_path = pg_catalog, pg_temp

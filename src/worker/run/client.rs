@@ -241,6 +241,7 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> ClientSt
         log: (log_rate > 0.0).then(|| Sampling::new(client, seeds.sample, log_rate)),
         reconnects: spec.options.reconnect,
         survives: spec.options.on_disconnect == OnDisconnect::Reconnect,
+        arm: spec.options.duel.as_ref().and_then(|duel| duel.arm_of(client)),
     }
 }
 

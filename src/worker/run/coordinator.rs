@@ -260,7 +260,7 @@ impl<'a> RunUnderWay<'a> {
     /// Has the target observed, over a connection of its own.
     fn watch_target(&mut self) -> Result<(), UserError> {
         if self.spec.target.is_some() {
-            let secrets = wire::secrets(self.segment.header())?;
+            let [secrets, _] = wire::secrets(self.segment.header())?;
             self.sampler.observer.watch(self.segment, self.spec, &secrets);
         }
         Ok(())

@@ -42,7 +42,7 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set_own(KIND.title).map_err(UserError::from)?;
-    let secrets = wire::secrets(context.segment.header())?;
+    let [secrets, _] = wire::secrets(context.segment.header())?;
     initial_state::prepare(&mut session, &spec, &secrets, &spec.options.before)
 }
 

@@ -47,7 +47,8 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<CommandSummary> {
                 latency_avg_ms: (count > 0)
                     .then(|| ms(sum(CommandTimes::latency_sum_ns) as f64 / count as f64)),
                 latency_p95_ms: histogram.percentile_ns(0.95).map(ms),
-                plan: plan_text(segment, place, (generic, custom), changes),
+                plan: plan_text(segment, place, (generic, custom), changes)
+                    .or_else(|| script.plans.get(&at).cloned()),
                 generic_plans: generic,
                 custom_plans: custom,
                 plan_changes: changes,

@@ -92,10 +92,16 @@ pub struct Connection<'a> {
 
 impl<'a> Connection<'a> {
     /// A client that has no connection yet.
-    pub fn new(number: u32, cell: &'a ConnectionCell, beginning: ClientStart, commands: usize) -> Self {
+    pub fn new(
+        number: u32,
+        cell: &'a ConnectionCell,
+        way: usize,
+        beginning: ClientStart,
+        commands: usize,
+    ) -> Self {
         Self {
             cell,
-            way: 0,
+            way,
             link: None,
             is_established: false,
             is_closed: false,
@@ -404,7 +410,8 @@ impl<'a> Connection<'a> {
     /// Shows who serves it.
     fn show_backend(&self, shared: &JobState) {
         let pid = self.session.backend().map_or(0, |(pid, _)| pid);
-        self.cell.show_backend(pid, shared.routes[0].is_remote);
+        let Route { is_remote, is_watched, .. } = *self.route(shared);
+        self.cell.show_backend(if is_watched { pid } else { 0 }, is_remote);
     }
 
     /// The way that it goes to the server.

@@ -144,7 +144,8 @@ impl<'a> Job<'a> {
         let connections: Vec<Connection> = clients
             .map(|number| {
                 let beginning = client::beginning(spec, number, &mut workload.symbols);
-                Connection::new(number, segment.connection(number), beginning, commands)
+                let way = beginning.arm.unwrap_or_default();
+                Connection::new(number, segment.connection(number), way, beginning, commands)
             })
             .collect();
         let recorder = ClientCounters::new(segment, context.index, spec.options.latency_limit_ms);

@@ -2,10 +2,11 @@
 
 use super::{ComparedRun, ComparisonReport, Side, WaitDifference};
 use crate::comparison::{ComparisonLine, Difference, scripts_differ};
-use crate::report::content::{ColumnKind, Section, Table};
+use crate::report::content::{ColumnKind, Section, Table, unreplayed};
 use crate::report::number::{self, MISSING, count, finite, fixed, ms, percent, tps, us};
 use crate::report::round_trip::RoundTrip;
 use crate::report::sanitize::{cut, one_line};
+use crate::report::statements;
 
 /// What the report is about.
 pub const SUBJECT: &str = "Comparison";
@@ -108,7 +109,8 @@ pub fn conclusion(
 pub fn remarks(report: &ComparisonReport) -> Vec<String> {
     let other = scripts_differ(&report.differences)
         .then(|| "The runs did not all run the same script: see what differs.".to_owned());
-    other.into_iter().chain(round_trip(report)).chain(report.advice.clone()).collect()
+    let statements = statements::sentence(&report.statements, report.margin);
+    other.into_iter().chain(statements).chain(round_trip(report)).chain(report.advice.clone()).collect()
 }
 
 /// What it costs to send a transaction over a connection, where nothing but the driver differs.
@@ -182,12 +184,18 @@ pub fn subtitle(report: &ComparisonReport) -> String {
         [] => "no run".to_owned(),
     };
     let paired = if report.paired { ", in pairs" } else { "" };
-    format!("baseline: {}; candidate: {}{paired}", runs(&report.baseline), runs(&report.candidate))
+    let sides = [&report.baseline, &report.candidate];
+    let most = sides.into_iter().filter_map(|side| side.unreplayed.as_ref());
+    let most = most.max_by(|one, other| one.share.total_cmp(&other.share));
+    let unreplayed = most.map_or(String::new(), |of| format!("{}; ", unreplayed(of)));
+    let [baseline, candidate] = sides.map(runs);
+    format!("{unreplayed}baseline: {baseline}; candidate: {candidate}{paired}")
 }
 
 /// All sections that have something to say, apart from the plans.
 pub fn sections(report: &ComparisonReport) -> Vec<Section> {
-    let all = [metrics(report), waits(report), differences(report), runs(report)];
+    let statements = statements::section(&report.statements);
+    let all = [metrics(report), statements, waits(report), differences(report), runs(report)];
     all.into_iter().filter(|section| !section.is_empty()).collect()
 }
 

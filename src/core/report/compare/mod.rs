@@ -16,6 +16,7 @@ pub use sides::{Collected, ComparedRun, RunSamples, Side, WaitDifference};
 
 use super::sanitize::{self, clean, cut, defused, one_line, shortened};
 use super::{Format, markdown, text};
+use crate::comparison::statements::StatementLine;
 use crate::comparison::{Comparison, ComparisonLine, Difference};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given another unit.
@@ -47,18 +48,21 @@ pub struct ComparisonReport {
     pub candidate: Side,
     /// Where clients spent their time, the greatest share of either side first.
     pub waits: Vec<WaitDifference>,
+    /// The statements of both sides, those first that cost the candidate most.
+    pub statements: Vec<StatementLine>,
     /// Statements of both sides that were not executed alike.
     pub plans: Vec<PlanDifference>,
 }
 
 impl ComparisonReport {
-    /// The report of what was `compared`, with the details of both sides' runs.
+    /// The report of what was `compared`, with the details of both sides' runs, and their statements.
     pub fn new(
         compared: Comparison,
         margin: f64,
         paired: bool,
         baseline: Collected,
         candidate: Collected,
+        statements: Vec<StatementLine>,
     ) -> ComparisonReport {
         let Comparison { lines, mut differences } = compared;
         // What was done differently, not what was set.
@@ -80,6 +84,7 @@ impl ComparisonReport {
             baseline,
             candidate,
             waits,
+            statements,
             plans,
         }
     }
@@ -98,11 +103,11 @@ pub fn render(report: &ComparisonReport, format: Format) -> String {
 
 /// The report for a terminal.
 fn in_text(report: &ComparisonReport) -> String {
-    let mut lines = text::hanging("", &report.conclusion);
+    let mut lines = text::hanging("", &content::subtitle(report));
+    lines.extend(text::hanging("", &report.conclusion));
     for remark in content::remarks(report) {
         lines.extend(text::hanging("", &remark));
     }
-    lines.extend(text::hanging("", &content::subtitle(report)));
     for section in &content::sections(report) {
         text::write_section(&mut lines, section);
     }

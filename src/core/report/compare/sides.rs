@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::plans::SidePlans;
 use crate::comparison::Difference;
-use crate::document::{Bucket, Document, Series};
+use crate::document::{Bucket, Document, Series, Unreplayed};
 use crate::report::content::wait_name;
 use crate::report::number::percent;
 
@@ -19,6 +19,8 @@ const HOT_POINTS: f64 = 0.05;
 pub struct Side {
     /// In the order given.
     pub runs: Vec<ComparedRun>,
+    /// What the runs of a capture leave out of it: of that which leaves out most.
+    pub unreplayed: Option<Unreplayed>,
     /// The histogram of all runs together, in ascending order, empty buckets left out.
     pub latencies: Vec<Bucket>,
 }
@@ -77,6 +79,7 @@ pub struct WaitDifference {
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
     runs: Vec<ComparedRun>,
+    unreplayed: Option<Unreplayed>,
     /// Counts by the bits of the bounds, which are in the order of numbers that are not negative.
     latencies: BTreeMap<(u64, u64), u64>,
     /// Sums of shares.
@@ -93,6 +96,8 @@ impl Collected {
     /// Adds a run.
     pub fn add(&mut self, document: &Document) {
         let (run, summary, samples) = (&document.run, &document.summary, &document.samples);
+        let most = |of: &Unreplayed, other: &Unreplayed| of.share.total_cmp(&other.share);
+        self.unreplayed = self.unreplayed.into_iter().chain(document.unreplayed).max_by(most);
         self.runs.push(ComparedRun {
             run_id: run.run_id,
             workload: run.workload.clone(),
@@ -146,7 +151,8 @@ impl Collected {
             high_ms: f64::from_bits(high),
             count,
         };
-        Side { runs: self.runs, latencies: self.latencies.into_iter().map(bucket).collect() }
+        let latencies = self.latencies.into_iter().map(bucket).collect();
+        Side { runs: self.runs, unreplayed: self.unreplayed, latencies }
     }
 
     /// The mean share of a wait.

@@ -107,10 +107,16 @@ pub fn metrics(document: &Document) -> Section {
                 line.advice.clone().unwrap_or_else(|| MISSING.to_owned()),
             ]);
         }
+        let on = |arm: usize| match &duel.versions {
+            Some(versions) => format!(" on {}", versions[arm].split(" on ").next().unwrap_or_default()),
+            None => String::new(),
+        };
         note = Some(format!(
-            "Per transaction. Arm a: {}; arm b: {}. Intervals hold with {} confidence; within {} is the same.",
+            "Per transaction. Arm a: {}{}; arm b: {}{}. Intervals hold with {} confidence; within {} is the same.",
             duel.a,
+            on(0),
             duel.b,
+            on(1),
             number::percent(Some(duel.confidence)),
             margin(duel)
         ));
@@ -132,10 +138,10 @@ pub fn statements(document: &Document) -> Section {
         ("plan", ColumnKind::Text),
         ("statement", ColumnKind::Code),
     ]);
-    for of in document.duel.iter().flat_map(|duel| &duel.statements) {
-        let Some(rows) = of.a_rows.or(of.b_rows).map(|_| [of.a_rows, of.b_rows]) else { continue };
+    for of in document.duel.iter().flat_map(|duel| &duel.statements).filter(|of| of.is_sql()) {
         let [change, interval] = ratio_cells(of.ratio, of.ratio_low, of.ratio_high);
-        let [a_rows, b_rows] = rows.map(|rows| finite(rows).map_or(MISSING.to_owned(), number::significant));
+        let [a_rows, b_rows] =
+            [of.a_rows, of.b_rows].map(|rows| finite(rows).map_or(MISSING.to_owned(), number::significant));
         let plan = match (&of.a_plan, &of.b_plan) {
             (Some(a), Some(b)) if a != b => "differs",
             (Some(_), Some(_)) => "same",

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::open_loop::shortfall;
 use super::orders::nopm_line;
 use super::{Section, given, pairs, plain};
-use crate::document::{Document, Run};
+use crate::document::{Document, Run, Unreplayed};
 use crate::report::number::{self, finite, percent_of};
 
 /// What pgbench prints at its end, as the closing notice of a run has it.
@@ -139,7 +139,15 @@ pub fn subtitle(document: &Document) -> String {
         parts.push(format!("PostgreSQL {}", run.server_version));
     }
     parts.extend(run.started_at.as_deref().map(number::to_the_second));
+    parts.splice(0..0, document.unreplayed.as_ref().map(unreplayed));
     parts.join(" · ")
+}
+
+/// What of a capture is not replayed: it comes first in every report.
+pub fn unreplayed(of: &Unreplayed) -> String {
+    let noun = if of.statements == 1 { "statement" } else { "statements" };
+    let count = number::count(of.statements);
+    format!("not replayed: {count} {noun} with {} of the captured time", number::percent(Some(of.share)))
 }
 
 /// How a run ended, where that is not as it should, and where a completed one did not keep its rate.

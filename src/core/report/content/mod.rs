@@ -11,7 +11,7 @@ mod orders;
 mod transactions;
 
 pub use duel::duel_sentence;
-pub use headline::{clients_noun, closing_lines, outcome, run_outcome, subtitle};
+pub use headline::{clients_noun, closing_lines, outcome, run_outcome, subtitle, unreplayed};
 use latency_limit::LatencyLimit;
 pub use machine::{environment, settings};
 pub use open_loop::OpenLoop;

@@ -13,6 +13,9 @@ pub const WIDTH: usize = 100;
 /// Writes the report.
 pub fn render(document: &Document) -> String {
     let mut lines = Vec::new();
+    if let Some(of) = &document.unreplayed {
+        lines.extend(hanging("", &content::unreplayed(of)));
+    }
     for line in content::closing_lines(document) {
         lines.extend(hanging("", &line));
     }

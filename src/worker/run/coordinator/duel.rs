@@ -16,6 +16,8 @@ use crate::shm::{CommandTimes, Segment};
 pub struct DuelWatch {
     /// The run ends as soon as it is decided by this.
     margin: Option<f64>,
+    /// Whether the waits of both arms are sampled.
+    knows_waits: bool,
     /// Script and place of each command.
     commands: Vec<(u32, u32)>,
     /// What had been counted when the last one ended.
@@ -49,7 +51,14 @@ impl DuelWatch {
             let Ok(parsed) = parse(&of.name, &of.source, &mut symbols) else { continue };
             commands.extend((1..).zip(&parsed.commands).map(|(command, _)| (script, command)));
         }
-        Some(Self { margin: duel.margin, commands, counted: Counted::default(), read: Vec::new() })
+        Some(Self {
+            margin: duel.margin,
+            // Of two targets that of arm a is watched.
+            knows_waits: duel.other_target().is_none(),
+            commands,
+            counted: Counted::default(),
+            read: Vec::new(),
+        })
     }
 
     /// When the batch under way ends.
@@ -126,7 +135,7 @@ impl DuelWatch {
             batches: self.read.iter().map(|read| read.commands[at]).collect(),
         };
         let commands = self.commands.iter().enumerate().map(of_command).collect();
-        let waits = waits_of(times, &duel::whole(&batches));
+        let waits = if self.knows_waits { waits_of(times, &duel::whole(&batches)) } else { Vec::new() };
         DuelMeasured { batches, commands, waits, ..DuelMeasured::default() }
     }
 }

@@ -39,7 +39,8 @@ fn pairs_are_compared_as_pairs() {
     let pairs: Vec<_> = baseline.iter().cloned().zip(candidate.iter().cloned()).collect();
     let compared = compare_pairs(&pairs, 0.02).unwrap();
     let expected = compared.lines.clone();
-    let report = ComparisonReport::new(compared, 0.02, true, collected(&baseline), collected(&candidate));
+    let report =
+        ComparisonReport::new(compared, 0.02, true, collected(&baseline), collected(&candidate), Vec::new());
     assert_eq!(report.metrics, expected);
     assert!(report.conclusion.contains("5 pairs of runs"), "{}", report.conclusion);
     assert_ne!(report.metrics, report_of(&baseline, &candidate).metrics);

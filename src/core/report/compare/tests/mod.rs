@@ -39,7 +39,7 @@ fn collected(documents: &[Document]) -> Collected {
 /// The report of two groups, at the usual margin.
 fn report_of(baseline: &[Document], candidate: &[Document]) -> ComparisonReport {
     let compared = compare(baseline, candidate, 0.02).expect("comparable");
-    ComparisonReport::new(compared, 0.02, false, collected(baseline), collected(candidate))
+    ComparisonReport::new(compared, 0.02, false, collected(baseline), collected(candidate), Vec::new())
 }
 
 /// Five runs against five, by so much slower, with another plan and other settings.

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# docs/upgrades.md: its examples from an older server, where there is one, to this one. A statement that lost its index
+# is slower there, one that got one is faster, one that lost its function fails, and the others are left alone.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
+
+examples() { python3 test/lib/documents.py script "$1" "$work" docs/upgrades.md; }
+adapted() { # KIND
+    examples "$1" | sed -E "s/'5432'/'$PGPORT'/; s#host 'old'#host '$old'#; s#host 'new'#host '$new'#
+        s/dbname 'app'/dbname 'postgres'/; s/ OPTIONS \(user .*\)//
+        s/secs => 600/secs => 0/; s/clients => 8/clients => 4/; s/warmup => 30/warmup => 1/; s/secs => 300/secs => 6/"
+}
+
+preload="shared_preload_libraries = 'pg_stat_statements'"
+older=${OLD_PG_CONFIG:-$PG_CONFIG}
+[ -e "$("$older" --pkglibdir)/pgbench_ext.so" ] || older=$PG_CONFIG
+by_older() { PATH=$("$older" --bindir):$PATH LD_LIBRARY_PATH=$("$older" --libdir) "$@"; }
+CLUSTER_TEMPLATE='' by_older cluster_start 'fsync = off' "$preload"
+old=$PGHOST
+at_exit "PGHOST=$old cluster_remove"
+sql 'CREATE EXTENSION pg_stat_statements' 'CREATE EXTENSION pgbench_ext' \
+    'CREATE TABLE items (id int PRIMARY KEY, kind int, price int, note text)' \
+    "INSERT INTO items SELECT g, g % 1000, g, repeat('x', 50) FROM generate_series(1, 20000) AS g" \
+    'CREATE INDEX items_kind ON items (kind)' 'VACUUM ANALYZE items' \
+    "CREATE FUNCTION label(int) RETURNS text LANGUAGE sql STABLE AS 'SELECT \$1::text'" >/dev/null
+CLUSTER_TEMPLATE='' cluster_start 'fsync = off'
+new=$PGHOST
+sql 'CREATE EXTENSION pgbench_ext'
+PGHOST=$old by_older pg_dump -N 'bench*' | sed '/EXTENSION/d' | psql -Xq -v ON_ERROR_STOP=1 -o /dev/null
+sql 'DROP INDEX items_kind' 'CREATE INDEX items_price ON items (price)' 'ANALYZE items'
+
+PGHOST=$old sql 'SELECT pg_stat_statements_reset()' >/dev/null
+for id in 1 77 4999 13 812; do
+    PGHOST=$old sql "SELECT note FROM items WHERE id = $id" "SELECT count(*) FROM items WHERE kind = $((id % 1000))" \
+        "SELECT note FROM items WHERE price = $id" "SELECT label(id) FROM items WHERE id = $id" >/dev/null
+done
+PGHOST=$old sql 'UPDATE items SET price = price WHERE id = 1'
+adapted upgrades_old | PGHOST=$old psql -XAtq -v ON_ERROR_STOP=1 >/dev/null 2>&1
+document=$(PGHOST=$old sql "SELECT bench.export_capture('app')")
+psql -Xq -v ON_ERROR_STOP=1 -v document="$document" -o /dev/null <<<"SELECT bench.import_capture(:'document')"
+sql 'CREATE OR REPLACE FUNCTION label(int) RETURNS text LANGUAGE plpgsql STABLE AS
+    $$ BEGIN RETURN $1 / ($1 - $1); END $$'
+adapted upgrades_new >"$work/script"
+ok 'the examples run' psql -XAtq -v ON_ERROR_STOP=1 -f "$work/script" -o "$work/report"
+run=$(sql 'SELECT max(run_id) FROM bench.duels')
+status_is "$run" completed 'the duel of both servers'
+sql "SELECT bench.verify_report($run, 'junit')" >"$work/junit.xml"
+ok 'the report for continuous integration is XML' python3 -c \
+    'import sys, xml.etree.ElementTree as tree; tree.parse(sys.argv[1])' "$work/junit.xml"
+outcome() { # PATTERN
+    python3 - "$work/junit.xml" "$1" <<'P'
+import sys, xml.etree.ElementTree as tree
+for case in tree.parse(sys.argv[1]).iter('testcase'):
+    if sys.argv[2] in case.get('name'):
+        failure = case.find('failure')
+        print('passed' if failure is None else failure.get('type'))
+P
+}
+is "$(outcome 'kind =')" slower 'the statement whose index is missing is slower'
+is "$(outcome 'label(id)')" fails 'the one whose function is broken fails'
+is "$(outcome 'price =')" passed 'the one with a new index is none of them'
+sql "SELECT bench.verify_report($run, 'markdown')" >"$work/markdown"
+like "$(sed -n 3p "$work/markdown")" 'not replayed: [0-9,]+ statements? with [0-9.]+ % of the captured time' \
+    'the first line has what is not replayed'
+version() { "$1" --version | cut -d ' ' -f 2; }
+like "$(cat "$work/markdown")" "on PostgreSQL $(version "$older").*on PostgreSQL $(version "$PG_CONFIG")" \
+    'both versions are told'
+is "$(sql "SELECT a_plan LIKE '%items_kind%', b_plan LIKE '%Seq Scan%' FROM bench.duel_statements($run)
+    WHERE statement LIKE '%kind%'")" 't|t' 'with its plans on both'
+is "$(sql "SELECT verdict FROM bench.duel_statements($run) WHERE statement LIKE '%price%'")" faster \
+    'which is faster'
+log_is_clean
+done_testing
