@@ -38,7 +38,9 @@ SELECT results_eq($$ SELECT verdict, a > 0, ratio > 2, ratio_low > 1, ratio_low 
     WHERE metric = 'latency_avg_ms' $$, $$ VALUES ('slower', true, true, true, true, true) $$,
     'the one without the index takes longer');
 SELECT is(array_agg(metric ORDER BY metric),
-    '{failed,latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms,retried}', 'what the protocol tells is measured') FROM found WHERE a IS NOT NULL AND b IS NOT NULL;
+    '{failed,latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms,retried}',
+    'what the protocol tells is measured')
+FROM found WHERE a IS NOT NULL AND b IS NOT NULL;
 SELECT ok(a_transactions > b_transactions AND b_transactions > 0, 'each goes at its own pace') FROM bench.duels
 WHERE run_id = :run_id;
 SELECT is(a_transactions + b_transactions, s.transactions, 'and all transactions are of an arm')

@@ -40,7 +40,8 @@ SELECT alike(bench.verify_report(:run_id), '%Statements of both arms%SELECT * FR
     'the report is that of the duel');
 SELECT alike(bench.verify_report(:run_id, 'junit'),
     E'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites tests="2" failures="%" skipped="%">%'
-    '<testcase classname="verified" name="2: SELECT * FROM pk WHERE id = :id;"%<failure message="%" type="slower">%Index Scan%Seq Scan%',
+    '<testcase classname="verified" name="2: SELECT * FROM pk WHERE id = :id;"%'
+    '<failure message="%" type="slower">%Index Scan%Seq Scan%',
     'and for continuous integration, there is a failure');
 
 -- What fails

@@ -156,6 +156,19 @@ fn rust_signatures(rust: &str, run_arguments: &str) -> BTreeMap<String, Signatur
         let function = format!("{}, {run_arguments}) -> {result} {{", own.trim());
         found.insert(name.trim().to_owned(), rust_signature(&function));
     }
+    // Those that return statements, whose columns are written once.
+    let columns = rust.split("macro_rules! statement_function").nth(1).and_then(|rest| rest.split('[').nth(3));
+    for piece in rust.split("\nstatement_function! {\n").skip(1) {
+        let mut lines = piece.lines().filter(|line| !line.trim().starts_with("///"));
+        let kind = lines.next().expect("a kind").trim();
+        let piece = lines.collect::<Vec<_>>().join("\n");
+        let (name, rest) = piece.split_once('(').expect("arguments");
+        let own = until_closing(rest).0.replace(['[', ']'], "");
+        let more = if kind == "run" { format!(", {run_arguments}") } else { String::new() };
+        let result = columns.expect("columns").split(']').next().expect("their end");
+        let function = format!("{}{more}) -> {result} {{", own.trim());
+        found.insert(name.trim().to_owned(), rust_signature(&function));
+    }
     for piece in rust.split("#[pg_trigger(").skip(1) {
         let (_, declaration) = piece.split_once("fn ").expect("a function");
         let name = declaration.split(['<', '(']).next().unwrap_or("");
