@@ -167,7 +167,10 @@ fn verified(
     let run = RunArguments { continue_on_error: Some(true), ..run };
     let duel = Duel::new(&a.0, &b.0).and_then(|duel| duel.run(run.clone())).and_then(run_to_the_end);
     let (lines, run_id) = match duel {
-        Ok(run_id) => (statements_of_duel(&catalog::duel_of(run_id, Some(margin))?), run_id),
+        Ok(run_id) => {
+            let calls = catalog::calls_per_script(run_id)?;
+            (statements_of_duel(&catalog::duel_of(run_id, Some(margin))?, &calls), run_id)
+        }
         Err(error) if error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED => {
             notice(format!("in pairs of runs, because {}", error.message), error.hint.unwrap_or_default());
             let pairs = make_pairs(Some(a), Some(b), rounds, clients, run)?;
@@ -212,7 +215,7 @@ fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64
                 }
                 None => {
                     let workload = catalog::visible_headline(run_id)?.run.workload;
-                    for_client(junit(&workload, &statements_of_duel(&duel)))
+                    for_client(junit(&workload, &statements_of_duel(&duel, &Default::default())))
                 }
             });
         }

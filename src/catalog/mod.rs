@@ -57,7 +57,7 @@ pub use nodes::{
 };
 pub use owners::reassign_owned;
 pub use runs::*;
-pub use statements::statements_of;
+pub use statements::{calls_per_script, statements_of};
 pub use sweeps::*;
 pub use system_settings::*;
 pub use transfer::{

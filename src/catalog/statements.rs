@@ -1,6 +1,8 @@
 //! The statements of a run, and nothing else of it.
 
-use bench_core::comparison::statements::StatementsOfRun;
+use std::collections::BTreeMap;
+
+use bench_core::comparison::statements::{PerCall, StatementsOfRun};
 use bench_core::document::{CommandSummary, Document, ScriptSummary};
 use bench_core::error::UserError;
 use pgrx::JsonB;
@@ -41,22 +43,30 @@ pub fn statements_of(run_id: i64) -> Result<StatementsOfRun, UserError> {
     as_owner(|| {
         let sql = "SELECT transactions FROM bench.summary WHERE run_id = $1";
         let transactions = fetch::<i64>(sql, &[run_id.into()])?.unwrap_or_default().unsigned_abs();
-        let sql = "SELECT script, pg_catalog.sum(shared_blks_hit + shared_blks_read)::pg_catalog.float8, pg_catalog.sum(calls)::pg_catalog.float8 \
-                   FROM bench_internal.call_log WHERE run_id = $1 GROUP BY script";
-        let blocks = fetch_all(sql, &[run_id.into()], |row| {
-            let script = row.get::<i32>(1)?.unwrap_or_default().unsigned_abs();
-            Ok((script, row.get::<f64>(2)?.zip(row.get::<f64>(3)?)))
-        })?;
-        let per_call = |(script, counts): (u32, Option<(f64, f64)>)| {
-            counts.filter(|(_, calls)| *calls > 0.0).map(|(blocks, calls)| (script, blocks / calls))
-        };
         // Of all nodes together.
         let document = Document { statements: commands(run_id)?, ..Document::default() };
         Ok(StatementsOfRun {
             transactions,
             scripts: scripts(run_id)?,
             statements: document.merged_statements(),
-            blocks: blocks.into_iter().filter_map(per_call).collect(),
+            calls: calls_per_script(run_id)?,
         })
     })
+}
+
+/// What calls of each script's statements did, as far as pg_stat_statements counted them.
+///
+/// # Errors
+/// The server's.
+pub fn calls_per_script(run_id: i64) -> Result<BTreeMap<u32, PerCall>, UserError> {
+    let sql = "SELECT script, pg_catalog.sum(rows)::pg_catalog.float8 / pg_catalog.sum(calls)::pg_catalog.float8, \
+                   pg_catalog.sum(shared_blks_hit + shared_blks_read)::pg_catalog.float8 / pg_catalog.sum(calls)::pg_catalog.float8 \
+               FROM bench_internal.call_log WHERE run_id = $1 GROUP BY script HAVING pg_catalog.sum(calls) > 0";
+    let found = as_owner(|| {
+        fetch_all(sql, &[run_id.into()], |row| {
+            let [rows, blocks] = [row.get::<f64>(2)?, row.get::<f64>(3)?].map(Option::unwrap_or_default);
+            Ok((row.get::<i32>(1)?.unwrap_or_default().unsigned_abs(), PerCall { rows, blocks }))
+        })
+    })?;
+    Ok(found.into_iter().collect())
 }

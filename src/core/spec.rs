@@ -69,6 +69,9 @@ pub struct ScriptSpec {
     /// Generic plans of its commands, from 1, as its target had them before the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plans: BTreeMap<u32, String>,
+    /// And their identifiers in pg_stat_statements there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub query_ids: BTreeMap<u32, i64>,
 }
 
 /// The loaded fixture that a run works on.

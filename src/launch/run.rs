@@ -127,6 +127,7 @@ fn scripts_of(
             captured: workload.captured,
             arm: None,
             plans: BTreeMap::new(),
+            query_ids: BTreeMap::new(),
         };
         scripts.push((spec, workload.builtin));
     }
@@ -328,8 +329,10 @@ fn prepare_remote(request: Request, mut reached: Reached, rows: RowLimit) -> Res
         Some(other) => (Some(other.target), other.secrets, other.plans),
         None => (None, Secrets::default(), Vec::new()),
     };
-    for PlanOfCommand { script, command, plan } in plans.into_iter().chain(other_plans) {
-        spec.scripts[script].plans.insert(command, plan);
+    for PlanOfCommand { script, command, plan, query_id } in plans.into_iter().chain(other_plans) {
+        let script = &mut spec.scripts[script];
+        script.plans.insert(command, plan);
+        script.query_ids.extend(query_id.map(|id| (command, id)));
     }
     if let Some(duel) = &mut spec.options.duel {
         duel.versions = other_target.as_ref().map(|other| [target.version.clone(), other.version.clone()]);

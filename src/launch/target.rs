@@ -122,6 +122,7 @@ impl Reached {
             is_standby: description.is_standby,
             is_pooled: session.session().backend().is_none_or(|(pid, _)| pid != description.pid),
             views: description.views(),
+            statements: description.statements.take(),
             search_path: None,
         };
         Ok(Self { spec, secrets, session, description })

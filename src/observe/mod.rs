@@ -15,6 +15,7 @@ pub mod server;
 pub mod situation;
 pub mod statement_calls;
 pub mod target;
+pub mod target_statements;
 pub mod waits;
 
 pub use observer::{Observed, Observer};

@@ -25,9 +25,9 @@ sql 'CREATE EXTENSION pg_stat_statements' 'CREATE EXTENSION pgbench_ext' \
     "INSERT INTO items SELECT g, g % 1000, g, repeat('x', 50) FROM generate_series(1, 20000) AS g" \
     'CREATE INDEX items_kind ON items (kind)' 'VACUUM ANALYZE items' \
     "CREATE FUNCTION label(int) RETURNS text LANGUAGE sql STABLE AS 'SELECT \$1::text'" >/dev/null
-CLUSTER_TEMPLATE='' cluster_start 'fsync = off'
+CLUSTER_TEMPLATE='' cluster_start 'fsync = off' "$preload"
 new=$PGHOST
-sql 'CREATE EXTENSION pgbench_ext'
+sql 'CREATE EXTENSION pg_stat_statements' 'CREATE EXTENSION pgbench_ext'
 PGHOST=$old by_older pg_dump -N 'bench*' | sed '/EXTENSION/d' | psql -Xq -v ON_ERROR_STOP=1 -o /dev/null
 sql 'DROP INDEX items_kind' 'CREATE INDEX items_price ON items (price)' 'ANALYZE items'
 
@@ -71,5 +71,13 @@ is "$(sql "SELECT a_plan LIKE '%items_kind%', b_plan LIKE '%Seq Scan%' FROM benc
     WHERE statement LIKE '%kind%'")" 't|t' 'with its plans on both'
 is "$(sql "SELECT verdict FROM bench.duel_statements($run) WHERE statement LIKE '%price%'")" faster \
     'which is faster'
+# What pg_stat_statements of a target counts is known here.
+is "$(sql "SELECT s.workload, c.rows / c.calls, (c.shared_blks_hit + c.shared_blks_read) / c.calls > 2
+    FROM bench.scripts s JOIN bench_internal.call_log c USING (run_id, script) JOIN bench.statements x USING (run_id, script)
+    WHERE s.run_id = $run AND x.statement LIKE '%note%id =%' ORDER BY script" | sed 's/^[^|]*\[/[/')" '[a]|1|t
+[b]|1|t' 'rows and blocks are known of both'
+run=$(sql "SELECT bench.run('app', driver => 'wire', target => 'old', clients => 2, secs => 2)" 2>/dev/null)
+is "$(sql "SELECT count(*) > 3, bool_and(score > 0.9) FROM bench.fidelity($run) f JOIN bench.capture_statements s USING (workload)
+    WHERE f.score IS NOT NULL")" 't|t' 'so is how a replay over a connection resembles what was captured'
 log_is_clean
 done_testing

@@ -14,8 +14,16 @@ pub struct StatementsOfRun {
     pub transactions: u64,
     pub scripts: Vec<ScriptSummary>,
     pub statements: Vec<CommandSummary>,
-    /// Blocks of shared buffers for each call of a script's statements, by script, where pg_stat_statements counted them.
-    pub blocks: BTreeMap<u32, f64>,
+    /// By script, where pg_stat_statements counted its statements.
+    pub calls: BTreeMap<u32, PerCall>,
+}
+
+/// What a call of a script's statements did on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PerCall {
+    pub rows: f64,
+    /// Blocks of shared buffers looked up, found there or read.
+    pub blocks: f64,
 }
 
 /// A statement of both sides, or only one of them. Figures of a side are means over its runs.
@@ -156,8 +164,8 @@ fn advice(compared: Option<&GroupComparison>) -> Option<String> {
 
 const OF_ONE_SIDE: &str = "only one side executed it";
 
-/// The statements of a duel, whose arm a is the baseline.
-pub fn statements_of_duel(duel: &Duel) -> Vec<StatementLine> {
+/// The statements of a duel, whose arm a is the baseline. `calls`: by script, where pg_stat_statements counted its statements.
+pub fn statements_of_duel(duel: &Duel, calls: &BTreeMap<u32, PerCall>) -> Vec<StatementLine> {
     let [a, b] = duel.transactions.map(|count| count as f64);
     let per_transaction = |of: &DuelStatement| {
         let ms = |count: Option<u64>, avg_ms: Option<f64>, transactions: f64| {
@@ -168,14 +176,16 @@ pub fn statements_of_duel(duel: &Duel) -> Vec<StatementLine> {
     let statements = || duel.statements.iter().filter(|of| of.is_sql());
     let whole_ms = [0, 1].map(|arm: usize| statements().map(|of| per_transaction(of)[arm]).sum::<f64>());
     let figures = |of: &DuelStatement, arm: usize| {
+        let is_only = statements().filter(|other| other.script == of.script).count() == 1;
+        let call = calls.get(&(of.script + arm as u32)).filter(|_| is_only);
         let [count, failed] = [[of.a_count, of.b_count], [of.a_failed, of.b_failed]].map(|of| of[arm]);
         StatementFigures {
             count: count.unwrap_or_default(),
             share: (whole_ms[arm] > 0.0).then(|| per_transaction(of)[arm] / whole_ms[arm]),
             latency_avg_ms: [of.a_latency_avg_ms, of.b_latency_avg_ms][arm],
             latency_p95_ms: [of.a_latency_p95_ms, of.b_latency_p95_ms][arm],
-            rows: [of.a_rows, of.b_rows][arm],
-            blocks: None,
+            rows: [of.a_rows, of.b_rows][arm].or(call.map(|call| call.rows)),
+            blocks: call.map(|call| call.blocks),
             failed: failed.unwrap_or_default(),
             plan: [&of.a_plan, &of.b_plan][arm].clone(),
         }
@@ -291,11 +301,12 @@ impl Executed {
             self.per_transaction_ms
                 .push(latency_ms.unwrap_or_default() * of.count as f64 / run.transactions as f64);
         }
-        self.rows.extend(of.rows_per_execution());
         let is_only =
             run.statements.iter().filter(|other| other.script == of.script && other.rows.is_some()).count()
                 == 1;
-        self.blocks.extend(run.blocks.get(&of.script).filter(|_| is_only));
+        let call = run.calls.get(&of.script).filter(|_| is_only);
+        self.rows.extend(of.rows_per_execution().or(call.map(|call| call.rows)));
+        self.blocks.extend(call.map(|call| call.blocks));
         if let Some(plan) = &of.plan {
             self.plans.entry(plan_form(plan)).or_insert_with(|| plan.clone());
         }

@@ -55,6 +55,9 @@ pub struct TargetSpec {
     /// What of its statistics the role can read.
     #[serde(default)]
     pub views: Views,
+    /// The view pg_stat_statements there, quoted; `None` where nobody counts.
+    #[serde(default)]
+    pub statements: Option<String>,
     /// The clients' search_path there; `None`: the role's own.
     pub search_path: Option<String>,
 }

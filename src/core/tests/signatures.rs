@@ -157,7 +157,8 @@ fn rust_signatures(rust: &str, run_arguments: &str) -> BTreeMap<String, Signatur
         found.insert(name.trim().to_owned(), rust_signature(&function));
     }
     // Those that return statements, whose columns are written once.
-    let columns = rust.split("macro_rules! statement_function").nth(1).and_then(|rest| rest.split('[').nth(3));
+    let columns =
+        rust.split("macro_rules! statement_function").nth(1).and_then(|rest| rest.split('[').nth(3));
     for piece in rust.split("\nstatement_function! {\n").skip(1) {
         let mut lines = piece.lines().filter(|line| !line.trim().starts_with("///"));
         let kind = lines.next().expect("a kind").trim();

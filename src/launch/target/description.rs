@@ -21,6 +21,8 @@ pub struct Description {
     pub is_read_only: bool,
     pub has_fixtures: bool,
     pub search_path: String,
+    /// The view pg_stat_statements with its schema, quoted, where the role may read it.
+    pub statements: Option<String>,
     pub settings: Option<Vec<ServerSetting>>,
     /// Views that it has and the role may not read.
     unreadable: Option<Vec<String>>,
@@ -43,6 +45,12 @@ const DESCRIPTION: &str = "SELECT pg_catalog.json_build_object( \
      'has_fixtures', coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('bench')::pg_catalog.oid, 'USAGE') \
          AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('bench.fixtures')::pg_catalog.oid, 'SELECT'), false), \
      'search_path', pg_catalog.current_setting('search_path'), \
+     'statements', (SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.pg_stat_statements') \
+         FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
+         JOIN pg_catalog.pg_attribute a ON a.attname OPERATOR(pg_catalog.=) 'toplevel' AND a.attrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass( \
+             pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.pg_stat_statements'))::pg_catalog.oid \
+         WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements' \
+           AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL), \
      'settings', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object( \
              'name', s.name, 'setting', pg_catalog.current_setting(s.name), 'source', s.source) ORDER BY s.name) \
          FROM pg_catalog.pg_settings s \

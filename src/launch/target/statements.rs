@@ -4,6 +4,7 @@ use bench_core::client::ClientWorkload;
 use bench_core::error::{SqlError, UserError};
 use bench_core::script::Action;
 use bench_core::spec::{QueryMode, RunSpec};
+use serde_json::Value;
 
 use crate::wire::BlockingSession;
 use crate::worker::run::client;
@@ -23,6 +24,8 @@ pub struct PlanOfCommand {
     /// From 1.
     pub command: u32,
     pub plan: String,
+    /// As pg_stat_statements there has it.
+    pub query_id: Option<i64>,
 }
 
 /// Has the statements parsed there, as far as they do not depend on those before them, and planned: those of an arm of a duel,
@@ -59,9 +62,9 @@ pub(super) fn plan(
                         break;
                     };
                     if known < WITH_PLANS
-                        && let Some(plan) = explain(session, &text, sql.parameters().count())?
+                        && let Some((plan, query_id)) = explain(session, &text, sql.parameters().count())?
                     {
-                        plans.push(PlanOfCommand { script: place, command: at as u32 + 1, plan });
+                        plans.push(PlanOfCommand { script: place, command: at as u32 + 1, plan, query_id });
                     }
                 }
                 // Nobody knows whether its branch will ever be entered.
@@ -73,17 +76,17 @@ pub(super) fn plan(
     Ok(plans)
 }
 
-/// The plan that serves all values of a statement, which has been parsed and is one; `None` where it has none. It is not
-/// executed.
+/// The plan that serves all values of a statement, which has been parsed and is one, and its identifier; `None` where it has
+/// none. It is not executed.
 fn explain(
     session: &mut BlockingSession,
     text: &str,
     parameters: usize,
-) -> Result<Option<String>, UserError> {
+) -> Result<Option<(String, Option<i64>)>, UserError> {
     session.value("SAVEPOINT bench_plan")?;
     let prepare = format!("SET LOCAL plan_cache_mode = force_generic_plan; PREPARE bench_plan AS {text}");
     let is_prepared = session.value(&prepare).is_ok();
-    let mut plan = None;
+    let mut found = None;
     if is_prepared {
         let nulls = vec!["NULL"; parameters].join(", ");
         let values = if nulls.is_empty() { nulls } else { format!("({nulls})") };
@@ -92,11 +95,18 @@ fn explain(
             let lines: Vec<_> = lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect();
             Ok(format!("generic plan:\n{}", lines.join("\n")).chars().take(LONGEST_PLAN).collect())
         });
-        plan = explained.ok();
+        if let Ok(plan) = explained {
+            // Before PostgreSQL 14, and without compute_query_id, there is none.
+            let verbose = format!("EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) EXECUTE bench_plan{values}");
+            let explained = session.value(&verbose).ok().flatten();
+            let explained: Option<Value> = explained.and_then(|json| serde_json::from_str(&json).ok());
+            let query_id = explained.as_ref().and_then(|all| all.get(0)?.get("Query Identifier")?.as_i64());
+            found = Some((plan, query_id));
+        }
     }
     session.value("ROLLBACK TO bench_plan")?;
     if is_prepared {
         session.value("DEALLOCATE bench_plan")?;
     }
-    Ok(plan)
+    Ok(found)
 }

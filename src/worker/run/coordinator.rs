@@ -24,6 +24,7 @@ use crate::engine::unsupported_settings;
 use crate::error::internal;
 use crate::integration::distributed;
 use crate::observe::counters::{self, Counters};
+use crate::observe::target_statements::{CountsById, TargetStatements};
 use crate::observe::{environment, relations};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
@@ -123,6 +124,9 @@ struct RunUnderWay<'a> {
     /// That id as the server compares it.
     horizon: String,
     query_ids: Vec<i64>,
+    target_statements: TargetStatements,
+    /// As they were before the run.
+    target_counts: [Option<CountsById>; 2],
     /// When the stop was asked for, by this process's clock.
     stopped_at_ns: Option<i64>,
     canceled: bool,
@@ -159,6 +163,8 @@ impl<'a> RunUnderWay<'a> {
             unwritten: None,
             horizon: String::new(),
             query_ids: Vec::new(),
+            target_statements: TargetStatements::default(),
+            target_counts: [None, None],
             stopped_at_ns: None,
             canceled: false,
             terminated: false,
@@ -241,6 +247,8 @@ impl<'a> RunUnderWay<'a> {
         }
         self.query_ids = counters::query_ids(self.segment);
         self.before = counters::read(self.spec, &self.query_ids)?;
+        let header = self.segment.header();
+        self.target_counts = self.target_statements.read(|| stop_reason(header).is_some());
         let read = relations::read(&self.tables());
         self.relations = self.sampler.observer.tolerate(read).unwrap_or_else(relations::none);
         let segment = self.segment;
@@ -260,8 +268,9 @@ impl<'a> RunUnderWay<'a> {
     /// Has the target observed, over a connection of its own.
     fn watch_target(&mut self) -> Result<(), UserError> {
         if self.spec.target.is_some() {
-            let [secrets, _] = wire::secrets(self.segment.header())?;
-            self.sampler.observer.watch(self.segment, self.spec, &secrets);
+            let secrets = wire::secrets(self.segment.header())?;
+            self.sampler.observer.watch(self.segment, self.spec, &secrets[0]);
+            self.target_statements = TargetStatements::new(self.spec, &secrets);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use bench_core::spec::RunSpec;
 use bench_core::stats::Histogram;
 
 use crate::catalog::recorder::ms;
-use crate::observe::counters::Counters;
+use crate::observe::target_statements::CountsById;
 use crate::shm::{CommandCounters, CommandTimes, Segment};
 
 /// A line for each command of each script, in their order.
@@ -65,16 +65,21 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<CommandSummary> {
 
 /// What pg_stat_statements has counted of each script's statements between two readings; nothing of a script that it does not
 /// know. Of a statement that several scripts have, each gets the part that it executed. BEGIN and COMMIT are left out: they
-/// are no statements of a captured transaction either.
-pub fn calls(segment: &Segment, spec: &RunSpec, before: &Counters, after: &Counters) -> Vec<(i32, Counts)> {
-    let (Some(before), Some(after)) = (&before.statements, &after.statements) else { return Vec::new() };
+/// are no statements of a captured transaction either. The second of the readings is that of arm b's target, in a duel of two.
+pub fn calls(
+    segment: &Segment,
+    spec: &RunSpec,
+    before: [&Option<CountsById>; 2],
+    after: [&Option<CountsById>; 2],
+) -> Vec<(i32, Counts)> {
     let mut symbols = Symbols::new();
     let mut place = 0;
-    // By identifier: how often each script executed it.
-    let mut executed: BTreeMap<i64, BTreeMap<i32, f64>> = BTreeMap::new();
+    // By target and identifier: how often each script executed it.
+    let mut executed: BTreeMap<(usize, i64), BTreeMap<i32, f64>> = BTreeMap::new();
     for (index, script) in (0..).zip(&spec.scripts) {
         let Ok(parsed) = parse(&script.name, &script.source, &mut symbols) else { continue };
-        for command in parsed.commands {
+        let target = usize::from(spec.other_target.is_some() && script.arm == Some(1));
+        for (command, number) in parsed.commands.into_iter().zip(1..) {
             let at = place;
             place += 1;
             let counters =
@@ -82,18 +87,20 @@ pub fn calls(segment: &Segment, spec: &RunSpec, before: &Counters, after: &Count
             if is_utility(&command.source) {
                 continue;
             }
-            let (mut ids, mut executions) = (BTreeSet::new(), 0);
+            // What connections execute is known by what their target says of it.
+            let (mut ids, mut executions) = (BTreeSet::from_iter(script.query_ids.get(&number).copied()), 0);
             for of_client in counters {
                 ids.extend(of_client.query_ids());
                 executions += of_client.executions.get();
             }
             for id in ids {
-                *executed.entry(id).or_default().entry(index).or_default() += executions as f64;
+                *executed.entry((target, id)).or_default().entry(index).or_default() += executions as f64;
             }
         }
     }
     let mut found: BTreeMap<i32, Counts> = BTreeMap::new();
-    for (id, scripts) in executed {
+    for ((target, id), scripts) in executed {
+        let (Some(before), Some(after)) = (before[target], after[target]) else { continue };
         let Some(counts) = after.get(&id) else { continue };
         let counts = counts.since(before.get(&id).unwrap_or(&Counts::default()));
         let all: f64 = scripts.values().sum();

@@ -1,5 +1,7 @@
 //! Statements of two sides beside each other.
 
+use std::collections::BTreeMap;
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -37,7 +39,7 @@ fn run(random: &mut StdRng, statements: u32, slower: (u32, f64)) -> StatementsOf
         transactions: 1000 * u64::from(statements),
         scripts: (0..statements).map(script).collect(),
         statements: (0..statements).map(|script| command(script, random)).collect(),
-        blocks: (0..statements).map(|script| (script, 4.0)).collect(),
+        calls: (0..statements).map(|script| (script, PerCall { rows: 2.0, blocks: 4.0 })).collect(),
     }
 }
 
@@ -123,7 +125,7 @@ fn a_duel_has_the_same_lines() {
         ],
         ..Duel::default()
     };
-    let lines = statements_of_duel(&duel);
+    let lines = statements_of_duel(&duel, &BTreeMap::new());
     let shown: Vec<_> = lines.iter().map(|line| (line.command, line.effect, line.plan_changed)).collect();
     assert_eq!(shown, [(2, Some(0.2), Some(true)), (1, Some(0.0), Some(false)), (4, Some(-0.2), Some(true))]);
     assert_eq!((lines[0].baseline.share, lines[0].candidate.share), (Some(0.6), Some(0.8)));

@@ -278,7 +278,19 @@ impl RunUnderWay<'_> {
         let all_ended = self.segment.slots().all(|slot| slot.unended.load(Relaxed) == 0);
         let all_flushed = self.lost == 0 && !self.terminated && all_ended;
         let recorded = self.sampler.measured.moments.count;
-        let calls = statement_lines::calls(self.segment, self.spec, &self.before, &after);
+        let calls = if self.spec.target.is_some() {
+            let until_ns = self.stopped_at_ns.map(|at| at + LOG_DONE_NS);
+            let now = self.target_statements.read(|| until_ns.is_some_and(|until_ns| now_ns() > until_ns));
+            statement_lines::calls(
+                self.segment,
+                self.spec,
+                [&self.target_counts[0], &self.target_counts[1]],
+                [&now[0], &now[1]],
+            )
+        } else {
+            let (before, after) = (&self.before.statements, &after.statements);
+            statement_lines::calls(self.segment, self.spec, [before, &None], [after, &None])
+        };
         Ok((audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed), calls))
     }
 }
