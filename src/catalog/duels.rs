@@ -92,10 +92,17 @@ pub fn duel_of(run_id: i64, margin: Option<f64>) -> Result<Duel, UserError> {
     })
 }
 
+/// Of each arm: clients have one for both, but where arms have targets of their own.
+fn sessions(given: &Value) -> u32 {
+    let clients = given.get("clients").and_then(Value::as_u64).and_then(|count| count.try_into().ok());
+    let of_both = if given.get("versions").is_some() { 2 } else { 1 };
+    clients.map_or(0, |clients: u32| clients / of_both)
+}
+
 /// As [`duel_of`], for a caller who may see the run; `None` for a run that is no duel.
 pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserError> {
     as_owner(|| {
-        let sql = "SELECT duel || pg_catalog.jsonb_build_object('secs', secs) FROM bench_internal.run_log \
+        let sql = "SELECT duel || pg_catalog.jsonb_build_object('secs', secs, 'clients', clients) FROM bench_internal.run_log \
                    WHERE run_id = $1 AND duel IS NOT NULL";
         let Some(JsonB(given)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(None) };
         let batches = batches(run_id)?;
@@ -106,6 +113,7 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
             // Of an imported run it may be anything.
             a: given.get(ARMS[0]).cloned().unwrap_or_default(),
             b: given.get(ARMS[1]).cloned().unwrap_or_default(),
+            sessions: sessions(&given),
             versions: given.get("versions").cloned().and_then(|of| serde_json::from_value(of).ok()),
             margin: given.get("margin").and_then(Value::as_f64),
             secs: given.get("secs").and_then(Value::as_f64).unwrap_or_default(),

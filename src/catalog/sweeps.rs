@@ -11,7 +11,7 @@ use pgrx::{JsonB, pg_sys};
 
 use super::recorder::RunStatus;
 use super::work::missing;
-use super::{as_owner, is_led, is_open, visible};
+use super::{as_owner, fidelity, is_led, is_open, visible};
 use crate::error::internal;
 use crate::server::spi::{self, fetch, fetch_all, run};
 use crate::shm::{Segment, Work};
@@ -272,8 +272,10 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
         Ok(options) => reached(sweep_id, &options)?,
         Err(_) => None,
     };
+    let first = document.runs.iter().find(|run| run.status.as_deref() == Some("completed"));
+    let unreplayed = first.and_then(|run| run.run_id).map_or(Ok(None), fidelity::unreplayed)?;
     let sweep = Sweep { sure_within, ..document.sweep };
-    Ok(SweepDocument { schema_version: 1, sweep, ..document })
+    Ok(SweepDocument { schema_version: 1, sweep, unreplayed, ..document })
 }
 
 /// The runs of a sweep that count, of each pair of them with the same round: those of two variants.

@@ -73,11 +73,13 @@ is "$(sql "SELECT verdict FROM bench.duel_statements($run) WHERE statement LIKE 
     'which is faster'
 # What pg_stat_statements of a target counts is known here.
 is "$(sql "SELECT s.workload, c.rows / c.calls, (c.shared_blks_hit + c.shared_blks_read) / c.calls > 2
-    FROM bench.scripts s JOIN bench_internal.call_log c USING (run_id, script) JOIN bench.statements x USING (run_id, script)
+    FROM bench.scripts s JOIN bench_internal.call_log c USING (run_id, script)
+    JOIN bench.statements x USING (run_id, script)
     WHERE s.run_id = $run AND x.statement LIKE '%note%id =%' ORDER BY script" | sed 's/^[^|]*\[/[/')" '[a]|1|t
 [b]|1|t' 'rows and blocks are known of both'
 run=$(sql "SELECT bench.run('app', driver => 'wire', target => 'old', clients => 2, secs => 2)" 2>/dev/null)
-is "$(sql "SELECT count(*) > 3, bool_and(score > 0.9) FROM bench.fidelity($run) f JOIN bench.capture_statements s USING (workload)
-    WHERE f.score IS NOT NULL")" 't|t' 'so is how a replay over a connection resembles what was captured'
+is "$(sql "SELECT count(*) > 3, bool_and(score > 0.9)
+    FROM bench.fidelity($run) f JOIN bench.capture_statements s USING (workload) WHERE f.score IS NOT NULL")" \
+    't|t' 'so is how a replay over a connection resembles what was captured'
 log_is_clean
 done_testing

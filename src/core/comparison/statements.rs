@@ -47,7 +47,7 @@ pub struct StatementLine {
     pub verdict: String,
     /// What to do about a verdict that is inconclusive.
     pub advice: Option<String>,
-    /// Whether its plans are others, in nodes, tables or indexes; `None` where a side has none.
+    /// Whether the sides have no plan in common, by nodes, tables and indexes; `None` where a side has none.
     pub plan_changed: Option<bool>,
     /// How much more of its time a transaction takes because of it, as a fraction of the baseline's statements together.
     pub effect: Option<f64>,
@@ -120,8 +120,7 @@ pub fn compare_statements(
                 p95_ratio_high: p95.map(|ratio| ratio.high),
                 advice: (verdict == Verdict::Inconclusive).then(|| advice(compared.as_ref())).flatten(),
                 verdict: verdict.as_str().to_owned(),
-                plan_changed: (!one.plans.is_empty() && !other.plans.is_empty())
-                    .then(|| !one.plans.keys().eq(other.plans.keys())),
+                plan_changed: plan_changed(&one.forms, &other.forms),
                 effect: (whole_ms > 0.0)
                     .then(|| (other.per_transaction_ms() - one.per_transaction_ms()) / whole_ms),
             }
@@ -162,6 +161,11 @@ fn advice(compared: Option<&GroupComparison>) -> Option<String> {
     }
 }
 
+/// Whether no form of a plan is that of both sides; `None` where a side has none.
+fn plan_changed(one: &BTreeSet<String>, other: &BTreeSet<String>) -> Option<bool> {
+    (!one.is_empty() && !other.is_empty()).then(|| one.is_disjoint(other))
+}
+
 const OF_ONE_SIDE: &str = "only one side executed it";
 
 /// The statements of a duel, whose arm a is the baseline. `calls`: by script, where pg_stat_statements counted its statements.
@@ -190,6 +194,7 @@ pub fn statements_of_duel(duel: &Duel, calls: &BTreeMap<u32, PerCall>) -> Vec<St
             plan: [&of.a_plan, &of.b_plan][arm].clone(),
         }
     };
+    let forms = |plan: &Option<String>| plan.as_deref().map(plan_forms).unwrap_or_default();
     let line = |of: &DuelStatement| {
         let both = of.a_latency_p95_ms.zip(of.b_latency_p95_ms);
         let is_of_one = of.a_count.unwrap_or_default() == 0 || of.b_count.unwrap_or_default() == 0;
@@ -205,11 +210,7 @@ pub fn statements_of_duel(duel: &Duel, calls: &BTreeMap<u32, PerCall>) -> Vec<St
             p95_ratio: both.filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a),
             verdict: of.verdict.clone(),
             advice: if is_of_one { Some(OF_ONE_SIDE.to_owned()) } else { of.advice.clone() },
-            plan_changed: of
-                .a_plan
-                .as_ref()
-                .zip(of.b_plan.as_ref())
-                .map(|(a, b)| plan_form(a) != plan_form(b)),
+            plan_changed: plan_changed(&forms(&of.a_plan), &forms(&of.b_plan)),
             effect: of.effect_us.filter(|_| whole_ms[0] > 0.0).map(|us| us / 1e3 / whole_ms[0]),
             ..StatementLine::default()
         }
@@ -239,7 +240,8 @@ struct Executed {
     per_transaction_ms: Vec<f64>,
     rows: Vec<f64>,
     blocks: Vec<f64>,
-    plans: BTreeMap<String, String>,
+    plan: Option<String>,
+    forms: BTreeSet<String>,
 }
 
 impl Executed {
@@ -256,7 +258,7 @@ impl Executed {
             rows: mean(&self.rows),
             blocks: mean(&self.blocks),
             failed: self.failed,
-            plan: self.plans.values().next().cloned(),
+            plan: self.plan.clone(),
         }
     }
 }
@@ -308,14 +310,27 @@ impl Executed {
         self.rows.extend(of.rows_per_execution().or(call.map(|call| call.rows)));
         self.blocks.extend(call.map(|call| call.blocks));
         if let Some(plan) = &of.plan {
-            self.plans.entry(plan_form(plan)).or_insert_with(|| plan.clone());
+            self.forms.extend(plan_forms(plan));
+            self.plan.get_or_insert_with(|| plan.clone());
         }
     }
 }
 
-/// What tells a plan from others: its nodes, with tables and indexes. Conditions are left out, in which a custom plan has
-/// the values of its parameters, and so are the headings, which say when each of several forms was met.
-pub fn plan_form(plan: &str) -> String {
-    let nodes = plan.lines().filter(|line| !line.contains(": ") && !line.trim_end().ends_with(':'));
-    nodes.map(str::trim_end).collect::<Vec<_>>().join("\n")
+/// What tells the forms of a plan from others: their nodes, with tables and indexes. Conditions are left out, in which a custom
+/// plan has the values of its parameters, and so are the headings, which say when each of several forms was met.
+pub fn plan_forms(plan: &str) -> BTreeSet<String> {
+    let mut forms = BTreeSet::new();
+    let mut form = String::new();
+    for line in plan.lines().map(str::trim_end) {
+        let is_heading = line.ends_with(':') && !line.starts_with(' ');
+        if is_heading {
+            forms.insert(std::mem::take(&mut form));
+        } else if !line.contains(": ") && !line.ends_with(':') {
+            form += line;
+            form.push('\n');
+        }
+    }
+    forms.insert(form);
+    forms.remove("");
+    forms
 }

@@ -118,6 +118,8 @@ pub struct DuelMeasured {
     pub a: Value,
     pub b: Value,
     pub versions: Option<[String; 2]>,
+    /// Sessions that execute each arm's statements.
+    pub sessions: u32,
     /// Given for the run, which then ends as soon as it is decided.
     pub margin: Option<f64>,
     /// Seconds of all [`BATCHES`], those included that a run has not come to.
@@ -144,7 +146,8 @@ impl Duel {
         scripts: &[ScriptSummary],
         statements: &[CommandSummary],
     ) -> Self {
-        let DuelMeasured { a, b, versions, margin: of_run, secs, batches, commands, waits } = measured;
+        let DuelMeasured { a, b, versions, sessions, margin: of_run, secs, batches, commands, waits } =
+            measured;
         let (count, confidence) = duel::looked_at(batches.len(), of_run.is_some());
         let counted = &batches[..count];
         let terms = Terms { margin, confidence, better: Better::Lower };
@@ -153,7 +156,7 @@ impl Duel {
             .iter()
             .map(|metric| line(metric.name, metric.is_time, duel::compare(counted, metric.of, terms)));
         let transactions = [sums[0].transactions, sums[1].transactions];
-        let pairs = Pairs { scripts, statements, commands: &commands, count, transactions };
+        let pairs = Pairs { scripts, statements, commands: &commands, count, transactions, sessions };
         let elapsed = |place: usize| secs * (place + 1) as f64 / BATCHES as f64;
         let batch = |(place, [a, b]): (usize, &[ArmBatch; 2])| DuelBatch {
             elapsed: elapsed(place),
@@ -241,6 +244,27 @@ struct Pairs<'a> {
     /// Batches that count.
     count: usize,
     transactions: [u64; 2],
+    sessions: u32,
+}
+
+/// Whether a session prefers the generic plan or the custom one depends on the first values that it meets. Arms whose shares
+/// of generic plans are farther apart than this differ in that, by chance as far as anybody knows.
+const SHARE_OF_GENERIC: f64 = 0.1;
+
+const LOTTERY: &str = "sessions chose between generic and custom plans differently: set plan_cache_mode in both arms, or use \
+                       4 clients or more";
+
+/// So many sessions of an arm do not agree by chance.
+const AGREEING_SESSIONS: u32 = 4;
+
+/// Whether the arms' sessions have chosen between generic and custom plans differently, and not each arm's all alike.
+fn is_lottery(a: &CommandSummary, b: &CommandSummary, sessions: u32) -> bool {
+    let share = |of: &CommandSummary| {
+        of.generic_plans as f64 / of.generic_plans.saturating_add(of.custom_plans).max(1) as f64
+    };
+    let [a, b] = [share(a), share(b)];
+    let agree = |share: f64| !(SHARE_OF_GENERIC..=1.0 - SHARE_OF_GENERIC).contains(&share);
+    (a - b).abs() > SHARE_OF_GENERIC && !(agree(a) && agree(b) && sessions >= AGREEING_SESSIONS)
 }
 
 impl Pairs<'_> {
@@ -280,7 +304,14 @@ impl Pairs<'_> {
         } else {
             None
         };
-        let line = line("latency_avg_ms", true, figure);
+        let mut line = line("latency_avg_ms", true, figure);
+        if let (Some(a), Some(b)) = (a, b)
+            && line.ratio.is_some()
+            && is_lottery(a, b, self.sessions)
+        {
+            line.verdict = Verdict::Inconclusive.as_str().to_owned();
+            line.advice = Some(LOTTERY.to_owned());
+        }
         let sums = duel::whole(&batches);
         let of_transaction = |arm: usize| {
             let transactions = self.transactions[arm];
@@ -394,6 +425,29 @@ mod tests {
         assert!((duel.statements[1].effect_us.unwrap() - 100.0).abs() < 2.0);
         assert_eq!((duel.statements[1].workload.as_str(), duel.statements[1].a_rows), ("x", Some(2.0)));
         assert_eq!(duel.batches.last().map(|batch| batch.elapsed), Some(64.0));
+    }
+
+    #[test]
+    fn the_choice_of_generic_plans_by_chance_is_no_difference_of_the_arms() {
+        let verdict = |a: (u64, u64), b: (u64, u64), sessions| {
+            let of = |script, (generic_plans, custom_plans)| CommandSummary {
+                generic_plans,
+                custom_plans,
+                ..command(script, 2, "SELECT 2")
+            };
+            let statements = [of(0, a), of(1, b)];
+            let duel = Duel::new(DuelMeasured { sessions, ..measured(None) }, 0.02, &[], &statements);
+            duel.statements[0].verdict.clone()
+        };
+        assert_eq!(verdict((600, 10), (600, 10), 2), "slower");
+        assert_eq!(verdict((0, 640), (0, 640), 1), "slower");
+        // One of two sessions.
+        assert_eq!(verdict((300, 320), (0, 640), 2), "inconclusive");
+        assert_eq!(verdict((600, 10), (0, 640), 2), "inconclusive");
+        assert_eq!(verdict((600, 10), (0, 640), 4), "slower");
+        assert_eq!(verdict((300, 320), (0, 640), 4), "inconclusive");
+        // Over connections it is not known.
+        assert_eq!(verdict((0, 0), (0, 0), 2), "slower");
     }
 
     #[test]

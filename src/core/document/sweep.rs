@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::capacity::{CapacityAnswer, Purpose, TrialOutcome};
-use super::{Environment, Severity, Topic};
+use super::{Environment, Severity, Topic, Unreplayed};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
 /// another unit.
@@ -22,6 +22,8 @@ pub struct SweepDocument {
     pub runs: Vec<SweepRun>,
     /// What the first completed run ran on.
     pub environment: Environment,
+    /// What it leaves out of a capture; `None` of other runs, and where that is nothing.
+    pub unreplayed: Option<Unreplayed>,
     /// Of a search for a capacity that has ended: the answer to each objective, the strictest first.
     pub capacities: Vec<CapacityAnswer>,
 }

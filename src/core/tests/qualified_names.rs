@@ -24,6 +24,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("catalog/transfer/chunks.rs", "{relation}", OWN),
     ("catalog/transfer/ranges.rs", "{rows}", "rows of a document, as one of the tables has them"),
     (
+        "observe/target_statements.rs",
+        "{view}",
+        "pg_stat_statements with its schema, as the target has said, by the role there",
+    ),
+    (
         "catalog/transfer/columns.rs",
         "{sql_type}",
         "the type of a column's elements, as format_type() writes it",

@@ -4,7 +4,7 @@ mod json_keys;
 
 use bench_core::document::capacity::{CapacityAnswer, TrialOutcome};
 use bench_core::document::sweep::*;
-use bench_core::document::{Environment, Severity, Topic};
+use bench_core::document::{Environment, Severity, Topic, Unreplayed};
 use bench_core::report::Format;
 use bench_core::report::sweep::render;
 use json_keys::{Keys, collect, differences, keys_in};
@@ -61,6 +61,7 @@ fn filled() -> SweepDocument {
         },
         runs: [1, 3, 8, 16, 24, 32, 48, 63].map(run).to_vec(),
         environment: Environment::default(),
+        unreplayed: Some(Unreplayed::default()),
         capacities: vec![CapacityAnswer { failing: vec![1], ..CapacityAnswer::default() }],
     }
 }

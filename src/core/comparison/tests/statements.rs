@@ -1,6 +1,6 @@
 //! Statements of two sides beside each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -134,4 +134,15 @@ fn a_duel_has_the_same_lines() {
         ["slower", "same", "fails"]
     );
     assert_eq!(lines[0].p95_ratio, Some(8.0 / 3.0));
+}
+
+#[test]
+fn a_plan_is_known_by_its_nodes() {
+    let seq = "custom plan:\nSeq Scan on t\n  Filter: (id = 1)";
+    let both = "custom plan:\nat first:\nIndex Scan using i on t\n  Index Cond: (id = 1)\nby turns, first at 0.100 s:\n\
+                Seq Scan on t\n  Filter: (id = 7)";
+    assert_eq!(plan_forms(seq), BTreeSet::from(["Seq Scan on t\n".to_owned()]));
+    assert_eq!(plan_forms(both).len(), 2);
+    assert!(plan_forms(both).is_superset(&plan_forms(seq)));
+    assert!(plan_forms("").is_empty());
 }

@@ -1,10 +1,10 @@
 //! Plans of a statement that both sides executed, and not in the same way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::comparison::statements::plan_form;
+use crate::comparison::statements::plan_forms;
 use crate::document::Document;
 
 /// The section's title.
@@ -33,9 +33,11 @@ impl PlanDifference {
 /// The script, the place in it and the text of a statement.
 type StatementPlace = (u32, u32, String);
 
-/// The plans of a side by statement: each form that it was executed in, with the first plan of that form.
+/// The plans of a side by statement: the forms that it was executed in by a run, with the first plan of these.
 #[derive(Clone, Debug, Default)]
-pub struct SidePlans(BTreeMap<StatementPlace, BTreeMap<String, String>>);
+pub struct SidePlans(BTreeMap<StatementPlace, Plans>);
+
+type Plans = BTreeMap<BTreeSet<String>, String>;
 
 impl SidePlans {
     /// Adds those of a run.
@@ -43,7 +45,7 @@ impl SidePlans {
         for statement in &document.statements {
             let Some(plan) = &statement.plan else { continue };
             let place = (statement.script, statement.command, statement.statement.clone());
-            self.0.entry(place).or_default().entry(plan_form(plan)).or_insert_with(|| plan.clone());
+            self.0.entry(place).or_default().entry(plan_forms(plan)).or_insert_with(|| plan.clone());
         }
     }
 }
@@ -52,7 +54,7 @@ impl SidePlans {
 pub fn plan_differences(baseline: &SidePlans, candidate: &SidePlans) -> Vec<PlanDifference> {
     let both = baseline.0.iter().filter_map(|(place, forms)| Some((place, forms, candidate.0.get(place)?)));
     let differ = both.filter(|(_, baseline, candidate)| !baseline.keys().eq(candidate.keys()));
-    let plans = |forms: &BTreeMap<String, String>| forms.values().cloned().collect();
+    let plans = |forms: &Plans| forms.values().cloned().collect();
     differ
         .map(|((script, command, statement), baseline, candidate)| PlanDifference {
             script: *script,

@@ -3,7 +3,7 @@
 use super::super::results::{is_completed, rungs, variants};
 use super::{Report, counted, sentence};
 use crate::document::sweep::{Sweep, SweepDocument};
-use crate::report::content::{self, given};
+use crate::report::content::{self, given, unreplayed};
 use crate::report::number::{duration, to_the_second};
 use crate::report::sanitize::shortened;
 
@@ -77,7 +77,8 @@ pub fn outcome(sweep: &Sweep) -> Option<String> {
 /// The sweep in one line, without its workload.
 pub fn subtitle(document: &SweepDocument) -> String {
     let sweep = &document.sweep;
-    let parts = [Some(extent(document)), Some(completed(document)), time(sweep), server(sweep)];
+    let left_out = document.unreplayed.as_ref().map(unreplayed);
+    let parts = [left_out, Some(extent(document)), Some(completed(document)), time(sweep), server(sweep)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
@@ -87,6 +88,7 @@ pub fn opening_lines(report: &Report) -> Vec<String> {
     let when_and_where: Vec<_> = [time(sweep), server(sweep)].into_iter().flatten().collect();
     let status = outcome(sweep).or_else(|| given(&sweep.status));
     let lines = [
+        document.unreplayed.as_ref().map(unreplayed),
         Some(format!("sweep {}: {}, {}", sweep.sweep_id, sweep.workload, extent(document))),
         (!when_and_where.is_empty()).then(|| when_and_where.join(", ")),
         Some(completed(document)),

@@ -86,6 +86,7 @@ fn sweep(
             sure_within: None,
         },
         runs,
+        unreplayed: None,
         environment: Environment {
             version: Some("PostgreSQL 15.14 on x86_64-pc-linux-gnu".to_owned()),
             processors: Some(32),
