@@ -6,8 +6,8 @@ use bench_core::comparison::statements::{
 use bench_core::comparison::{check_margin, check_runs};
 use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::report::statements::{junit, sentence};
-use bench_core::report::{Format, render};
+use bench_core::report::statements::sentence;
+use bench_core::report::{ExportFormat, Format, export, render};
 use bench_core::spec::{Duel, RunArguments};
 use pgrx::prelude::*;
 
@@ -193,31 +193,36 @@ fn verified(
     Ok(lines)
 }
 
-/// The format that bench.verify_report has besides those of a report.
+/// The format that reports of two sides have besides those of pages.
 const JUNIT: &str = "junit";
+
+/// The format that a user names for two sides; `None`: [`JUNIT`].
+///
+/// # Errors
+/// 22023 with the known ones.
+pub(super) fn format_of_two(format: Option<String>) -> Result<Option<Format>, UserError> {
+    let name = required("format", format)?;
+    match Format::parse(&name) {
+        None if name != JUNIT => Err(unknown_format(&name, Format::NAMES.iter().chain(&[JUNIT]))),
+        format => Ok(format),
+    }
+}
 
 /// A report of what bench.verify has run. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64>) -> String {
     (|| {
-        let (run_id, name) = (required("run_id", run_id)?, required("format", format)?);
+        let run_id = required("run_id", run_id)?;
+        let format = format_of_two(format)?;
         let margin = required("margin", margin)?;
         check_margin(margin)?;
-        let format = Format::parse(&name);
-        if format.is_none() && name != JUNIT {
-            return Err(unknown_format(&name, Format::NAMES.iter().chain(&[JUNIT])));
-        }
         catalog::check_visible(run_id)?;
         if let Some(duel) = catalog::find_duel(run_id, Some(margin))? {
-            return Ok(match format {
-                Some(format) => {
-                    for_client(render(&Document { duel: Some(duel), ..document(Some(run_id))? }, format))
-                }
-                None => {
-                    let workload = catalog::visible_headline(run_id)?.run.workload;
-                    for_client(junit(&workload, &statements_of_duel(&duel, &Default::default())))
-                }
-            });
+            let document = Document { duel: Some(duel), ..document(Some(run_id))? };
+            return Ok(for_client(match format {
+                Some(format) => render(&document, format),
+                None => export(&document, ExportFormat::JUnit),
+            }));
         }
         let pairs = catalog::pairs_with(run_id)?;
         if pairs.is_empty() {
@@ -228,14 +233,7 @@ fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64
         let ids = |side: fn(&(i64, i64)) -> i64| Some(pairs.iter().map(|pair| Some(side(pair))).collect());
         let (baseline, candidate) =
             (side("baseline", ids(|pair| pair.0))?, side("candidate", ids(|pair| pair.1))?);
-        match format {
-            Some(format) => compared_report(baseline, candidate, format, margin, true),
-            None => {
-                let lines = statements_of(&baseline, &candidate, margin)?;
-                let workload = baseline.first().map_or("", |document| document.run.workload.as_str());
-                Ok(for_client(junit(workload, &lines)))
-            }
-        }
+        compared_report(baseline, candidate, format, margin, true)
     })()
     .or_raise()
 }

@@ -8,6 +8,7 @@ use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::report::Format;
 use bench_core::report::compare::{Collected, ComparisonReport, render};
+use bench_core::report::statements::junit;
 use bench_core::spec::{RunArguments, limits};
 use bench_core::stats::change_points::change_points as changes_of;
 use bench_core::stats::{Estimate, scalability as usl};
@@ -16,8 +17,7 @@ use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
-use super::compared_statements::statements_of;
-use super::reports::format_of;
+use super::compared_statements::{format_of_two, statements_of};
 use super::required;
 use crate::error::{OrRaise, for_client, notice, warn};
 use crate::server::jsonb::Jsonb;
@@ -140,7 +140,7 @@ fn compare_report(
     paired: Option<bool>,
 ) -> String {
     (|| {
-        let format = format_of(format)?;
+        let format = format_of_two(format)?;
         let margin = required("margin", margin)?;
         let paired = required("paired", paired)?;
         let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
@@ -149,11 +149,11 @@ fn compare_report(
     .or_raise()
 }
 
-/// The report of two sides.
+/// The report of two sides; without a format, JUnit's XML.
 pub(super) fn compared_report(
     baseline: Vec<Document>,
     candidate: Vec<Document>,
-    format: Format,
+    format: Option<Format>,
     margin: f64,
     paired: bool,
 ) -> Result<String, UserError> {
@@ -161,6 +161,10 @@ pub(super) fn compared_report(
     let (baseline_ids, candidate_ids) = (ids(&baseline), ids(&candidate));
     let runs = (baseline.len().min(candidate.len()), paired);
     let statements = statements_of(&baseline, &candidate, margin)?;
+    let Some(format) = format else {
+        let workload = baseline.first().map_or("", |document| document.run.workload.as_str());
+        return Ok(for_client(junit(workload, &statements)));
+    };
     let compared = if paired {
         check_pairs(baseline.len(), candidate.len())?;
         compare_pairs(&baseline.into_iter().zip(candidate).collect::<Vec<_>>(), margin)?

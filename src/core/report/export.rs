@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::content::clients_noun;
+use super::junit;
 use super::number::finite;
 use super::sanitize::{json, one_line};
 use crate::document::Document;
@@ -23,11 +24,13 @@ pub enum ExportFormat {
     Otava,
     /// OpenMetrics 1.0, as Prometheus reads it.
     OpenMetrics,
+    /// JUnit's XML, as services of continuous integration read it.
+    JUnit,
 }
 
 impl ExportFormat {
     /// The formats' names.
-    pub const NAMES: &[&str] = &["bmf", "github-bigger", "github-smaller", "otava", "openmetrics"];
+    pub const NAMES: &[&str] = &["bmf", "github-bigger", "github-smaller", "otava", "openmetrics", "junit"];
 
     /// The format of a name.
     pub fn parse(name: &str) -> Option<ExportFormat> {
@@ -37,6 +40,7 @@ impl ExportFormat {
             "github-smaller" => Some(ExportFormat::GithubSmaller),
             "otava" => Some(ExportFormat::Otava),
             "openmetrics" => Some(ExportFormat::OpenMetrics),
+            "junit" => Some(ExportFormat::JUnit),
             _ => None,
         }
     }
@@ -56,6 +60,7 @@ pub fn export(document: &Document, format: ExportFormat) -> String {
         }
         ExportFormat::Otava => json(&otava(document).to_string()),
         ExportFormat::OpenMetrics => open_metrics(document),
+        ExportFormat::JUnit => junit::run(document),
     }
 }
 
@@ -219,12 +224,13 @@ mod tests {
     use crate::report::tests::example::believable;
     use crate::report::tests::hostile::hostile;
 
-    const ALL: [ExportFormat; 5] = [
+    const ALL: [ExportFormat; 6] = [
         ExportFormat::Bmf,
         ExportFormat::GithubBigger,
         ExportFormat::GithubSmaller,
         ExportFormat::Otava,
         ExportFormat::OpenMetrics,
+        ExportFormat::JUnit,
     ];
 
     fn in_json(document: &Document, format: ExportFormat) -> Value {
@@ -336,6 +342,16 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_a_suite_of_tests() {
+        let xml = export(&run(), ExportFormat::JUnit);
+        assert!(xml.contains("name=\"status\" time=\"0.000000000\"/>"), "{xml}");
+        let mut failed = run();
+        failed.run.status = "failed".to_owned();
+        let xml = export(&failed, ExportFormat::JUnit);
+        assert!(xml.contains("<failure message=\"the run is failed\" type=\"status\">"), "{xml}");
+    }
+
+    #[test]
     fn hostile_names_and_numbers_stay_what_they_are() {
         for document in [hostile(), Document::default()] {
             for format in &ALL[..4] {
@@ -343,6 +359,12 @@ mod tests {
                 let written = in_json(&document, *format).to_string();
                 assert!(!written.chars().any(|c| c.is_control() || c == '\u{202e}'), "{format:?}");
             }
+            let xml = export(&document, ExportFormat::JUnit);
+            assert!(
+                xml.ends_with("</testsuites>\n") && !xml.contains("<script") && !xml.contains('\u{202e}'),
+                "{xml}"
+            );
+            assert!(!xml.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
             let text = export(&document, ExportFormat::OpenMetrics);
             assert!(text.ends_with("\n# EOF") && !text.contains("NaN") && !text.contains("inf\n"));
             for line in text.lines() {

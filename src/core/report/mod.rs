@@ -11,6 +11,7 @@ mod downsample;
 mod escape;
 mod export;
 mod html;
+mod junit;
 mod markdown;
 pub(crate) mod number;
 mod plot;

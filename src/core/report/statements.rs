@@ -1,9 +1,9 @@
-//! Statements of two sides beside each other: in a sentence, as a section of a report, and as JUnit's XML.
+//! Statements of two sides beside each other: in a sentence, as a section of a report, and as tests.
 
 use super::content::{ColumnKind, Section, Table};
-use super::escape::escaped;
+use super::junit::{Case, Outcome, suite};
 use super::number::{self, MISSING, finite, fixed, percent};
-use super::sanitize::{clean, cut, one_line};
+use super::sanitize::{cut, one_line};
 use crate::comparison::statements::{StatementFigures, StatementLine};
 
 /// How many characters of a statement a name has.
@@ -96,68 +96,53 @@ pub(super) fn section(lines: &[StatementLine]) -> Section {
         .with_note(Some(note.to_owned()))
 }
 
-/// JUnit's XML, as services of continuous integration read it: a test for each statement, which fails where the candidate is
-/// slower or its transactions fail more often, and is skipped where that is not decided.
-pub fn junit(name: &str, lines: &[StatementLine]) -> String {
-    let text = |text: &str| escaped(&one_line(text));
-    let mut cases = String::new();
-    let (mut failures, mut skipped) = (0, 0);
-    for line in lines {
-        let title = format!("{}: {}", line.command, cut(&one_line(&line.statement), NAME));
-        let seconds = finite(line.candidate.latency_avg_ms).map_or(0.0, |ms| ms / 1e3);
-        cases += &format!(
-            "    <testcase classname=\"{}\" name=\"{}\" time=\"{seconds:.9}\"",
-            text(&line.workload),
-            text(&title)
-        );
-        let change = format!(
-            "{} ms instead of {} ms, ratio {} ({} to {})",
-            number::ms(line.candidate.latency_avg_ms),
-            number::ms(line.baseline.latency_avg_ms),
-            fixed(line.ratio, 3),
-            fixed(line.ratio_low, 3),
-            fixed(line.ratio_high, 3)
-        );
-        let failure = match line.verdict.as_str() {
-            "fails" => Some(format!(
-                "{} transactions failed at it instead of {}",
-                line.candidate.failed, line.baseline.failed
-            )),
-            "slower" => Some(change.clone()),
-            _ => None,
-        };
-        if let Some(message) = failure {
-            failures += 1;
-            let plan = |of: &StatementFigures| clean(of.plan.as_deref().unwrap_or("not known"));
-            let details = format!(
-                "{change}\n\nplan of the baseline:\n{}\n\nplan of the candidate:\n{}",
-                plan(&line.baseline),
-                plan(&line.candidate)
-            );
-            cases += &format!(
-                ">\n      <failure message=\"{}\" type=\"{}\">{}</failure>\n    </testcase>\n",
-                text(&message),
-                line.verdict,
-                escaped(&details)
-            );
-        } else if line.verdict == "inconclusive" {
-            skipped += 1;
-            let advice = line.advice.as_deref().unwrap_or("not decided");
-            cases += &format!(
-                ">\n      <skipped message=\"{}\"/>\n    </testcase>\n",
-                text(&format!("{change}; {advice}"))
-            );
-        } else {
-            cases += "/>\n";
+/// A test for each statement, which fails where the candidate is slower or its transactions fail more often, and is skipped where
+/// that is not decided.
+pub(super) fn cases(lines: &[StatementLine]) -> Vec<Case> {
+    lines.iter().map(case).collect()
+}
+
+fn case(line: &StatementLine) -> Case {
+    let StatementLine { baseline, candidate, .. } = line;
+    let change = format!(
+        "{} ms instead of {} ms, ratio {} ({} to {})",
+        number::ms(candidate.latency_avg_ms),
+        number::ms(baseline.latency_avg_ms),
+        fixed(line.ratio, 3),
+        fixed(line.ratio_low, 3),
+        fixed(line.ratio_high, 3)
+    );
+    let plan = |of: &StatementFigures| of.plan.clone().unwrap_or_else(|| "not known".to_owned());
+    let failed = |message| Outcome::Failed {
+        kind: line.verdict.clone(),
+        message,
+        details: format!(
+            "{change}\n\nplan of the baseline:\n{}\n\nplan of the candidate:\n{}",
+            plan(baseline),
+            plan(candidate)
+        ),
+    };
+    let outcome = match line.verdict.as_str() {
+        "fails" => {
+            failed(format!("{} transactions failed at it instead of {}", candidate.failed, baseline.failed))
         }
+        "slower" => failed(change.clone()),
+        "inconclusive" => {
+            Outcome::Skipped(format!("{change}; {}", line.advice.as_deref().unwrap_or("not decided")))
+        }
+        _ => Outcome::Passed,
+    };
+    Case {
+        class: line.workload.clone(),
+        name: format!("{}: {}", line.command, cut(&one_line(&line.statement), NAME)),
+        ms: candidate.latency_avg_ms,
+        outcome,
     }
-    let (name, tests) = (text(name), lines.len());
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <testsuites tests=\"{tests}\" failures=\"{failures}\" skipped=\"{skipped}\">\n  \
-         <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n{cases}  \
-         </testsuite>\n</testsuites>\n"
-    )
+}
+
+/// The statements of both sides as JUnit's XML.
+pub fn junit(name: &str, lines: &[StatementLine]) -> String {
+    suite(name, &cases(lines))
 }
 
 #[cfg(test)]
@@ -211,7 +196,7 @@ mod tests {
         failing.candidate.failed = 3;
         let lines = [line(1, "slower", 0.2), line(2, "same", 0.0), line(3, "inconclusive", 0.0), failing];
         let xml = junit("a \"b\" & <c>", &lines);
-        assert!(xml.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"4\" failures=\"2\" skipped=\"1\">"));
+        assert!(xml.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"1\">"));
         assert!(xml.contains("name=\"a &quot;b&quot; &amp; &lt;c&gt;\""), "{xml}");
         assert!(xml.contains("name=\"1: SELECT &#39;&lt;1&gt;&#39; &amp;"), "{xml}");
         assert!(
