@@ -115,7 +115,7 @@ def describe(pid, **changed):
     return {
         "pid": pid, "version": "PostgreSQL 15.9 (hostile)", "version_num": 150009, "unreadable": None,
         "hides_standbys": False, "is_standby": False, "is_read_only": False, "has_fixtures": False,
-        "search_path": '"$user", public', "settings": [{"name": "work_mem", "setting": "4MB", "source": "file"}],
+        "search_path": '"$user", public', "statements": "public.pg_stat_statements", "settings": [{"name": "work_mem", "setting": "4MB", "source": "file"}],
     } | changed
 
 
@@ -396,6 +396,10 @@ class Connection:
             await self.answer("examine", told(json.dumps(describe(self.pid))) + ready())
         elif "json_build_object" in text:
             await self.answer("watch", told('{"counters": [1, 2, 3, 4, 5, 6, 7, 8, 9], "waits": {"CPU": 1}}') + ready())
+        elif text.startswith(("SAVEPOINT", "SET LOCAL plan", "EXPLAIN", "ROLLBACK TO", "DEALLOCATE")):
+            await self.answer("explain", told('[{"Query Identifier": 7}]') + ready(self.status()))
+        elif "pg_stat_statements" in text:
+            await self.answer("counts", told("[[7, 1, 1, 1, 1, 0.5]]") + ready())
         elif text.startswith(("BEGIN", "ROLLBACK")):
             self.in_block = text.startswith("BEGIN")
             await self.answer("block", complete(text.split()[0].encode()) + ready(self.status()))

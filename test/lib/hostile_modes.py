@@ -60,6 +60,7 @@ def modes():
     add("examine", floods, ["flood " + x for x in "S N C D T E results TD bytes".split()])
     add("fetch", floods, ["flood D", "flood rowlets", "flood broad", "flood T", "flood results"])
     add("startup startup.job auth starting starting.job", floods, ["flood S", "flood N", "flood E", "flood R"])
+    add("explain counts", floods, ["flood C", "flood D", "flood N", "flood results"])
     add("parse parse.job watch password", floods, ["flood N", "flood S", "flood C"])
     add("cancel farewell farewell/each farewell.job", floods, ["flood N", "flood bytes"])
     add("tls", ["flood bytes", "flood N", "flood E", "mute", "close", "garbage", "slow"], ["flood bytes", "mute"])
@@ -75,7 +76,9 @@ def modes():
     add("examine", [f"cut {n}" for n in range(0, 460)], ["cut 0", "cut 30", "cut 300"])
     add("fetch", [f"cut {n}" for n in range(0, 80)], ["cut 29", "cut 50"])
     add("execute/gset", [f"cut {n}" for n in range(0, 70)], ["cut 40"])
+    add("explain counts", [f"cut {n}" for n in range(0, 80)], ["cut 0", "cut 30"])
     # Slowly, never, or something else.
+    add("explain counts", silent, ["mute", "close"])
     add("startup startup.job auth starting starting.job password examine fetch parse parse.job execute execute/simple execute/gset watch "
         "cancel farewell farewell.job farewell/each", silent, ["mute", "slow"])
     add("starting examine fetch parse.job execute/gset execute watch startup", firsts, ["first Z"])
@@ -99,6 +102,7 @@ def modes():
     add("examine fetch execute/gset execute/aset", results, ["send columns", "send beyond", "send completions", "send large-value",
                                                              "send zero-value", "send more-values"])
     add("execute execute/simple watch", results, ["send completions"])
+    add("explain counts", [*results, *texts], ["send columns", "send large-value", "send bad-error", "send zero-value"])
     add("execute/gset", sends("new-names"), True)
     add("examine", sends("zero-version", "zero-settings", "surrogate", "no-json", "null", "deep", "wrong-types", "long-version",
                          "many-settings", "large-json", "bad-json"), True)
