@@ -72,6 +72,11 @@ SELECT is(b_transactions > 0 AND failed = 0, true, 'which succeed') FROM bench.d
 ORDER BY run_id DESC LIMIT 1;
 SELECT bench.duel('pk_select', '{"target": "target_a"}', '{"target": "target_a", "work_mem": "1MB"}', driver => 'wire',
     secs => 1) \g /dev/null
+SELECT bench.duel('pk_select', '{"target": "target_a"}',
+    '{"target": "target_a", "enable_indexscan": "off", "enable_bitmapscan": "off"}', driver => 'wire', secs => 1)
+\g /dev/null
+SELECT ok(a_plan LIKE '%Index Scan%' AND b_plan LIKE '%Seq Scan%', 'each has the plan under its settings')
+FROM bench.duel_statements((SELECT max(run_id) FROM bench.duels)) WHERE statement LIKE 'SELECT%';
 SELECT ok(abs(a_transactions - b_transactions) <= 10000 AND a_transactions > 0,
     'arms with the same target take turns, of one client too')
 FROM bench.duels ORDER BY run_id DESC LIMIT 1;

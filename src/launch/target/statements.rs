@@ -6,6 +6,7 @@ use bench_core::script::Action;
 use bench_core::spec::{QueryMode, RunSpec};
 use serde_json::Value;
 
+use crate::server::spi::quote_literal;
 use crate::wire::BlockingSession;
 use crate::worker::run::client;
 use crate::worker::run::statements::point_at;
@@ -48,6 +49,8 @@ pub(super) fn plan(
         if is_elsewhere || run.options.query_mode_of(script) == QueryMode::Simple {
             continue;
         }
+        let duel = run.options.duel.as_ref().zip(script.arm);
+        let settings = duel.map_or(&[][..], |(duel, arm)| &duel.arms[arm].settings);
         for (at, command) in program.script.commands.iter().enumerate() {
             pgrx::check_for_interrupts!();
             match &command.action {
@@ -62,7 +65,8 @@ pub(super) fn plan(
                         break;
                     };
                     if known < WITH_PLANS
-                        && let Some((plan, query_id)) = explain(session, &text, sql.parameters().count())?
+                        && let Some((plan, query_id)) =
+                            explain(session, settings, &text, sql.parameters().count())?
                     {
                         plans.push(PlanOfCommand { script: place, command: at as u32 + 1, plan, query_id });
                     }
@@ -76,15 +80,21 @@ pub(super) fn plan(
     Ok(plans)
 }
 
-/// The plan that serves all values of a statement, which has been parsed and is one, and its identifier; `None` where it has
-/// none. It is not executed.
+/// The plan that serves all values of a statement, which has been parsed and is one, under these settings, and its identifier;
+/// `None` where it has none. It is not executed.
 fn explain(
     session: &mut BlockingSession,
+    settings: &[(String, String)],
     text: &str,
     parameters: usize,
 ) -> Result<Option<(String, Option<i64>)>, UserError> {
     session.value("SAVEPOINT bench_plan")?;
-    let prepare = format!("SET LOCAL plan_cache_mode = force_generic_plan; PREPARE bench_plan AS {text}");
+    let set = |(name, value): &(String, String)| {
+        format!("SELECT pg_catalog.set_config({}, {}, true); ", quote_literal(name), quote_literal(value))
+    };
+    let set: String = settings.iter().map(set).collect();
+    let prepare =
+        format!("{set}SET LOCAL plan_cache_mode = force_generic_plan; PREPARE bench_plan AS {text}");
     let is_prepared = session.value(&prepare).is_ok();
     let mut found = None;
     if is_prepared {
