@@ -3,11 +3,12 @@
 //! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
 //! recorder's, as for any run.
 
-use bench_core::document::sweep::{Sweep, SweepDocument};
+use bench_core::document::sweep::{Sweep, SweepChange, SweepDocument};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{SweepCell, SweepOptions, SweepSpec};
 use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
+use serde_json::Value;
 
 use super::recorder::RunStatus;
 use super::work::missing;
@@ -243,6 +244,34 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     })
 }
 
+/// A variant of a sweep is about to change the database.
+pub fn begin_sweep_change(sweep_id: i64, round: u32, variant: &str) -> Result<(), UserError> {
+    let change = JsonB(serde_json::json!([{"round": round, "variant": variant}]));
+    as_owner(|| {
+        let sql =
+            "UPDATE bench_internal.sweep_log SET changes = COALESCE(changes, '[]') || $2 WHERE sweep_id = $1";
+        run(sql, &[sweep_id.into(), change.into()]).map(drop)
+    })
+}
+
+/// What has become of the last change; it is undone as soon as it has `revert_secs`.
+pub fn note_sweep_change(sweep_id: i64, noted: &Value) -> Result<(), UserError> {
+    as_owner(|| {
+        let sql = "UPDATE bench_internal.sweep_log SET changes = pg_catalog.jsonb_set(changes, '{-1}', changes -> -1 || $2) \
+                   WHERE sweep_id = $1 AND pg_catalog.jsonb_array_length(changes) > 0";
+        run(sql, &[sweep_id.into(), JsonB(noted.clone()).into()]).map(drop)
+    })
+}
+
+/// The round and the variant whose change of the database is not undone.
+pub fn sweep_change_left(sweep_id: i64) -> Result<Option<(u32, String)>, UserError> {
+    let sql = "SELECT changes -> -1 FROM bench_internal.sweep_log \
+               WHERE sweep_id = $1 AND pg_catalog.jsonb_typeof(changes) = 'array' AND NOT pg_catalog.jsonb_exists(changes -> -1, 'revert_secs')";
+    let left = as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?;
+    let change: Option<SweepChange> = left.and_then(|json| serde_json::from_value(json.0).ok());
+    Ok(change.map(|change| (change.round, change.variant)))
+}
+
 /// What a sweep was asked to do.
 pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
     let sql = "SELECT options FROM bench_internal.sweep_log WHERE sweep_id = $1";
@@ -259,6 +288,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     visible(Work::Sweep(sweep_id))?;
     const DOCUMENT: &str = "\
         SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
+            'changes', (SELECT l.changes FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
             'capacities', (SELECT l.answers FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
             'sweep', (SELECT pg_catalog.to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
             'runs', (SELECT pg_catalog.jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \

@@ -68,6 +68,7 @@ impl PartRequest {
                 caller: None,
                 cluster: None,
                 sweep_id: None,
+                applied: Vec::new(),
                 target: None,
                 other_target: None,
                 ..spec

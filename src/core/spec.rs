@@ -130,6 +130,9 @@ pub struct RunSpec {
     /// Parameters of the whole server that its variant of the sweep has set.
     #[serde(default)]
     pub system: Map<String, Value>,
+    /// Statements by which its variant has changed the database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub applied: Vec<String>,
     pub observation: Observation,
     /// `None` for a run that has nothing to do with Citus.
     #[serde(default)]

@@ -366,6 +366,7 @@ fn unobserved(
         caller: None,
         sweep_id: None,
         system: Default::default(),
+        applied: Vec::new(),
         cluster: None,
         part_of: None,
         target: None,

@@ -9,7 +9,7 @@ use bench_core::spec::RunOptions;
 use bench_core::sweep::{SweepArguments, SweepOptions, SweepSpec};
 
 use super::leader::KIND;
-use super::{parameters, state};
+use super::{changes, parameters, state};
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::fixture::LoadSpec;
@@ -63,6 +63,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     }
     worker_slots::check_slots(needed, KIND.noun)?;
     parameters::check(options)?;
+    changes::check(options)?;
     let mut is_told = false;
     let mut pairs = NodePairs::Try;
     for variant in &options.variants {

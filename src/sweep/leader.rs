@@ -10,6 +10,7 @@ use bench_core::spec::Results;
 use bench_core::sweep::SweepSpec;
 use pgrx::pg_sys;
 
+use super::changes::{Changes, revert_left};
 use super::order::{Order, checkpoint_ns};
 use super::parameters;
 use super::state::State;
@@ -56,6 +57,7 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     // The last one is called first.
     at_exit::register(&CLOSE_UNFINISHED);
     at_exit::register(&PUT_BACK_UNFINISHED);
+    at_exit::register(&REVERT_UNFINISHED);
     if let Err(error) = lead(&context) {
         header.fail(&error);
     }
@@ -84,14 +86,23 @@ fn follow_crash(segment: u32) {
 static STOP: DetachCallback = DetachCallback(|segment| segment.header().request_stop(StopReason::Abandoned));
 
 thread_local! {
-    /// The sweep that is to be closed if this process ends before it, and whether it has changed the whole server's
-    /// parameters.
-    static UNFINISHED: StdCell<Option<(i64, bool)>> = const { StdCell::new(None) };
+    /// What is to be put in order if this process ends before its sweep.
+    static UNFINISHED: StdCell<Option<Unfinished>> = const { StdCell::new(None) };
+}
+
+/// A sweep under way.
+#[derive(Clone, Copy)]
+struct Unfinished {
+    sweep_id: i64,
+    /// Its variants set parameters of the whole server.
+    changes_system: bool,
+    /// Its variants change the database.
+    applies_sql: bool,
 }
 
 /// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
 static CLOSE_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
-    if let Some((sweep_id, changes_system)) = UNFINISHED.take() {
+    if let Some(Unfinished { sweep_id, changes_system, .. }) = UNFINISHED.take() {
         if changes_system {
             guc::reload();
         }
@@ -108,12 +119,20 @@ static CLOSE_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
 
 /// Called before [`CLOSE_UNFINISHED`], which has the file read also where this does not come to its end.
 static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
-    if let Some((sweep_id, true)) = UNFINISHED.get() {
+    if let Some(Unfinished { sweep_id, changes_system: true, .. }) = UNFINISHED.get() {
         // Where that fails, what is written down of it stays.
         let _ = at_exit::put_in_order(|| {
             let own = Changer::Sweep(sweep_id);
             server_parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(&own))
         });
+    }
+});
+
+/// Called before the two above.
+static REVERT_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+    if let Some(Unfinished { sweep_id, applies_sql: true, .. }) = UNFINISHED.get() {
+        // Where that fails, bench.sweep_changes says what is left.
+        let _ = at_exit::put_in_order(|| revert_left(sweep_id));
     }
 });
 
@@ -132,7 +151,11 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
         }
     };
     transaction(drop_extension::hold)?;
-    UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
+    UNFINISHED.set(Some(Unfinished {
+        sweep_id,
+        changes_system: spec.options.changes_system(),
+        applies_sql: spec.options.applies_sql(),
+    }));
     let system = ServerParameters::new(Changer::Sweep(sweep_id), parameters::names(&spec.options));
     let state = State::new(session, &spec.options);
     let mut sweep = RunningSweep {
@@ -141,13 +164,16 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
         sweep_id,
         state,
         system,
+        changes: Changes::new(sweep_id, &spec.options)?,
         has_checkpoint: false,
         pairs: NodePairs::Try,
     };
     sweep.put_back_forgotten();
     let result = sweep.make_runs();
-    // Whatever happened, the server has its own settings again.
+    // Whatever happened, the server has its own settings again, and the database is as it was.
     let put_back = sweep.system.put_back(&mut sweep.state.session);
+    let reverted = sweep.changes.revert_last(&mut sweep.state.session);
+    let put_back = put_back.and(reverted);
     let stop = stop_error(context.segment.header());
     forget_cancel();
     let error = result.clone().and(put_back.clone()).err().or(stop.clone());
@@ -209,6 +235,7 @@ pub(super) struct RunningSweep<'a> {
     pub(super) sweep_id: i64,
     state: State,
     system: ServerParameters,
+    changes: Changes,
     /// Whether a checkpoint was made within the last run.
     pub(super) has_checkpoint: bool,
     /// Before the next run.
@@ -307,9 +334,11 @@ impl RunningSweep<'_> {
     fn make_run(&mut self, order: Order) -> Result<i64, UserError> {
         let Order { place, round, variant, arguments, over_checkpoint } = order;
         self.interruptibly(|sweep| {
+            let (options, header) = (&sweep.spec.options, sweep.context.segment.header());
+            sweep.changes.revert_others(&mut sweep.state.session, options, variant, round)?;
             sweep.system.set(&mut sweep.state.session, parameters::wanted(variant), Reach::New)?;
-            let header = sweep.context.segment.header();
-            sweep.state.load(variant, round, &|launched| await_launched(header, launched))
+            sweep.state.load(variant, round, &|launched| await_launched(header, launched))?;
+            sweep.changes.apply(&mut sweep.state.session, options, variant, round)
         })?;
         let header = self.context.segment.header();
         let pairs = std::mem::replace(&mut self.pairs, NodePairs::Try);
@@ -318,6 +347,7 @@ impl RunningSweep<'_> {
         let (run, [secrets, _]) = (&mut prepared.spec, &prepared.secrets);
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
+        run.applied = variant.sql.as_ref().map(|sql| sql.apply.clone()).unwrap_or_default();
         if run.target.is_none() {
             run.observation = self.spec.observation;
         }

@@ -1,6 +1,7 @@
 //! Sweeps: from arguments to a started leader, that leader, the search for a capacity, and the state that each of its runs
 //! begins with.
 
+mod changes;
 pub mod launch;
 mod leader;
 mod order;

@@ -155,6 +155,7 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         single("results", text(&run.results)),
         several("variable", variables),
         several("setting", own),
+        single("applied", text(&run.applied.join("; "))),
         single("sample_interval", Some(run.sample_interval.to_string())),
         single("role", text(&run.role)),
         single("server_version", text(&run.server_version)),

@@ -130,6 +130,8 @@ pub struct Run {
     pub results: String,
     pub variables: Map<String, Value>,
     pub settings: Map<String, Value>,
+    /// Statements by which its sweep had changed the database for it.
+    pub applied: Vec<String>,
     pub tags: Map<String, Value>,
     /// Seconds.
     pub sample_interval: f64,

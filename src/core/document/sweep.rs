@@ -20,6 +20,8 @@ pub struct SweepDocument {
     pub sweep: Sweep,
     /// One for each rung, variant and round, in the order of their beginning; those that have not been run come last.
     pub runs: Vec<SweepRun>,
+    /// What variants' statements did to the database, in their order.
+    pub changes: Vec<SweepChange>,
     /// What the first completed run ran on.
     pub environment: Environment,
     /// What it leaves out of a capture; `None` of other runs, and where that is nothing.
@@ -112,8 +114,37 @@ pub struct VariantDescription {
     pub load: Map<String, Value>,
     /// Configuration parameters of the server, set by ALTER SYSTEM while it runs.
     pub system: Map<String, Value>,
+    /// Statements that change the database while it runs.
+    pub sql: Option<AppliedSql>,
     /// Arguments of bench.run.
     pub run: Map<String, Value>,
+}
+
+/// Statements that change the database, and those that undo it. Each is a text as psql -c takes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AppliedSql {
+    pub apply: Vec<String>,
+    pub revert: Vec<String>,
+}
+
+/// What a variant's statements did to the database in a round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SweepChange {
+    /// From 1.
+    pub round: u32,
+    pub variant: String,
+    /// Seconds that the statements took; `None`: they were not completed.
+    pub apply_secs: Option<f64>,
+    /// `None`: not undone.
+    pub revert_secs: Option<f64>,
+    /// Relations that they made or rewrote.
+    pub made: Vec<String>,
+    /// Their size.
+    pub made_bytes: Option<i64>,
+    /// Why it could not be applied, or undone.
+    pub error: Option<String>,
 }
 
 /// A rung of a variant in a round.

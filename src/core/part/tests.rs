@@ -61,6 +61,7 @@ fn request() -> PartRequest {
         horizon_held: false,
         sweep_id: Some(3),
         system: Default::default(),
+        applied: Vec::new(),
         observation: Observation::On,
         cluster: Some(ClusterSpec::default()),
         target: None,

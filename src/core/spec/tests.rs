@@ -197,6 +197,7 @@ fn a_spec_survives_its_journey() {
         horizon_held: false,
         sweep_id: None,
         system: Map::new(),
+        applied: Vec::new(),
     };
     let text = serde_json::to_string(&spec).expect("serializes");
     assert_eq!(serde_json::from_str::<RunSpec>(&text).expect("parses"), spec);

@@ -318,6 +318,11 @@ impl SweepOptions {
         plan::generator(self.seed, u64::from(round)).next_u64().cast_signed()
     }
 
+    /// Whether any variant changes the database by statements.
+    pub fn applies_sql(&self) -> bool {
+        self.variants.iter().any(|variant| variant.sql.is_some())
+    }
+
     /// Whether any variant sets parameters of the whole server.
     pub fn changes_system(&self) -> bool {
         self.variants.iter().any(|variant| !variant.system.is_empty())

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::document::sweep::AppliedSql;
 use crate::error::UserError;
-use crate::spec::{invalid, object};
+use crate::spec::{invalid, limits, object};
 
 /// What a variant changes. In SQL it is an object of configuration parameters, as `settings` of bench.run, in which
-/// `variables`, `load` and `system` may be objects of their own: no parameter of the server has such a value.
+/// `variables`, `load`, `system` and `sql` may be objects of their own: no parameter of the server has such a value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     /// Empty where there are no variants.
@@ -22,10 +23,50 @@ pub struct Variant {
     pub load: Map<String, Value>,
     /// Configuration parameters of the server, to be set by ALTER SYSTEM.
     pub system: Map<String, Value>,
+    /// Statements that change the database for its runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sql: Option<AppliedSql>,
     /// Arguments of bench.run: those of [`ARGUMENTS`].
     #[serde(default)]
     pub run: Map<String, Value>,
 }
+
+/// The group `sql`.
+///
+/// # Errors
+/// 22023 for anything but texts under both names.
+fn applied_sql(variant: &str, mut group: Map<String, Value>) -> Result<AppliedSql, UserError> {
+    const EXAMPLE: &str = "For example: \"sql\": {\"apply\": \"CREATE INDEX i ON t (a)\", \"revert\": \"DROP INDEX i\"}. An empty \
+                           array of revert says that there is nothing to be undone.";
+    let mut texts = |key: &str| {
+        let texts = match group.remove(key) {
+            Some(Value::String(text)) => Some(vec![text]),
+            Some(Value::Array(texts)) => {
+                texts.into_iter().map(|text| text.as_str().map(str::to_owned)).collect()
+            }
+            _ => None,
+        };
+        let texts: Vec<String> = texts.ok_or_else(|| {
+            invalid(format!("sql of variant \"{variant}\" must have {key}, a text or an array of texts"))
+                .hint(EXAMPLE)
+        })?;
+        limits::check_count(key, texts.len(), MAX_STATEMENTS, "statements")?;
+        texts.iter().try_for_each(|text| limits::check_text(key, text))?;
+        Ok::<_, UserError>(texts)
+    };
+    let (apply, revert) = (texts("apply")?, texts("revert")?);
+    if let Some(unknown) = group.keys().next() {
+        return Err(invalid(format!("sql of variant \"{variant}\" has an unrecognized key: \"{unknown}\""))
+            .hint(EXAMPLE));
+    }
+    if apply.is_empty() {
+        return Err(invalid(format!("sql of variant \"{variant}\" applies nothing")).hint(EXAMPLE));
+    }
+    Ok(AppliedSql { apply, revert })
+}
+
+/// More statements than this in one variant are taken for a mistake.
+const MAX_STATEMENTS: usize = 1000;
 
 /// Arguments of bench.run that a variant may have. No parameter of the server has such a name.
 pub(super) const ARGUMENTS: [&str; 6] =
@@ -90,6 +131,7 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
             "variables" => variant.variables = group,
             "load" => variant.load = group,
             "system" => variant.system = group,
+            "sql" => variant.sql = Some(applied_sql(&variant.name, group)?),
             _ => {
                 return Err(invalid(format!(
                     "variant \"{}\" has an unrecognized group: \"{key}\"",
@@ -97,7 +139,7 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
                 ))
                 .hint(
                     "Besides configuration parameters, a variant can have driver, query_mode, target, jobs, reconnect and \
-                     on_disconnect, and the groups settings, variables, load and system.",
+                     on_disconnect, and the groups settings, variables, load, system and sql.",
                 ));
             }
         }

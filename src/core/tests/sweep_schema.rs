@@ -49,6 +49,7 @@ fn filled() -> SweepDocument {
         variables: Map::new(),
         load: Map::new(),
         system: Map::new(),
+        sql: Some(AppliedSql { apply: vec!["SELECT 1".to_owned()], revert: vec!["SELECT 2".to_owned()] }),
         run: Map::new(),
     };
     SweepDocument {
@@ -60,6 +61,7 @@ fn filled() -> SweepDocument {
             ..Sweep::default()
         },
         runs: [1, 3, 8, 16, 24, 32, 48, 63].map(run).to_vec(),
+        changes: vec![SweepChange { made: vec!["i".to_owned()], ..SweepChange::default() }],
         environment: Environment::default(),
         unreplayed: Some(Unreplayed::default()),
         capacities: vec![CapacityAnswer { failing: vec![1], ..CapacityAnswer::default() }],

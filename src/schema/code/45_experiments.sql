@@ -184,7 +184,7 @@ COMMENT ON COLUMN bench.sweeps.workload IS 'Name of the workload, or the mix as 
 COMMENT ON COLUMN bench.sweeps.clients IS 'Numbers of concurrent sessions';
 COMMENT ON COLUMN bench.sweeps.secs IS 'Measured seconds of each run';
 COMMENT ON COLUMN bench.sweeps.rounds IS 'Runs of each variant with each number of clients';
-COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system, run; a single one without a name if none were given';
+COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system, sql, run; a single one without a name if none were given';
 COMMENT ON COLUMN bench.sweeps.warmup IS 'Seconds of warm-up before the measurement of each run; NULL: until its throughput was steady';
 COMMENT ON COLUMN bench.sweeps.rate IS 'Target transactions per second of each run; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweeps.variables IS 'Script variables of all runs';
@@ -207,6 +207,26 @@ COMMENT ON COLUMN bench.sweeps.server_version IS 'server_version at the start of
 COMMENT ON COLUMN bench.sweeps.extension_version IS 'Version of the extension at the start of the sweep';
 COMMENT ON COLUMN bench.sweeps.run IS 'driver, target, jobs and reconnect of all runs, as in bench.runs, where they are not the defaults';
 COMMENT ON COLUMN bench.sweeps.search IS 'For a search by bench.capacity: latency_limits_ms, percentile, trials, margin, max_failed and rounds; NULL for other sweeps';
+
+CREATE VIEW bench.sweep_changes WITH (security_barrier) AS
+SELECT s.sweep_id, c.round, c.variant, c.apply_secs, c.revert_secs, c.made, c.made_bytes, c.error,
+       CASE WHEN c.revert_secs IS NULL THEN ARRAY(
+           SELECT t.value FROM jsonb_array_elements(s.options -> 'variants') v CROSS JOIN LATERAL jsonb_array_elements_text(v.value -> 'sql' -> 'revert') WITH ORDINALITY AS t (value, place)
+           WHERE v.value ->> 'name' = c.variant ORDER BY t.place) END AS to_revert
+FROM bench_internal.sweep_log s
+CROSS JOIN LATERAL jsonb_to_recordset(CASE WHEN jsonb_typeof(s.changes) = 'array' THEN s.changes END)
+    AS c (round int, variant text, apply_secs double precision, revert_secs double precision, made text[], made_bytes bigint, error text)
+WHERE bench_internal.is_visible(s.owner_oid);
+COMMENT ON VIEW bench.sweep_changes IS 'What the SQL of a sweep''s variants did to the database: one row each time that it was applied';
+COMMENT ON COLUMN bench.sweep_changes.sweep_id IS 'The sweep';
+COMMENT ON COLUMN bench.sweep_changes.round IS 'Round, starting at 1';
+COMMENT ON COLUMN bench.sweep_changes.variant IS 'Name of the variant';
+COMMENT ON COLUMN bench.sweep_changes.apply_secs IS 'Seconds that its statements took; NULL: they were not completed';
+COMMENT ON COLUMN bench.sweep_changes.revert_secs IS 'Seconds that the statements took that undid them; NULL: not undone';
+COMMENT ON COLUMN bench.sweep_changes.made IS 'Relations that were created or rewritten meanwhile';
+COMMENT ON COLUMN bench.sweep_changes.made_bytes IS 'Their size in bytes, with that of TOAST tables';
+COMMENT ON COLUMN bench.sweep_changes.error IS 'Reason why it could not be applied or undone';
+COMMENT ON COLUMN bench.sweep_changes.to_revert IS 'Statements that undo it, if that has not been done';
 
 CREATE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
@@ -322,7 +342,7 @@ SELECT r.workload,
            'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
            'target', r.target, 'jobs', r.jobs, 'reconnect', r.reconnect, 'on_disconnect', r.on_disconnect, 'results', r.results, 'nodes', r.nodes,
            'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
-           'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'role', r.role,
+           'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'applied', nullif(r.applied, '{}'), 'role', r.role,
            'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script',
            md5(r.script || coalesce(jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != "rows").value', '{}', true)::text, '')))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms,
@@ -332,7 +352,7 @@ WHERE r.status = 'completed' AND r.part_of IS NULL
   AND NOT EXISTS (SELECT FROM bench_internal.run_log l WHERE l.run_id = r.run_id AND l.duel IS NOT NULL);
 COMMENT ON VIEW bench.history IS 'Completed runs in comparable series: all runs of a series have the same workload, options and tags. Duels are not among them';
 COMMENT ON COLUMN bench.history.workload IS 'Name of the workload, or the mix as given';
-COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run and of its feeders; system: server parameters set by a sweep; role; origin: the server of an imported run';
+COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run and of its feeders; system: server parameters set by a sweep; applied: statements by which a sweep changed the database; role; origin: the server of an imported run';
 COMMENT ON COLUMN bench.history.tags IS 'Labels chosen by the user';
 COMMENT ON COLUMN bench.history.run_id IS 'The run';
 COMMENT ON COLUMN bench.history.started_at IS 'When the clients started';
@@ -368,4 +388,4 @@ COMMENT ON COLUMN bench.metrics.run_id IS 'The run';
 COMMENT ON COLUMN bench.metrics.node IS 'As in bench.samples';
 COMMENT ON COLUMN bench.metrics.workload IS 'Name of the workload, or the mix as given';
 
-GRANT SELECT ON bench.sweeps, bench.sweep_runs, bench.sweep_results, bench.capacities, bench.history, bench.metrics TO PUBLIC;
+GRANT SELECT ON bench.sweeps, bench.sweep_runs, bench.sweep_changes, bench.sweep_results, bench.capacities, bench.history, bench.metrics TO PUBLIC;

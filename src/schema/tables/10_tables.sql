@@ -206,7 +206,8 @@ CREATE TABLE bench_internal.run_log (
     run_as            text,
     clients_stuck     int[],
     owner_oid         oid NOT NULL DEFAULT 0,
-    duel              jsonb
+    duel              jsonb,
+    applied           text[] NOT NULL DEFAULT '{}'
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
@@ -547,12 +548,14 @@ CREATE TABLE bench_internal.sweep_log (
     segment           bigint NOT NULL,
     system_settings   jsonb,
     answers           jsonb,
-    owner_oid         oid NOT NULL DEFAULT 0
+    owner_oid         oid NOT NULL DEFAULT 0,
+    changes           jsonb
 );
 ALTER SEQUENCE bench_internal.sweep_id_seq OWNED BY bench_internal.sweep_log.sweep_id;
 COMMENT ON TABLE bench_internal.sweep_log IS 'Internal: one row per sweep. Read bench.sweeps instead.';
 COMMENT ON COLUMN bench_internal.sweep_log.system_settings IS 'Saved entries of postgresql.auto.conf for the server parameters that the sweep sets, JSON null where there was no entry; NULL once they are restored';
 COMMENT ON COLUMN bench_internal.sweep_log.answers IS 'Results of a search for a capacity, one element per objective; NULL until the search has ended. Read bench.capacities instead.';
+COMMENT ON COLUMN bench_internal.sweep_log.changes IS 'What the SQL of its variants did, one element per time that it was applied; NULL: nothing. Read bench.sweep_changes instead.';
 
 CREATE TABLE bench_internal.sweep_run_log (
     sweep_id bigint NOT NULL,

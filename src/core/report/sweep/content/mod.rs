@@ -41,6 +41,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
         runs::runs(document),
         tables::not_completed(document),
         setup::variants(document),
+        setup::database_changes(document),
         setup::conditions(&document.sweep),
         environment(&document.environment).with_note(Some("On the first completed run.".to_owned())),
         settings(&document.environment),

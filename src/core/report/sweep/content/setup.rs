@@ -3,8 +3,8 @@
 use super::headline::length;
 use super::label;
 use crate::document::sweep::{Sweep, SweepDocument, VariantDescription};
-use crate::report::content::{Section, given, pairs};
-use crate::report::number::{duration, finite, percent, to_the_second, tps};
+use crate::report::content::{ColumnKind, Section, Table, given, pairs};
+use crate::report::number::{MISSING, bytes, count, duration, finite, fixed, percent, to_the_second, tps};
 use crate::report::sanitize::{one_line, shortened};
 use crate::stats::two_stage::WITHIN;
 
@@ -34,8 +34,41 @@ fn changes(variant: &VariantDescription) -> String {
         ("server", &variant.system),
     ];
     let given = parts.iter().filter_map(|(name, map)| Some(format!("{name}: {}", pairs(map)?)));
-    let changes = given.collect::<Vec<_>>().join("; ");
+    let applied = variant.sql.iter().map(|sql| format!("sql: {}", one_line(&sql.apply.join("; "))));
+    let changes = given.chain(applied).collect::<Vec<_>>().join("; ");
     if changes.is_empty() { "nothing".to_owned() } else { changes }
+}
+
+/// How many changes are listed.
+const CHANGES: usize = 60;
+
+/// What variants' statements did to the database, and how long that took.
+pub fn database_changes(document: &SweepDocument) -> Section {
+    let mut table = Table::new(&[
+        ("round", ColumnKind::Number),
+        ("variant", ColumnKind::Text),
+        ("apply s", ColumnKind::Number),
+        ("revert s", ColumnKind::Number),
+        ("made", ColumnKind::Text),
+        ("size", ColumnKind::Number),
+        ("error", ColumnKind::Text),
+    ]);
+    for change in document.changes.iter().take(CHANGES) {
+        table.rows.push(vec![
+            change.round.to_string(),
+            label(&change.variant),
+            fixed(change.apply_secs, 3),
+            change.revert_secs.map_or_else(|| "not reverted".to_owned(), |secs| fixed(Some(secs), 3)),
+            given(&shortened(&one_line(&change.made.join(", ")), NAME)).unwrap_or_else(|| MISSING.to_owned()),
+            bytes(change.made_bytes.map(|bytes| bytes as f64)),
+            change.error.as_ref().map_or_else(|| MISSING.to_owned(), |error| one_line(error)),
+        ]);
+    }
+    let more = document.changes.len().saturating_sub(CHANGES);
+    let note =
+        (more > 0).then(|| format!("The first {CHANGES}; {} more are in the JSON.", count(more as u64)));
+    Section::of_table("changes", "Changes by SQL", table.without_idle(&["made", "size", "error"]))
+        .with_note(note)
 }
 
 fn warmup(secs: Option<f64>) -> Option<String> {

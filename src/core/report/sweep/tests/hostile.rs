@@ -5,7 +5,7 @@ use serde_json::json;
 use super::example::small;
 use super::*;
 use crate::document::ServerSetting;
-use crate::document::sweep::{SweepRun, VariantDescription};
+use crate::document::sweep::{AppliedSql, SweepChange, SweepRun, VariantDescription};
 use crate::report::tests::example::object;
 use crate::report::tests::hostile::HOSTILE;
 use crate::report::tests::{ALL, html, markdown, shows_no_number, text};
@@ -68,7 +68,16 @@ pub fn hostile() -> SweepDocument {
             variables: map(),
             load: map(),
             system: map(),
+            sql: Some(AppliedSql { apply: vec![long.clone()], revert: vec![text()] }),
             run: map(),
+        });
+        document.changes.push(SweepChange {
+            variant: text(),
+            apply_secs: Some(numbers[index as usize % numbers.len()]),
+            made: vec![long.clone()],
+            made_bytes: Some(i64::MIN),
+            error: Some(text()),
+            ..SweepChange::default()
         });
     }
     document.runs.extend((0..100).map(|_| SweepRun::default()));
