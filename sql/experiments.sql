@@ -61,6 +61,7 @@ SELECT * FROM bench.calibrate('nothing', clients => 0);
 SELECT bench.capacity(NULL);
 SELECT bench.capacity('nonesuch');
 SELECT bench.capacity('nothing', rate => 100);
+SELECT bench.capacity('nothing', rates => '{"0": 100}');
 SELECT bench.capacity('nothing', transactions => 100);
 SELECT bench.capacity('nothing', latency_limit => 0);
 SELECT bench.capacity('nothing', latency_limit => 'NaN');

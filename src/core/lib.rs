@@ -19,6 +19,7 @@
 //! | `wire` | PostgreSQL's protocol, as a client speaks it |
 //! | `stats` | histograms, moments, comparisons, change points, the scalability law |
 //! | `timeline` | phases and intervals of a run |
+//! | `rates` | a rate of transactions that changes over time |
 //! | `tally` | counts of one client in one interval |
 //! | `intervals` | tallies of all clients, in shared memory |
 //! | `transaction_log` | single transactions, in shared memory |
@@ -66,6 +67,7 @@ pub mod log_capture;
 pub mod part;
 pub mod preflight;
 pub mod progress;
+pub mod rates;
 pub mod report;
 pub mod rows;
 pub mod schedule;

@@ -13,9 +13,11 @@
 //! The clients are processes, and none waits for another: an arrival is a function of the one before it and of the seed, so
 //! that the last one taken is all that they share, and to take the next one is a compare-and-swap.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::rates::Rates;
 use crate::script::Prng;
 
 /// Makes the seed of the arrivals another one than those of the clients.
@@ -23,18 +25,32 @@ const ARRIVALS: u64 = 0xA5A5_0F0F_3C3C_9696;
 
 /// The arrivals of a run, of which those that share `last` (nanoseconds from the start to the last one taken, 0 at the
 /// beginning) take each one once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Schedule {
     seed: u64,
-    /// Mean time between two arrivals, ns.
-    mean_ns: f64,
+    pace: Pace,
     start_ns: i64,
 }
+
+#[derive(Clone, Debug)]
+enum Pace {
+    /// Mean time between two arrivals, ns.
+    Constant(f64),
+    /// Rates whose time begins so many nanoseconds after the start.
+    Varying(Arc<Rates>, i64),
+}
+
+const NS_PER_SEC: f64 = 1e9;
 
 impl Schedule {
     /// `rate` transactions per second from `start_ns` on; the same ones for the same `seed`.
     pub fn new(seed: u64, rate: f64, start_ns: i64) -> Schedule {
-        Schedule { seed: seed ^ ARRIVALS, mean_ns: 1e9 / rate, start_ns }
+        Schedule { seed: seed ^ ARRIVALS, pace: Pace::Constant(NS_PER_SEC / rate), start_ns }
+    }
+
+    /// As [`new`](Self::new), of rates that change, whose time begins `warmup_ns` after `start_ns`.
+    pub fn varying(seed: u64, rates: Rates, start_ns: i64, warmup_ns: i64) -> Schedule {
+        Schedule { seed: seed ^ ARRIVALS, pace: Pace::Varying(Arc::new(rates), warmup_ns), start_ns }
     }
 
     /// Takes the next arrival: when it is due, ns.
@@ -62,7 +78,14 @@ impl Schedule {
                 return count;
             }
         }
-        EXACT + ((end - before) as f64 / self.mean_ns) as u64
+        let rest = match &self.pace {
+            Pace::Constant(mean_ns) => (end - before) as f64 / mean_ns,
+            Pace::Varying(rates, warmup_ns) => {
+                let secs = |at: i64| at.saturating_sub(*warmup_ns) as f64 / NS_PER_SEC;
+                rates.expected(secs(before), secs(end))
+            }
+        };
+        EXACT + rest as u64
     }
 
     /// The arrival after one, both counted from the start. No two are at the same nanosecond, for what follows would be the
@@ -70,7 +93,15 @@ impl Schedule {
     #[inline]
     fn after(&self, before: i64) -> i64 {
         let mut random = Prng::from_seed(self.seed.wrapping_add(before.cast_unsigned()));
-        before.saturating_add(random.poisson(self.mean_ns).max(1))
+        match &self.pace {
+            Pace::Constant(mean_ns) => before.saturating_add(random.poisson(*mean_ns).max(1)),
+            Pace::Varying(rates, warmup_ns) => {
+                let secs = before.saturating_sub(*warmup_ns) as f64 / NS_PER_SEC;
+                // Infinity becomes the greatest time there is.
+                let next = (rates.after(secs, random.exponential()) * NS_PER_SEC).round() as i64;
+                next.saturating_add(*warmup_ns).max(before.saturating_add(1))
+            }
+        }
     }
 }
 
@@ -114,6 +145,36 @@ mod tests {
         // The mean of so many has a standard error of 0.03 %.
         let rate = COUNT as f64 / (end as f64 / 1e9);
         assert!((rate / 1e6 - 1.0).abs() < 1e-3, "{rate}");
+    }
+
+    #[test]
+    fn arrivals_follow_rates_that_change() {
+        use serde_json::json;
+        for value in [
+            json!({"0": 2000, "10": 20_000, "20": 0, "25": 5000}),
+            json!({"0": 0, "10": 20_000, "25": 1000, "shape": "ramps"}),
+        ] {
+            let rates = Rates::parse(&value).expect("rates");
+            let schedule = Schedule::varying(5, rates.clone(), 7 * SECOND, 2 * SECOND);
+            let (last, mut counts) = (AtomicI64::new(0), [0u32; 32]);
+            loop {
+                let secs = (schedule.take(&last) - 7 * SECOND) / SECOND;
+                let Some(count) = counts.get_mut(secs as usize) else { break };
+                *count += 1;
+            }
+            for (second, count) in counts.into_iter().enumerate() {
+                // Warming up at the first rate.
+                let expected = rates.expected(second as f64 - 2.0, second as f64 - 1.0);
+                let stray = (f64::from(count) - expected).abs();
+                assert!(stray <= 4.5 * expected.sqrt(), "{value}: second {second}: {count} of {expected}");
+            }
+        }
+        // Nothing comes after a rate that stays 0.
+        let rates = Rates::parse(&json!({"0": 10, "1": 0})).expect("rates");
+        let (schedule, last) = (Schedule::varying(5, rates, 0, 0), AtomicI64::new(0));
+        assert!((0..100).map(|_| schedule.take(&last)).filter(|due| *due < SECOND).count() < 40);
+        assert_eq!(schedule.take(&last), i64::MAX);
+        assert_eq!(schedule.rest_until(&last, 100 * SECOND), 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
     transactions    bigint           DEFAULT NULL,
     warmup          double precision DEFAULT 0,
     rate            double precision DEFAULT NULL,
+    rates           jsonb            DEFAULT NULL,
     latency_limit   double precision DEFAULT NULL,
     max_tries       int              DEFAULT 1,
     seed            bigint           DEFAULT NULL,

@@ -59,6 +59,34 @@ like "$OUT" 'fell behind: [0-9]+ transactions were due but not started at the en
 run=$(sql "SELECT bench.run('pk_update', clients => 2, secs => 2, rate => 1000000, latency_limit => 10)")
 is "$(of "$run" 'skipped > 0')" t "$name: under a limit the late ones are skipped instead"
 
+# Steps, and ramps: the counts of each second against the integral, within 4.5 standard deviations of a Poisson count.
+name='a rate that changes'
+for rates in '{"0": 200, "1": 1500, "2": 0, "3": 400}' '{"0": 0, "2": 2000, "4": 200, "shape": "ramps"}'; do
+    run=$(sql "SELECT bench.run('pk_select', clients => 2, secs => 4, warmup => 0.5, sample_interval => 0.5, \
+        rates => '$rates', max_tries => 5)")
+    is "$(sql "SELECT rates = '$rates' FROM bench.runs WHERE run_id = $run")" t "$name: $rates: kept as given"
+    case $rates in
+    *ramps*) rate='CASE WHEN t < 2 THEN 1000 * t ELSE 2000 - 900 * (t - 2) END' ;;
+    *) rate="('{200,1500,0,400}'::float8[])[ceil(t)]" ;;
+    esac
+    # The middle of an interval has its mean rate. Each transaction counts in the interval that it ends in.
+    is "$(sql "SELECT bool_and(abs(transactions - due) <= 4.5 * sqrt(greatest(due, 1)) + 3) FROM (
+        SELECT s.transactions, ($rate) * s.secs AS due
+        FROM (SELECT *, round(elapsed::numeric, 1)::float8 - 0.25 AS t FROM bench.samples WHERE run_id = $run) AS s
+        ) AS x")" t "$name: $rates: as many as are due"
+    is "$(sql "SELECT abs(r.rate - s.tps) < 4.5 * sqrt(r.rate / s.secs) + 1 FROM bench.runs r
+        JOIN bench.summary s USING (run_id) WHERE run_id = $run")" t "$name: $rates: the mean"
+    is "$(sql "SELECT count(*) FROM bench.findings($run) WHERE topic IN ('dip', 'warm-up', 'drift')")" 0 \
+        "$name: $rates: steps are no dips"
+done
+sql "SELECT bench.start('pk_select', secs => 60, rates => '{\"0\": 100, \"0.5\": 0}')" >/dev/null
+run=$(last_run)
+eventually 10 "SELECT status = 'running' FROM bench.runs WHERE run_id = $run"
+clock
+sql "SELECT bench.stop($run)" >/dev/null
+within 3000 "$name: clients that wait for nothing are woken"
+status_is "$run" canceled "$name"
+
 name='stopping'
 run=$(sql "SELECT bench.start('pk_update', clients => 4, secs => 60, rate => 0.01)")
 eventually 10 "SELECT status = 'running' FROM bench.runs WHERE run_id = $run"

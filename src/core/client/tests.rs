@@ -395,7 +395,7 @@ fn what_is_due_and_not_started_is_backlog() {
     let workload = workload(&["SELECT 1;"], 1);
     let schedule = Schedule::new(42, 10_000.0, 0);
     let all = schedule.rest_until(&AtomicI64::new(0), 1000 * MS);
-    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), Some(schedule), 0);
+    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), Some(schedule.clone()), 0);
     let mut recorder = TestRecorder { end_ns: 1000 * MS, ..recorder() };
     drive(&workload, &mut client, &mut recorder, []);
     let rest = schedule.rest_until(&recorder.arrivals, recorder.end_ns);

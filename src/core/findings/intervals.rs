@@ -1,6 +1,7 @@
 //! The measured intervals as the findings read them: those whose length and throughput are known, column by column.
 
 use crate::document::{Samples, Series};
+use crate::rates::Rates;
 use crate::stats::robust::median;
 
 /// The share of intervals in which a column may lack its value and still be read.
@@ -51,6 +52,23 @@ impl<'a> Intervals<'a> {
             }
         }
         intervals
+    }
+
+    /// Takes out what a changing rate asks for: the throughput is what it would be under the mean of the rates. Where hardly
+    /// anything was due it says nothing, and is as all others.
+    pub fn levelled(mut self, rates: Option<&Rates>) -> Self {
+        /// An interval with so many transactions due strays by a fifth.
+        const LEAST_DUE: f64 = 25.0;
+        let Some(rates) = rates else { return self };
+        let due: Vec<f64> =
+            self.starts.iter().zip(&self.ends).map(|(start, end)| rates.expected(*start, *end)).collect();
+        let mean = due.iter().sum::<f64>() / self.secs.iter().sum::<f64>();
+        for (index, due) in due.into_iter().enumerate() {
+            let secs = self.secs[index];
+            let share = if due < LEAST_DUE { 1.0 } else { self.tps[index] * secs / due };
+            (self.tps[index], self.transactions[index]) = (share * mean, share * mean * secs);
+        }
+        self
     }
 
     /// How many there are.

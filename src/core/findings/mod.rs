@@ -35,7 +35,7 @@ pub const UNSENT: &str = "other sessions were at work in this database just befo
 
 /// What there is to say of a run, the gravest first; nothing of a clean one.
 pub fn findings(document: &Document) -> Vec<Finding> {
-    let intervals = Intervals::of(&document.samples);
+    let intervals = Intervals::of(&document.samples).levelled(document.run.changing_rates().as_ref());
     let mut detected = dips::detect(&intervals);
     let mut findings = Vec::new();
     findings.extend(outcome::findings(document, &intervals));

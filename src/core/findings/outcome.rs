@@ -255,8 +255,9 @@ fn rate(document: &Document) -> Option<Finding> {
         Severity::Warning,
         Topic::Rate,
         format!(
-            "The run fell behind its rate of {} tps and reached {}: {}{lag}.",
+            "The run fell behind its rate of {} tps{} and reached {}: {}{lag}.",
             grouped(rate),
+            if run.rates.is_some() { " on average" } else { "" },
             summary.tps.map_or("less".to_owned(), |tps| format!("{} tps", grouped(tps))),
             what.join(", ")
         ),

@@ -84,8 +84,12 @@ impl Prng {
     /// of `center`: the time until the next event of a Poisson process (pgbench.c's `getPoissonRand`, which
     /// is asked for microseconds).
     pub fn poisson(&mut self, center: f64) -> i64 {
-        let uniform = 1.0 - self.unit_interval();
-        (-uniform.ln() * center + 0.5) as i64
+        (self.exponential() * center + 0.5) as i64
+    }
+
+    /// A number from the exponential distribution with the mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.unit_interval()).ln()
     }
 
     /// Draws and forgets `count` numbers.

@@ -26,6 +26,8 @@ macro_rules! run_arguments {
             warmup: f64 = Some(0.0),
             /// Transactions per second of all clients that are to be started: an open loop.
             rate: f64 = None,
+            /// Rates that change over the measured time, instead of rate.
+            rates: Json = None,
             /// Milliseconds above which a transaction is late.
             latency_limit: f64 = None,
             /// Tries per transaction at a serialization failure or deadlock. 0: no limit.

@@ -12,12 +12,10 @@ use super::{
 };
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
+use crate::rates::{MAX_RATE, Rates};
 
 /// The longest duration accepted anywhere, in seconds: a year.
 pub(super) const MAX_SECS: f64 = 366.0 * 86_400.0;
-
-/// The highest rate accepted, transactions per second: schedules are kept in microseconds.
-const MAX_RATE: f64 = 1e6;
 
 /// How long a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +100,9 @@ pub struct RunOptions {
     pub extent: Extent,
     /// Transactions per second of all clients that are to be started: an open loop.
     pub rate: Option<f64>,
+    /// Where it changes over the measured time; then `rate` is its mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Rates>,
     /// Milliseconds above which a transaction is late.
     pub latency_limit_ms: Option<f64>,
     #[serde(default)]
@@ -182,7 +183,7 @@ impl RunOptions {
                 invalid(format!("max_tries must not be negative: {max_tries}")).hint("Use 0 for no limit.")
             );
         }
-        let rate = between("rate", a.rate, 1e-6, MAX_RATE, "transactions per second")?;
+        let (rate, rates) = rates(a.rate, a.rates, extent, a.warmup)?;
         let most = MAX_SECS * 1e3;
         let latency_limit_ms = between("latency_limit", a.latency_limit, 1e-6, most, "milliseconds")?;
         if max_tries == 0 && latency_limit_ms.is_none() && matches!(extent, Extent::Transactions(_)) {
@@ -217,6 +218,7 @@ impl RunOptions {
             on_disconnect: connecting.on_disconnect,
             run_as: a.run_as,
             rate,
+            rates,
             latency_limit_ms,
             driver,
             query_mode,
@@ -259,7 +261,8 @@ impl RunOptions {
             secs,
             transactions,
             warmup: self.warmup_secs,
-            rate: self.rate,
+            rate: self.rate.filter(|_| self.rates.is_none()),
+            rates: self.rates.clone().map(Value::from),
             latency_limit: self.latency_limit_ms,
             max_tries: Some(self.max_tries.cast_signed()),
             seed: self.seed,
@@ -284,6 +287,37 @@ impl RunOptions {
             duel: self.duel.clone(),
         }
     }
+}
+
+/// The rate, and those that change, of which it is the mean over the measured time.
+///
+/// # Errors
+/// 22023 for both, for what is out of range, and where it is not known when which rate is due, or that is never any.
+fn rates(
+    rate: Option<f64>,
+    rates: Option<Value>,
+    extent: Extent,
+    warmup: Option<f64>,
+) -> Result<(Option<f64>, Option<Rates>), UserError> {
+    let rate = between("rate", rate, 1e-6, MAX_RATE, "transactions per second")?;
+    let Some(rates) = rates else { return Ok((rate, None)) };
+    let rates = Rates::parse(&rates)?;
+    if rate.is_some() {
+        return Err(invalid("rate and rates are mutually exclusive"));
+    }
+    let Extent::Secs(secs) = extent else {
+        return Err(invalid("rates and transactions are mutually exclusive").hint("Set secs."));
+    };
+    if warmup.is_none() {
+        return Err(invalid("rates need a warmup of a known length").hint(
+            "Throughput is never steady while the rate changes. During the warm-up it is that of second 0.",
+        ));
+    }
+    let mean = rates.expected(0.0, secs) / secs;
+    if mean < 1e-6 {
+        return Err(invalid("the rate is 0 all the time"));
+    }
+    Ok((Some(mean), Some(rates)))
 }
 
 /// Variables with those of a duel's first arm; each transaction has those of its own.

@@ -27,7 +27,7 @@ impl SearchArguments {
     /// 22004 for a NULL where none may be, 22023 for a value out of range, for both kinds of limits, and for what a search
     /// finds itself.
     pub fn of_trials(self, mut run: RunArguments) -> Result<(CapacitySearch, RunArguments), UserError> {
-        if run.rate.is_some() {
+        if run.rate.is_some() || run.rates.is_some() {
             return Err(invalid("a search for a capacity takes no rate")
                 .hint("It finds the rate. To try a single one: bench.run with rate and latency_limit."));
         }

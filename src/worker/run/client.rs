@@ -247,7 +247,12 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> ClientSt
 
 /// The arrivals of a run with a rate, whose warm-up begins at `start_ns`.
 pub fn schedule(spec: &RunSpec, start_ns: i64) -> Option<Schedule> {
-    spec.options.rate.map(|rate| Schedule::new(spec.seed.cast_unsigned(), rate, start_ns))
+    let seed = spec.seed.cast_unsigned();
+    if let Some(rates) = &spec.options.rates {
+        let warmup_ns = (spec.options.warmup_secs.unwrap_or_default() * 1e9) as i64;
+        return Some(Schedule::varying(seed, rates.clone(), start_ns, warmup_ns));
+    }
+    spec.options.rate.map(|rate| Schedule::new(seed, rate, start_ns))
 }
 
 /// A client of a run, when the gate has opened and the time line is in place.

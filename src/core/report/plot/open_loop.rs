@@ -18,6 +18,7 @@ use crate::report::number::{finite, fixed, tps};
 /// The offered rate with what was achieved, skipped and late; `None` of a closed loop.
 pub fn rates(document: &Document) -> Option<Figure> {
     let rate = finite(document.run.rate)?;
+    let changing = document.run.changing_rates();
     let samples = &document.samples;
     let times = Times::of(samples)?;
     let lines: Vec<(Ink, &str, Vec<Option<Envelope>>)> = [
@@ -31,16 +32,21 @@ pub fn rates(document: &Document) -> Option<Figure> {
     .filter(|(_, name, thinned)| *name == "achieved" || thinned.iter().flatten().any(|of| of.high > 0.0))
     .collect();
     let high = lines.iter().flat_map(|(_, _, thinned)| thinned.iter().flatten()).map(|of| of.high);
-    let y = Axis::from_zero(high.fold(rate, f64::max) * 1.08, 6);
+    let offered = changing.iter().flat_map(|rates| rates.corners(times.axis.high)).map(|(_, rate)| rate);
+    let y = Axis::from_zero(high.chain(offered).fold(rate, f64::max) * 1.08, 6);
     let marks = Marks::of(document, &times.axis);
     let draw = |chart: &mut Chart| {
         marks.draw(chart)?;
         lines.iter().rev().try_for_each(|(ink, _, thinned)| draw_line(chart, &times, *ink, thinned))?;
-        let offered = vec![(times.axis.low, rate), (times.axis.high, rate)];
+        let offered = match &changing {
+            Some(rates) => rates.corners(times.axis.high),
+            None => vec![(times.axis.low, rate), (times.axis.high, rate)],
+        };
         chart.draw_series([PathElement::new(offered, TEAL.color().stroke_width(4))])?;
         Ok(())
     };
-    let label = format!("Offered and achieved rate over time, {} tps offered", tps(Some(rate)));
+    let mean = if changing.is_some() { " on average" } else { "" };
+    let label = format!("Offered and achieved rate over time, {} tps offered{mean}", tps(Some(rate)));
     let svg = svg(&label, &times.axis, false, &[Panel { title: None, y, draw: &draw }])?;
     let svg = with_values(&svg, &times, &|columns| {
         let named = lines.iter();
@@ -107,10 +113,14 @@ fn per_second(counts: &Series, secs: &Series) -> Series {
 /// due.
 fn backlog(document: &Document, rate: f64) -> Series {
     let samples = &document.samples;
+    let changing = document.run.changing_rates();
     let mut last = 0.0;
     let intervals = samples.lag_avg_ms.iter().enumerate();
     let known = intervals.map(|(index, lag)| {
         let of = |series: &Series| series.get(index).copied().flatten().and_then(|value| finite(Some(value)));
+        // Of one that changes: that at the interval's end, where what waits has become due.
+        let end = of(&samples.elapsed).filter(|end| *end > 0.0);
+        let rate = changing.as_ref().zip(end).map_or(rate, |(rates, end)| rates.at(end));
         last = match finite(*lag) {
             Some(lag) => rate * lag.max(0.0) / 1_000.0,
             None => (last + rate * of(&samples.secs).unwrap_or_default()

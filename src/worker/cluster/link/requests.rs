@@ -150,7 +150,9 @@ impl NodeLink<'_> {
         let mut spec = RunSpec { cluster: None, part_of: Some(part_of), ..self.spec.clone() };
         // Other random numbers on each node, and its share of the rate.
         spec.seed = spec.seed.wrapping_add(self.node.node.into());
-        spec.options.rate = spec.options.rate.map(|rate| rate / served.len().max(1) as f64);
+        let share = 1.0 / served.len().max(1) as f64;
+        spec.options.rate = spec.options.rate.map(|rate| rate * share);
+        spec.options.rates = spec.options.rates.map(|rates| rates.scaled(share));
         let request = PartRequest { spec, tables, kept };
         let request = serde_json::to_string(&request).map_err(|e| internal(e.to_string()))?;
         let command = format!("bench_internal.start_part({}::pg_catalog.jsonb)", quote_literal(&request));
