@@ -92,6 +92,7 @@ WITH promised (relation, columns) AS (VALUES
     ('sweeps',
         'sweep_id, workload, clients, secs, rounds, variants, before, seed, tags, status, runs, completed, started_at, '
             'finished_at, remaining, role, error'),
+    ('sweep_changes', 'sweep_id, round, variant, apply_secs, revert_secs, made, made_bytes, error, to_revert'),
     ('sweep_runs', 'sweep_id, place, round, variant, clients, run_id, status, error, tps, latency_p99_ms'),
     ('sweep_results', 'sweep_id, clients, variant, rounds, tps_avg, tps_min, tps_max, run_ids'),
     ('capacities',

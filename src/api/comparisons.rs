@@ -33,6 +33,7 @@ type ComparisonRow = (
     String,
     Option<String>,
     Option<pgrx::JsonB>,
+    Option<String>,
 );
 
 /// What differs as JSON; none where nothing does.
@@ -61,6 +62,7 @@ fn rows(comparison: Comparison) -> Vec<ComparisonRow> {
                 line.verdict.to_owned(),
                 line.advice.map(for_client),
                 differences,
+                line.script,
             )
         })
         .collect()
@@ -69,7 +71,7 @@ fn rows(comparison: Comparison) -> Vec<ComparisonRow> {
 /// Compares two groups of runs. See the COMMENT ON.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
-fn compare(
+fn bench_compare(
     baseline: Option<Vec<Option<i64>>>,
     candidate: Option<Vec<Option<i64>>>,
     margin: Option<f64>,
@@ -85,6 +87,7 @@ fn compare(
         name!(verdict, String),
         name!(advice, Option<String>),
         name!(differences, Option<pgrx::JsonB>),
+        name!(script, Option<String>),
     ),
 > {
     let compared = (|| {
@@ -204,6 +207,7 @@ run_function! {
             name!(verdict, String),
             name!(advice, Option<String>),
             name!(differences, Option<pgrx::JsonB>),
+            name!(script, Option<String>),
         ),
     >] = |workload, a, b, rounds, margin, clients, run| {
         let run = RunArguments { workload, ..run };

@@ -26,6 +26,10 @@ SELECT pg_catalog.jsonb_build_object( \
                       OPERATOR(pg_catalog.&&) pg_catalog.tstzrange(r.started_at, greatest(r.started_at, r.finished_at)))) \
             FROM bench.runs r WHERE r.run_id = $1), \
     'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
+    'scripts', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(x)) ORDER BY x.script), '[]') FROM ( \
+        SELECT script, pg_catalog.min(workload) AS workload, \
+            pg_catalog.sum(latency_avg_ms * transactions) / nullif(pg_catalog.sum(transactions), 0) AS latency_avg_ms \
+        FROM bench.scripts WHERE run_id = $1 GROUP BY script) x), \
     'nodes', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(n)) ORDER BY n.node), '[]') FROM bench.nodes n \
               WHERE n.run_id = $1 AND EXISTS (SELECT FROM bench_internal.node_log l WHERE l.run_id = $1)), \
     'environment', (SELECT pg_catalog.jsonb_strip_nulls(r.environment) FROM bench.runs r WHERE r.run_id = $1))";

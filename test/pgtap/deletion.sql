@@ -48,7 +48,8 @@ BEGIN
                        WHEN a.attname = 'run_id' THEN to_jsonb(run) WHEN a.attname
                            = 'sweep_id' THEN coalesce(to_jsonb(sweep), 'null')
                        WHEN a.attname = 'status' THEN '"completed"' WHEN a.attname = 'role' THEN to_jsonb(current_user)
-                       WHEN a.attname = 'outcome' THEN '"processed"' WHEN a.attname = 'latencies' THEN '[]'
+                       WHEN a.attname = 'outcome' THEN '"processed"' WHEN a.attname = 'latencies'
+                           OR a.atttypid = 'text[]'::regtype THEN '[]'
                        WHEN a.atttypid IN ('int8[]'::regtype, 'float8[]'::regtype) THEN '[1]'
                        WHEN a.atttypid = 'jsonb'::regtype THEN '{}' WHEN a.atttypid = 'text'::regtype THEN '"x"'
                        WHEN a.atttypid = 'boolean'::regtype THEN 'false' WHEN a.atttypid

@@ -60,7 +60,7 @@ BEGIN
         WHEN a.atttypid = 'bool'::regtype THEN 'true'
         WHEN a.atttypid = 'text'::regtype THEN '"x"'
         WHEN a.atttypid = 'oid'::regtype THEN '0'
-        WHEN a.atttypid = 'regclass[]'::regtype THEN '[]'
+        WHEN a.atttypid IN ('regclass[]'::regtype, 'text[]'::regtype) THEN '[]'
         ELSE '{}'
     END)
         INTO given
@@ -68,7 +68,7 @@ BEGIN
     WHERE a.attrelid = relation
         AND a.attnum > 0
         AND NOT a.attisdropped
-        AND a.attname NOT IN ('sweep_id', 'origin', 'part_of', 'waits', 'system_settings');
+        AND a.attname NOT IN ('sweep_id', 'origin', 'part_of', 'waits', 'system_settings', 'rates');
     given = given || own;
     LOOP
         BEGIN

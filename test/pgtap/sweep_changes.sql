@@ -60,8 +60,9 @@ FROM (
     FROM bench.sweep_runs
     WHERE sweep_id = :sweep
 ) AS s;
-SELECT results_eq('SELECT DISTINCT s.variant, cardinality(r.applied) FROM bench.sweep_runs s JOIN bench.runs r USING (run_id)
-    WHERE s.sweep_id = ' || :sweep || ' ORDER BY 1', $$VALUES ('with', 4), ('without', 0)$$,
+SELECT results_eq('SELECT DISTINCT s.variant, cardinality(r.applied)
+    FROM bench.sweep_runs s JOIN bench.runs r USING (run_id) WHERE s.sweep_id = ' || :sweep || ' ORDER BY 1',
+    $$VALUES ('with', 4), ('without', 0)$$,
     'a run says what was applied');
 SELECT matches(bench.sweep_report(:sweep), 'Changes by SQL.*round.*variant.*apply s.*chg\.i', 'the report, too');
 SELECT is(bench.sweep_report(:sweep, 'json')::jsonb #>> '{changes,0,made,0}', 'chg.i', 'and its JSON');
@@ -74,21 +75,23 @@ SELECT is((
 -- bench.ab and bench.verify, and a difference that is named
 SELECT bench.create_workload('chg_find', 'SELECT count(*) FROM chg.rows WHERE a = 3;') \g /dev/null
 CREATE TEMP TABLE compared AS
-SELECT * FROM bench.ab('chg_find', '{}', '{"sql": {"apply": "CREATE INDEX i ON rows (a, i)", "revert": "DROP INDEX i"}}',
+SELECT * FROM bench.ab('chg_find', '{}',
+    '{"sql": {"apply": "CREATE INDEX i ON rows (a, i)", "revert": "DROP INDEX i"}}',
     rounds => 2, secs => 0.3, settings => '{"search_path": "chg", "statement_timeout": "10s"}', before => 'vacuum');
 SELECT is(differences @> '[{"what": "applied", "candidate": "CREATE INDEX i ON rows (a, i)"}]', true,
     'bench.ab names the statements; names are found by the settings of the clients')
 FROM compared
 WHERE metric = 'tps';
 SELECT is(plan_changed, true, 'bench.verify: pairs of runs')
-FROM bench.verify('chg_find', '{}', '{"sql": {"apply": "CREATE INDEX i ON chg.rows (a, i)", "revert": "DROP INDEX chg.i"}}',
+FROM bench.verify('chg_find', '{}',
+    '{"sql": {"apply": "CREATE INDEX i ON chg.rows (a, i)", "revert": "DROP INDEX chg.i"}}',
     rounds => 2, secs => 0.3);
 
 -- Where each run has its fixture loaded anew, the statements come after it.
 RESET ROLE;
 SELECT bench.load('pk', 1000) \g /dev/null
-SELECT bench.create_workload('chg_pk', 'SELECT 1 / (SELECT count(*) FROM pg_indexes WHERE indexname = ''chg_pk'');', 'pk')
-    \g /dev/null
+SELECT bench.create_workload('chg_pk', 'SELECT 1 / (SELECT count(*) FROM pg_indexes WHERE indexname = ''chg_pk'');',
+    'pk') \g /dev/null
 SELECT bench.sweep('chg_pk', '{1,2}', secs => 0.1, before => 'reload',
     variants => '{"v": {"sql": {"apply": "CREATE INDEX chg_pk ON bench_data.pk (id)",
         "revert": "DROP INDEX bench_data.chg_pk"}}}') AS sweep \gset
@@ -105,8 +108,10 @@ SELECT bench.sweep('chg_see', '{1}', secs => 0.1, variables => '{"variant": "x"}
     "bad": {"sql": {"apply": ["CREATE INDEX i ON chg.rows (a)", "CREATE INDEX j ON chg.rows (i); SELECT 1 / 0"],
         "revert": ["DROP INDEX chg.j", "DROP INDEX chg.i"]}},
     "good": {}}') AS sweep \gset
-SELECT is(status, 'incomplete', 'statements that fail: the other variants run') FROM bench.sweeps WHERE sweep_id = :sweep;
-SELECT is(error, 'division by zero', 'the run says why') FROM bench.sweep_runs WHERE sweep_id = :sweep AND variant = 'bad';
+SELECT is(status, 'incomplete', 'statements that fail: the other variants run') FROM bench.sweeps
+WHERE sweep_id = :sweep;
+SELECT is(error, 'division by zero', 'the run says why') FROM bench.sweep_runs
+WHERE sweep_id = :sweep AND variant = 'bad';
 SELECT
     is(error, 'division by zero', 'so does the change'),
     is(apply_secs, NULL, 'which was not completed'),
@@ -117,7 +122,8 @@ SELECT is(pg_temp.indexes(), NULL, 'nothing stays');
 
 -- What cannot be undone ends all runs, and is said.
 SELECT bench.start_sweep('chg_see', '{1}', secs => 0.1, rounds => 2, variables => '{"variant": "x"}', variants => '{
-    "v": {"sql": {"apply": "CREATE INDEX i ON chg.rows (a)", "revert": ["DROP INDEX chg.i", "DROP INDEX chg.nonesuch"]}},
+    "v": {"sql": {"apply": "CREATE INDEX i ON chg.rows (a)",
+        "revert": ["DROP INDEX chg.i", "DROP INDEX chg.nonesuch"]}},
     "w": {}}') AS sweep \gset
 SELECT isnt(bench.wait_sweep(:sweep), 'completed', 'what cannot be undone: not completed');
 SELECT
@@ -133,8 +139,8 @@ WHERE sweep_id = :sweep;
 -- A transaction is not left open, nor another role, nor settings.
 SELECT bench.sweep('chg_see', '{1}', secs => 0.1, variants => '{
     "open": {"variables": {"variant": "open"}, "sql": {"apply": "BEGIN; CREATE INDEX i ON chg.rows (a)", "revert": []}},
-    "role": {"variables": {"variant": "role"}, "sql": {"apply": "SET ROLE chg_bob; SET default_transaction_read_only = on",
-        "revert": []}}}') AS sweep \gset
+    "role": {"variables": {"variant": "role"}, "sql": {
+        "apply": "SET ROLE chg_bob; SET default_transaction_read_only = on", "revert": []}}}') AS sweep \gset
 SELECT is(error, 'the statements leave a transaction open', 'BEGIN without an end') FROM bench.sweep_runs
 WHERE sweep_id = :sweep AND variant = 'open';
 SELECT is(pg_temp.indexes(), NULL, 'is rolled back');
@@ -146,14 +152,16 @@ CREATE FUNCTION pg_temp.refused(variant text, code text, message text, what text
         format('{"v": {"sql": %s}}', variant)), code, message, what)$$;
 SELECT pg_temp.refused('{"apply": "CREATE INDEKS i", "revert": []}', '42601', 'syntax error at or near "INDEKS"',
     'a syntax error is found before the first run');
-SELECT pg_temp.refused('{"apply": "SELECT 1"}', '22023', 'sql of variant "v" must have revert, a text or an array of texts',
-    'without revert');
-SELECT pg_temp.refused('{"apply": [], "revert": []}', '22023', 'sql of variant "v" applies nothing', 'nothing to apply');
+SELECT pg_temp.refused('{"apply": "SELECT 1"}', '22023',
+    'sql of variant "v" must have revert, a text or an array of texts', 'without revert');
+SELECT pg_temp.refused('{"apply": [], "revert": []}', '22023', 'sql of variant "v" applies nothing',
+    'nothing to apply');
 SELECT pg_temp.refused('{"apply": [1], "revert": []}', '22023',
     'sql of variant "v" must have apply, a text or an array of texts', 'no text');
 SELECT pg_temp.refused('{"apply": "SELECT 1", "revert": [], "undo": 1}', '22023',
     'sql of variant "v" has an unrecognized key: "undo"', 'another key');
-SELECT throws_ok($$SELECT * FROM bench.duel('chg_find', '{}', '{"sql": {"apply": "SELECT 1", "revert": []}}')$$, '0A000',
+SELECT throws_ok($$SELECT * FROM bench.duel('chg_find', '{}', '{"sql": {"apply": "SELECT 1", "revert": []}}')$$,
+    '0A000',
     'arms of a duel cannot differ in "sql"', 'a duel has no room for it');
 
 \o /dev/null

@@ -56,8 +56,10 @@ SELECT bench.run('vis_slow', secs => 0.1) AS left_behind \gset
 RESET SESSION AUTHORIZATION;
 DROP OWNED BY vis_gone;
 DROP ROLE vis_gone;
--- What a search leaves.
-UPDATE bench_internal.sweep_log SET answers = '[{"rate": 1, "percentile": 0.99}]' WHERE sweep_id = :sweep;
+-- What a search leaves, and what variants by SQL do.
+UPDATE bench_internal.sweep_log
+SET answers = '[{"rate": 1, "percentile": 0.99}]', changes = '[{"round": 1, "variant": "x"}]'
+WHERE sweep_id = :sweep;
 -- None of these is sure to come to such a short run.
 INSERT INTO bench_internal.event_log (run_id, event, kind, started) VALUES (:run, 1000, 'checkpoint', 0.1);
 INSERT INTO bench.standbys (run_id, elapsed, pid, name) VALUES (:run, 0.1, 1, 'walreceiver');

@@ -126,9 +126,9 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
             "INSERT INTO bench_internal.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
                  horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, before, log_rate, driver, target, jobs, \
-                 reconnect, on_disconnect, feeders, owner_oid, run_as, duel, applied, extension_version) \
+                 reconnect, on_disconnect, feeders, owner_oid, run_as, duel, applied, rates, extension_version) \
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting', bench_internal.role_name($35, $15), $16, \
-                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, extversion \
+                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, extversion \
              FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
             &[
                 o.workload.as_str().into(),
@@ -170,6 +170,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
                 spec.run_as().into(),
                 o.duel.as_ref().map(|duel| pgrx::JsonB(duel.recorded())).into(),
                 spec.applied.clone().into(),
+                o.rates.clone().map(|rates| pgrx::JsonB(rates.into())).into(),
             ],
         )
         .map_err(spi_error)?

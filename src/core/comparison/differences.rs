@@ -144,6 +144,7 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         single("transactions", run.transactions.map(|count| count.to_string())),
         single("warmup", Some(run.warmup.map_or("until steady".to_owned(), |secs| secs.to_string()))),
         single("rate", run.rate.map(|rate| rate.to_string())),
+        single("rates", run.changing_rates().map(|rates| rates.text())),
         single("latency_limit", run.latency_limit.map(|limit| limit.to_string())),
         single("max_tries", Some(run.max_tries.to_string())),
         single("driver", text(&run.driver)),

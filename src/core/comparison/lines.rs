@@ -52,9 +52,18 @@ pub fn lines(
         .into_iter()
         .map(|(metric, confidence)| {
             let better = if metric.name == TPS.name { Better::Higher } else { Better::Lower };
-            sides.line(metric, Terms { margin, confidence, better })
+            let of = |document: &Document| (metric.of)(&document.summary);
+            sides.line(metric.name, of, Terms { margin, confidence, better })
         })
         .collect();
+    let scripts = sides.scripts();
+    // As of the metrics of latency, all of them hold together.
+    let terms =
+        Terms { margin, confidence: 1.0 - ALPHA / scripts.len().max(1) as f64, better: Better::Lower };
+    lines.extend(scripts.iter().enumerate().map(|(place, script)| {
+        let of = |document: &Document| document.scripts.get(place)?.latency_avg_ms;
+        ComparisonLine { script: Some(script.clone()), ..sides.line(LATENCIES[0].name, of, terms) }
+    }));
     if sides.all_kept_their_rate() {
         lines[0].advice = Some(
             "All runs reached their rate, so TPS shows the rate and not the capacity of the server. Compare the \
@@ -76,20 +85,36 @@ impl Sides<'_> {
         self.baseline.iter().chain(self.candidate).copied()
     }
 
-    fn line(&self, metric: &Metric, terms: Terms) -> ComparisonLine {
-        let of = |document: &Document| (metric.of)(&document.summary).filter(|value| value.is_finite());
+    /// The scripts of a mix, where all runs have the same.
+    fn scripts(&self) -> Vec<String> {
+        let of = |document: &Document| -> Vec<String> {
+            document.scripts.iter().map(|script| script.workload.clone()).collect()
+        };
+        let scripts = self.baseline.first().map(|document| of(document)).unwrap_or_default();
+        let is_mix = scripts.len() > 1 && self.runs().all(|document| of(document) == scripts);
+        if is_mix { scripts } else { Vec::new() }
+    }
+
+    fn line(
+        &self,
+        name: &'static str,
+        of: impl Fn(&Document) -> Option<f64>,
+        terms: Terms,
+    ) -> ComparisonLine {
+        let of = |document: &Document| of(document).filter(|value| value.is_finite());
         let values =
             |side: &[&Document]| side.iter().map(|document| of(document)).collect::<Option<Vec<f64>>>();
         let (Some(baseline), Some(candidate)) = (values(self.baseline), values(self.candidate)) else {
             return ComparisonLine {
-                metric: metric.name,
+                metric: name,
+                script: None,
                 baseline: None,
                 candidate: None,
                 ratio: None,
                 ratio_low: None,
                 ratio_high: None,
                 verdict: Verdict::Inconclusive.as_str(),
-                advice: Some(format!("{} no {}.", self.have(|run| of(run).is_none()), metric.name)),
+                advice: Some(format!("{} no {}.", self.have(|run| of(run).is_none()), name)),
             };
         };
         let compared = match self.design {
@@ -105,7 +130,8 @@ impl Sides<'_> {
             terms.better == Better::Higher && compared.candidate == 0.0 && compared.baseline > 0.0;
         let verdict = if stands_still { Verdict::Slower } else { compared.verdict };
         ComparisonLine {
-            metric: metric.name,
+            metric: name,
+            script: None,
             baseline: Some(compared.baseline),
             candidate: Some(compared.candidate),
             // Without an interval it still is what was measured.
@@ -115,7 +141,7 @@ impl Sides<'_> {
             verdict: verdict.as_str(),
             advice: (verdict == Verdict::Inconclusive).then(|| match compared.ratio {
                 Some(_) => self.how_many(compared.runs),
-                None => self.why_no_interval(|run| of(run).is_some_and(|value| value <= 0.0), metric),
+                None => self.why_no_interval(|run| of(run).is_some_and(|value| value <= 0.0), name),
             }),
         }
     }
@@ -130,13 +156,9 @@ impl Sides<'_> {
         }
     }
 
-    fn why_no_interval(&self, has_no_ratio: impl Fn(&Document) -> bool, metric: &Metric) -> String {
+    fn why_no_interval(&self, has_no_ratio: impl Fn(&Document) -> bool, metric: &str) -> String {
         if self.runs().any(&has_no_ratio) {
-            return format!(
-                "{} a {} of 0 or less, so there is no ratio.",
-                self.have(has_no_ratio),
-                metric.name
-            );
+            return format!("{} a {} of 0 or less, so there is no ratio.", self.have(has_no_ratio), metric);
         }
         let one = match self.design {
             Design::Pairs => "One pair shows no spread: use at least 2 pairs",

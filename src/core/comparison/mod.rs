@@ -32,6 +32,8 @@ pub struct Difference {
 pub struct ComparisonLine {
     /// tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us
     pub metric: &'static str,
+    /// The script of a mix whose latency it is; `None`: that of all transactions.
+    pub script: Option<String>,
     /// The mean over the side's runs; `None` where a run lacks the metric.
     pub baseline: Option<f64>,
     pub candidate: Option<f64>,
@@ -50,8 +52,8 @@ pub struct ComparisonLine {
 pub struct Comparison {
     /// TPS first: the verdict is on it, with a 95 % interval. Those of the four metrics of latency are intervals of
     /// 98.75 %, so that all four hold with 95 % (Bonferroni): whoever looks at four at 95 % finds a difference in up
-    /// to one of five comparisons of what is the same. Last the processor time, which answers a question of its own
-    /// and has an interval of 95 %.
+    /// to one of five comparisons of what is the same. Then the processor time, which answers a question of its own
+    /// and has an interval of 95 %. Of a mix the mean latency of each script follows, whose intervals hold together.
     pub lines: Vec<ComparisonLine>,
     pub differences: Vec<Difference>,
 }

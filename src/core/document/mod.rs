@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::fidelity::FidelityPart;
+use crate::rates::Rates;
 use crate::stats::until_steady::LONGEST_SECS;
 
 pub use duel::{Duel, DuelBatch, DuelCommand, DuelLine, DuelMeasured, DuelStatement, DuelWait};
@@ -68,6 +69,13 @@ pub struct Document {
     pub findings: Vec<Finding>,
 }
 
+impl Run {
+    /// Its rates, where they changed over the measured time.
+    pub fn changing_rates(&self) -> Option<Rates> {
+        Rates::parse(self.rates.as_ref()?).ok()
+    }
+}
+
 /// What of a capture is not replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -112,6 +120,8 @@ pub struct Run {
     pub warmup_took: Option<f64>,
     /// Transactions per second of an open loop.
     pub rate: Option<f64>,
+    /// Where it changed over the measured time; then `rate` is its mean.
+    pub rates: Option<Value>,
     /// Milliseconds.
     pub latency_limit: Option<f64>,
     pub max_tries: u32,

@@ -33,6 +33,7 @@ fn keys() -> Keys {
     };
     let line = ComparisonLine {
         metric: "tps",
+        script: None,
         baseline: None,
         candidate: None,
         ratio: None,

@@ -14,7 +14,7 @@ fn filled() -> Document {
     samples.columns_mut().into_iter().for_each(|column| column.push(None));
     Document {
         schema_version: SCHEMA_VERSION,
-        run: Run { other_runs: vec![0], ..Run::default() },
+        run: Run { other_runs: vec![0], applied: vec![String::new()], ..Run::default() },
         summary: Summary::default(),
         samples: samples.clone(),
         warmup_samples: samples,

@@ -13,7 +13,7 @@ SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, scrip
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, bench_internal.role_name(owner_oid, role) AS role, error, horizon_held,
        server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost, target, jobs, reconnect,
-       on_disconnect, warmup_took, feeders, run_as, applied
+       on_disconnect, warmup_took, feeders, run_as, applied, rates
 FROM bench_internal.run_log
 WHERE bench_internal.is_visible(owner_oid);
 COMMENT ON VIEW bench.runs IS 'One row per run: its arguments, status and environment. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
@@ -62,6 +62,7 @@ COMMENT ON COLUMN bench.runs.reconnect IS 'With the wire driver: true if each tr
 COMMENT ON COLUMN bench.runs.on_disconnect IS 'With the wire driver: end: a client ended when its connection was lost; reconnect: it connected again';
 COMMENT ON COLUMN bench.runs.warmup_took IS 'Seconds that the warm-up took; with warmup NULL, 300 if throughput was not steady by then. NULL if nothing was run';
 COMMENT ON COLUMN bench.runs.feeders IS 'Feeders of its workloads: workload, prefix, query, order, once, max_rows, and rows, the number of rows kept (null if other nodes read them); NULL: none';
+COMMENT ON COLUMN bench.runs.rates IS 'Target transactions per second by the second of the measurement from which on they were due, where rate is only their mean';
 COMMENT ON COLUMN bench.runs.applied IS 'Statements by which its sweep had changed the database for it';
 COMMENT ON COLUMN bench.runs.run_as IS 'Roles whose sessions its clients were, separated by commas, where these are others than role; NULL: role';
 

@@ -68,10 +68,10 @@ COMMENT ON FUNCTION bench.scalability IS
 
 CREATE FUNCTION bench.compare(baseline bigint[], candidate bigint[], margin double precision DEFAULT 0.02)
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
-                   ratio_high double precision, verdict text, advice text, differences jsonb)
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_wrapper';
+                   ratio_high double precision, verdict text, advice text, differences jsonb, script text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_compare_wrapper';
 COMMENT ON FUNCTION bench.compare IS
-'Compares two sets of completed runs: for each metric, the ratio candidate / baseline with its interval and the verdict same, faster, slower or inconclusive. advice estimates how many runs per side would decide; in the row of tps, differences lists settings, versions and machines that are not the same in all runs.';
+'Compares two sets of completed runs: for each metric, the ratio candidate / baseline with its interval and the verdict same, faster, slower or inconclusive. advice estimates how many runs per side would decide; in the row of tps, differences lists settings, versions and machines that are not the same in all runs. For a mix, the mean latency of each script follows.';
 
 CREATE FUNCTION bench.compare_statements(baseline bigint[], candidate bigint[], margin double precision DEFAULT 0.02)
     RETURNS TABLE (workload text, command int, statement text, baseline_count bigint, candidate_count bigint,
@@ -101,7 +101,7 @@ CREATE FUNCTION bench.ab(
 @run_arguments@
 )
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
-                   ratio_high double precision, verdict text, advice text, differences jsonb)
+                   ratio_high double precision, verdict text, advice text, differences jsonb, script text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_ab_wrapper';
 COMMENT ON FUNCTION bench.ab IS
 'Runs a workload under two variants in random pairs, waits for all runs to end, and compares them within the pairs; the runs are stored as a sweep. Returns the columns of bench.compare; bench.compare_report reports on the same runs.';
@@ -339,7 +339,7 @@ COMMENT ON COLUMN bench.capacities.failing_runs IS 'Failed trials at the lowest 
 CREATE VIEW bench.history AS
 SELECT r.workload,
        jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
-           'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
+           'rate', r.rate, 'rates', r.rates, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
            'target', r.target, 'jobs', r.jobs, 'reconnect', r.reconnect, 'on_disconnect', r.on_disconnect, 'results', r.results, 'nodes', r.nodes,
            'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
            'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'applied', nullif(r.applied, '{}'), 'role', r.role,

@@ -207,7 +207,8 @@ CREATE TABLE bench_internal.run_log (
     clients_stuck     int[],
     owner_oid         oid NOT NULL DEFAULT 0,
     duel              jsonb,
-    applied           text[] NOT NULL DEFAULT '{}'
+    applied           text[] NOT NULL DEFAULT '{}',
+    rates             jsonb
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.

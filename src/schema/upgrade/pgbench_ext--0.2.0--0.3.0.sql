@@ -154,5 +154,6 @@ UPDATE bench_internal.kept_grants SET object = 'bench.stop_capture' WHERE object
 
 -- Statements that change the database for runs of a sweep.
 ALTER TABLE bench_internal.run_log ADD COLUMN applied text[] NOT NULL DEFAULT '{}';
+ALTER TABLE bench_internal.run_log ADD COLUMN rates jsonb;
 ALTER TABLE bench_internal.sweep_log ADD COLUMN changes jsonb;
 COMMENT ON COLUMN bench_internal.sweep_log.changes IS 'What the SQL of its variants did, one element per time that it was applied; NULL: nothing. Read bench.sweep_changes instead.';

@@ -22,12 +22,16 @@ const WORKLOADS: usize = 3;
 const NAME: usize = 60;
 
 /// The names of metrics where they stand for the metric.
-pub fn metric(name: &str) -> &str {
-    match name {
+pub fn metric(line: &ComparisonLine) -> String {
+    let name = match line.metric {
         "tps" => "TPS",
         "latency_avg_ms" => "average",
         "server_cpu_us" => "CPU",
         name => name.strip_prefix("latency_").and_then(|name| name.strip_suffix("_ms")).unwrap_or(name),
+    };
+    match &line.script {
+        Some(script) => format!("{name} of {}", cut(&one_line(script), NAME)),
+        None => name.to_owned(),
     }
 }
 
@@ -214,7 +218,7 @@ fn metrics(report: &ComparisonReport) -> Section {
         let (name, value): (_, fn(Option<f64>) -> String) = match line.metric {
             "tps" => ("TPS".to_owned(), tps),
             "server_cpu_us" => ("CPU per transaction, µs".to_owned(), us),
-            latency => (format!("latency {}, ms", metric(latency)), ms),
+            _ => (format!("latency {}, ms", metric(line)), ms),
         };
         table.rows.push(vec![
             name,
@@ -227,7 +231,7 @@ fn metrics(report: &ComparisonReport) -> Section {
         ]);
     }
     let note = "ratio: candidate / baseline, of geometric means; low and high: bounds of its interval, 95 % for TPS and \
-                CPU, 98.75 % for each latency, so that all four hold with 95 %. CPU: the processor time of the clients' \
+                CPU, 98.75 % for each latency, so that all four hold with 95 %; those of the scripts of a mix hold together. CPU: the processor time of the clients' \
                 processes. Verdicts are the candidate's.";
     Section::of_table("metrics", "Metrics", table).with_note(Some(note.to_owned()))
 }

@@ -54,7 +54,7 @@ fn forest(report: &ComparisonReport) -> Option<Figure> {
     let low = known.iter().chain(&margin).copied().fold(0.0, f64::min);
     let high = known.iter().chain(&margin).copied().fold(0.0, f64::max);
     let x = Axis::of_ratios(10f64.powf(low), 10f64.powf(high));
-    let names = rows.iter().map(|(row, line)| (*row, content::metric(line.metric).to_owned()));
+    let names = rows.iter().map(|(row, line)| (*row, content::metric(line)));
     let y = Axis { low: 0.4, high: rows.len() as f64 + 0.6, ticks: names.collect() };
     let (bottom, top) = (y.low, y.high);
     let draw = |chart: &mut Chart| {
@@ -77,12 +77,8 @@ fn forest(report: &ComparisonReport) -> Option<Figure> {
     let shown = |value: Option<f64>| fixed(value, 3);
     let titles = rows.iter().filter_map(|(row, line)| {
         let (low, high) = (shown(line.ratio_low), shown(line.ratio_high));
-        let title = format!(
-            "{} {} [{low}, {high}]: {}",
-            content::metric(line.metric),
-            shown(line.ratio),
-            line.verdict
-        );
+        let title =
+            format!("{} {} [{low}, {high}]: {}", content::metric(line), shown(line.ratio), line.verdict);
         Some((ratio(line)?, *row, title))
     });
     let svg = with_points(&svg, &x, &y, &titles.collect::<Vec<_>>());

@@ -7,6 +7,7 @@ use super::orders::nopm_line;
 use super::{Section, given, pairs, plain};
 use crate::document::{Document, Run, Unreplayed};
 use crate::report::number::{self, finite, percent_of};
+use crate::report::sanitize::shortened;
 
 /// What pgbench prints at its end, as the closing notice of a run has it.
 pub fn closing_lines(document: &Document) -> Vec<String> {
@@ -130,7 +131,8 @@ pub fn subtitle(document: &Document) -> String {
         parts.push(format!("after {} of warm-up", number::duration(warmup)));
     }
     if let Some(rate) = finite(run.rate) {
-        parts.push(format!("at a rate of {} tps", number::tps(Some(rate))));
+        let changing = if run.rates.is_some() { "changing rates, on average" } else { "a rate of" };
+        parts.push(format!("at {changing} {} tps", number::tps(Some(rate))));
     }
     if !run.query_mode.is_empty() {
         parts.push(format!("query mode {}", run.query_mode));
@@ -201,6 +203,18 @@ fn warmup(run: &Run) -> Option<String> {
     })
 }
 
+/// Transactions per second of an open loop.
+fn rate(run: &Run) -> Option<String> {
+    let mean = format!("{} tps", number::tps(Some(finite(run.rate)?)));
+    Some(match run.changing_rates() {
+        Some(rates) => format!("{mean} on average; {}", shortened(&rates.text(), RATES)),
+        None => mean,
+    })
+}
+
+/// How much is shown of rates that change.
+const RATES: usize = 300;
+
 /// The end of such a warm-up is within an interval of samples, and not as exact as a clock.
 fn tenths(secs: f64) -> f64 {
     (secs * 10.0).round() / 10.0
@@ -215,7 +229,7 @@ pub fn run(document: &Document) -> Section {
         ("clients", Some(times_nodes(document) + &run.clients.to_string())),
         ("measured", Some(measured_extent(document, |secs| format!("{secs} s")))),
         ("warm-up", warmup(run)),
-        ("rate", finite(run.rate).map(|rate| format!("{} tps", number::tps(Some(rate))))),
+        ("rate", rate(run)),
         ("latency limit", finite(run.latency_limit).map(|limit| format!("{limit} ms"))),
         (
             "tries per transaction",

@@ -50,6 +50,7 @@ fn pairs_are_compared_as_pairs() {
 fn the_same_within_the_margin_is_told() {
     let line = |low: f64, high: f64| ComparisonLine {
         metric: "tps",
+        script: None,
         baseline: Some(100.0),
         candidate: Some(100.3),
         ratio: Some(1.003),
@@ -185,6 +186,7 @@ fn a_great_change_is_told_in_times() {
     assert_eq!(content::change(0.05), "−95.0 %");
     let line = ComparisonLine {
         metric: "tps",
+        script: None,
         baseline: Some(100.0),
         candidate: Some(1614.8),
         ratio: Some(16.148),

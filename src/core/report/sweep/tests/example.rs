@@ -85,6 +85,7 @@ fn sweep(
             search: None,
             sure_within: None,
         },
+        changes: Vec::new(),
         runs,
         unreplayed: None,
         environment: Environment {
