@@ -176,6 +176,11 @@ SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"block_size"
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"full_page_writes": "perhaps"}}}');
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"checkpoint_completion_target": 2}}}');
 SELECT * FROM bench.ab('nothing', '{"system": {"shared_buffers": "1GB"}}', '{}');
+SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"restart": {"nosuchsetting": 1}}}');
+SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"restart": {"work_mem": "1GB"}}}');
+SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"restart": {"block_size": 1}}}');
+SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"restart": {"shared_buffers": "much"}}}');
+SELECT * FROM bench.ab('nothing', '{"restart": {"shared_buffers": "1GB"}}', '{}');
 SET ROLE regress_sweeper;
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"full_page_writes": "off"}}}');
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"session_replication_role": "replica"}}');

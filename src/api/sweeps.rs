@@ -8,7 +8,8 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::findings::findings;
 use bench_core::report::sweep::render;
 use bench_core::spec::RunArguments;
-use bench_core::sweep::SweepArguments;
+use bench_core::spec::limits::check_text;
+use bench_core::sweep::{Resumption, SweepArguments, SweepSpec};
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
@@ -23,7 +24,7 @@ use crate::server::jsonb::Jsonb;
 use crate::server::roles;
 use crate::server::spi::quote_identifier;
 use crate::shm::{Segment, Work, is_under_way};
-use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
+use crate::sweep::launch::{check, check_parameters, look_at_run, plan, run_to_the_end, spec_of, start};
 
 /// The arguments of a sweep that is no search and no comparison.
 fn sweep_of(
@@ -107,14 +108,32 @@ fn sweep_progress(
 /// Ends a sweep. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn stop_sweep(sweep_id: Option<i64>) -> bool {
-    required("sweep_id", sweep_id).and_then(|sweep_id| under_way::stop(Work::Sweep(sweep_id))).or_raise()
+    (|| {
+        let work = Work::Sweep(required("sweep_id", sweep_id)?);
+        if under_way::stop(work)? {
+            return Ok(true);
+        }
+        if catalog::status(work)? != WAITING {
+            return Ok(false);
+        }
+        // What it has written is put back by a leader: ALTER SYSTEM stands in no function.
+        let options = catalog::sweep_options(work.id())?;
+        check_parameters(&options)?;
+        start(&SweepSpec { resumption: Resumption::GivesUp, ..spec_of(options, Some(work.id())) })?;
+        under_way::wait(work, None, |_| {}).map(|status| status != WAITING)
+    })()
+    .or_raise()
 }
+
+/// The status of a sweep that waits for a restart of the server.
+const WAITING: &str = "waiting for restart";
 
 /// Takes up a sweep that ended early. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn resume_sweep(sweep_id: Option<i64>) -> i64 {
+fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i64 {
     (|| {
         let sweep_id = required("sweep_id", sweep_id)?;
+        start_failure.iter().try_for_each(|text| check_text("start_failure", text))?;
         let handle = catalog::handle_of(Work::Sweep(sweep_id))?;
         // A workload runs as the role that called, and all of a sweep's as the same.
         if handle.owner_oid != roles::current_role_oid() {
@@ -124,7 +143,8 @@ fn resume_sweep(sweep_id: Option<i64>) -> i64 {
             )
             .hint(format!("SET ROLE {} before the call.", quote_identifier(&handle.role))));
         }
-        match catalog::status(Work::Sweep(sweep_id))?.as_str() {
+        let status = catalog::status(Work::Sweep(sweep_id))?;
+        match status.as_str() {
             "running" => return Err(catalog::under_way(sweep_id)),
             "completed" => {
                 return Err(UserError::new(
@@ -132,12 +152,21 @@ fn resume_sweep(sweep_id: Option<i64>) -> i64 {
                     format!("sweep {sweep_id} is completed"),
                 ));
             }
+            WAITING => {}
+            _ if start_failure.is_some() => {
+                return Err(UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    format!("sweep {sweep_id} does not wait for a restart"),
+                )
+                .hint("Leave start_failure out."));
+            }
             _ => {}
         }
         crate::launch::checks::check_server()?;
         let options = catalog::sweep_options(sweep_id)?;
         check(&options)?;
-        start(&spec_of(options, Some(sweep_id)))
+        let resumption = start_failure.map_or(Resumption::GoesOn, Resumption::DoesNotStart);
+        start(&SweepSpec { resumption, ..spec_of(options, Some(sweep_id)) })
     })()
     .or_raise()
 }

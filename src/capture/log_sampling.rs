@@ -113,7 +113,7 @@ impl LogSampling {
     pub fn begin(capture: &str, executions_per_sec: f64, secs: f64) -> Result<Self, UserError> {
         transaction(server_parameters::exclude_others)?;
         // What another capture has left is not what the file had.
-        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard));
+        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard), None);
         let changer = Changer::Capture(capture.to_owned());
         let mut session = Session::new(Results::Discard);
         session.set_own(c"pgbench_ext capture").map_err(UserError::from)?;

@@ -91,7 +91,7 @@ pub extern "C-unwind" fn pgbench_ext_capture_main(segment: pg_sys::Datum) {
 fn follow_crash() {
     if may_return_after_crash() {
         connect_after_crash();
-        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard));
+        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard), None);
         guc::reload();
     }
 }
@@ -99,7 +99,7 @@ fn follow_crash() {
 fn capture(segment: &Segment) -> Result<(), UserError> {
     let spec: CaptureSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
     if transaction(|| Ok(superuser()))? {
-        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard));
+        server_parameters::put_back_or_warn(&mut Session::new(Results::Discard), None);
     }
     let (began, beginning) = transaction(|| {
         let beginning = FirstReading::read(&spec)?;

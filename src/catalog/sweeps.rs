@@ -8,11 +8,12 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{SweepCell, SweepOptions, SweepSpec};
 use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::recorder::RunStatus;
 use super::work::missing;
-use super::{as_owner, fidelity, is_led, is_open, visible};
+use super::{ForRestart, as_owner, fidelity, is_led, is_open, visible};
 use crate::error::internal;
 use crate::server::spi::{self, fetch, fetch_all, run};
 use crate::shm::{Segment, Work};
@@ -99,6 +100,49 @@ pub fn under_way(sweep_id: i64) -> UserError {
         .hint(format!("Wait for it: SELECT bench.wait_sweep({sweep_id})."))
 }
 
+/// A restart that a sweep waits for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wait {
+    /// What restarts the server.
+    pub command: String,
+    /// Of the run that is to be made then.
+    pub place: i32,
+    pub variant: String,
+    #[serde(flatten)]
+    pub missing: ForRestart,
+    /// When the server was started that waits for it.
+    pub server_start: String,
+    /// Variants that the server does not start with, and why.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Writes that a sweep waits for a restart of the server.
+pub fn wait_for_restart(sweep_id: i64, wait: &Wait) -> Result<(), UserError> {
+    let wait = JsonB(serde_json::to_value(wait).map_err(|e| internal(e.to_string()))?);
+    as_owner(|| {
+        let sql = "UPDATE bench_internal.sweep_log SET status = 'waiting for restart', waits_for = $2 WHERE sweep_id = $1";
+        run(sql, &[sweep_id.into(), wait.into()]).map(drop)
+    })
+}
+
+/// What a sweep waits for.
+pub fn waited_for(sweep_id: i64) -> Result<Option<Wait>, UserError> {
+    let sql = "SELECT waits_for FROM bench_internal.sweep_log WHERE sweep_id = $1";
+    let wait = as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?;
+    Ok(wait.and_then(|json| serde_json::from_value(json.0).ok()))
+}
+
+/// A sweep goes on after a restart, or gives up: what it has waited for.
+pub fn end_wait(sweep_id: i64) -> Result<Option<Wait>, UserError> {
+    let wait = waited_for(sweep_id)?;
+    as_owner(|| {
+        let sql = "UPDATE bench_internal.sweep_log SET waits_for = NULL WHERE sweep_id = $1 AND waits_for IS NOT NULL";
+        run(sql, &[sweep_id.into()]).map(drop)
+    })?;
+    Ok(wait)
+}
+
 /// Whether a sweep has begun under this segment and has no end.
 pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
     as_owner(|| {
@@ -107,14 +151,15 @@ pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
     })
 }
 
-/// The runs that a sweep has not completed, in their order.
-pub fn planned(sweep_id: i64, options: &SweepOptions) -> Result<Vec<Planned>, UserError> {
+/// The runs from a place on that a sweep has not completed, in their order.
+pub fn planned(sweep_id: i64, first_place: i32, options: &SweepOptions) -> Result<Vec<Planned>, UserError> {
     let rows = as_owner(|| {
         fetch_all(
             "SELECT s.place, s.round, s.variant, s.clients \
              FROM bench_internal.sweep_run_log s LEFT JOIN bench_internal.run_log r USING (run_id) \
-             WHERE s.sweep_id = $1 AND (s.error IS NOT NULL OR r.status IS DISTINCT FROM 'completed') ORDER BY s.place",
-            &[sweep_id.into()],
+             WHERE s.sweep_id = $1 AND s.place >= $2 AND (s.error IS NOT NULL OR r.status IS DISTINCT FROM 'completed') \
+             ORDER BY s.place",
+            &[sweep_id.into(), first_place.into()],
             |row| Ok((row.get::<i32>(1)?.unwrap_or_default(), row_of_cell(row, 2)?)),
         )
     })?;

@@ -1,7 +1,10 @@
 //! What postgresql.auto.conf had of the parameters that a sweep or a capture has changed there, until it has that again.
 
+use std::collections::BTreeMap;
+
 use bench_core::error::UserError;
 use pgrx::JsonB;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::as_owner;
@@ -19,6 +22,17 @@ pub enum Changer {
 
 /// By parameter; null for one that the file did not have.
 pub type FileSettings = Map<String, Value>;
+
+/// What the file has, and had, while a restart is waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForRestart {
+    /// Written into the file, by name.
+    pub set: BTreeMap<String, String>,
+    /// What it had instead; null for nothing.
+    pub own: FileSettings,
+    /// Parameters that a restart gives other values.
+    pub pending: Vec<String>,
+}
 
 /// Keeps what the file had, before it is changed; `None`: it has that again.
 pub fn keep_system_settings(changer: &Changer, settings: Option<FileSettings>) -> Result<(), UserError> {
@@ -48,14 +62,16 @@ pub struct Forgotten {
 
 /// What sweeps and captures whose processes are gone, and `own`, have not put back.
 pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, UserError> {
-    let of_sweeps = "SELECT sweep_id, segment, system_settings FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL";
+    let of_sweeps = "SELECT sweep_id, segment, system_settings, status OPERATOR(pg_catalog.=) 'waiting for restart' \
+                     FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL";
     let of_captures = "SELECT l.name, EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL AND a.backend_start OPERATOR(pg_catalog.<=) l.started_at), \
                            l.system_settings FROM bench_internal.capture_list l WHERE l.system_settings IS NOT NULL";
     let (sweeps, captures) = as_owner(|| {
         let sweeps = fetch_all(of_sweeps, &[], |row| {
             let id = row.get::<i64>(1)?.unwrap_or_default();
             let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-            Ok((id, segment, row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default()))
+            let settings = row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default();
+            Ok((id, segment, settings, row.get::<bool>(4)?.unwrap_or_default()))
         })?;
         let captures = fetch_all(of_captures, &[], |row| {
             let name = row.get::<String>(1)?.unwrap_or_default();
@@ -66,7 +82,10 @@ pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, Use
     })?;
     let sweeps = sweeps
         .into_iter()
-        .map(|(id, segment, settings)| (Changer::Sweep(id), is_led(Work::Sweep(id), segment), settings));
+        // What waits for a restart goes on, though nobody leads it.
+        .map(|(id, segment, settings, waits)| {
+            (Changer::Sweep(id), waits || is_led(Work::Sweep(id), segment), settings)
+        });
     let captures =
         captures.into_iter().map(|(name, lives, settings)| (Changer::Capture(name), lives, settings));
     let mut forgotten = Forgotten { settings: Vec::new(), is_in_use: false };

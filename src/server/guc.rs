@@ -232,6 +232,14 @@ pub fn check_for_reload(name: &str, value: &str) -> Result<(), UserError> {
     check_value(name, value, pg_sys::GucContext::PGC_SIGHUP, pg_sys::GucSource::PGC_S_FILE)
 }
 
+/// Checks a value as a start of the server would, without changing anything.
+///
+/// # Errors
+/// The server's own.
+pub fn check_for_start(name: &str, value: &str) -> Result<(), UserError> {
+    check_value(name, value, pg_sys::GucContext::PGC_POSTMASTER, pg_sys::GucSource::PGC_S_FILE)
+}
+
 fn check_value(
     name: &str,
     value: &str,

@@ -6,12 +6,13 @@ use std::time::Instant;
 use bench_core::cluster::Nodes;
 use bench_core::error::UserError;
 use bench_core::spec::RunOptions;
-use bench_core::sweep::{SweepArguments, SweepOptions, SweepSpec};
+use bench_core::sweep::{Resumption, SweepArguments, SweepOptions, SweepSpec};
 
 use super::leader::KIND;
+pub use super::parameters::check as check_parameters;
 use super::{changes, parameters, state};
 use crate::catalog;
-use crate::error::{OrRaise, warn};
+use crate::error::{OrRaise, notice, warn};
 use crate::fixture::LoadSpec;
 use crate::launch::feeders::RowLimit;
 use crate::launch::horizon::releasable_or_warn;
@@ -45,6 +46,7 @@ pub fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
     SweepSpec {
         options,
         resumes,
+        resumption: Resumption::default(),
         observation: settings::observation(),
         horizon_held: false,
         role: roles::current_role(),
@@ -156,7 +158,15 @@ pub fn look_at_run(segment: &Segment, watch: &mut Watch) {
 /// Says when a sweep is not what was asked for.
 fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
     let status = catalog::handle_of(Work::Sweep(sweep_id))?.status;
-    if status != "completed" {
+    if let Some(wait) = catalog::waited_for(sweep_id)? {
+        notice(
+            format!("sweep {sweep_id} waits for a restart of the server, for variant \"{}\"", wait.variant),
+            format!(
+                "{}; then SELECT bench.resume_sweep({sweep_id}). scripts/restarting does both until the sweep is completed.",
+                wait.command
+            ),
+        );
+    } else if status != "completed" {
         warn(
             format!("sweep {sweep_id} is {status}"),
             format!(

@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Results;
-use bench_core::sweep::SweepSpec;
+use bench_core::sweep::{Resumption, SweepSpec, Variant};
 use pgrx::pg_sys;
 
 use super::changes::{Changes, revert_left};
 use super::order::{Order, checkpoint_ns};
 use super::parameters;
+use super::restarts::Restarts;
 use super::state::State;
 use crate::catalog::lock_timeout::try_to_write;
-use crate::catalog::{self, Changer, Planned};
+use crate::catalog::{self, Changer, Planned, Wait};
 use crate::engine::Session;
 use crate::error::internal;
 use crate::launch::feeders::RowLimit;
@@ -31,7 +32,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, drop_extension, guc};
 use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
-use crate::worker::server_parameters::{self, Reach, ServerParameters};
+use crate::worker::server_parameters::{self, Reach, ServerParameters, put_back_own};
 use crate::worker::{WorkerContext, attach, initial_state};
 
 /// The kind of worker that a sweep's leader is.
@@ -79,7 +80,7 @@ fn follow_crash(segment: u32) {
     if transaction(|| catalog::is_unfinished(segment)) != Ok(true) {
         return;
     }
-    server_parameters::put_back_or_warn(&mut Session::new(Results::Discard));
+    server_parameters::put_back_or_warn(&mut Session::new(Results::Discard), None);
     guc::reload();
 }
 
@@ -165,11 +166,13 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
         state,
         system,
         changes: Changes::new(sweep_id, &spec.options)?,
+        restarts: Restarts::new(sweep_id, &spec.options, &spec.resumption)?,
         has_checkpoint: false,
         pairs: NodePairs::Try,
     };
     sweep.put_back_forgotten();
     let result = sweep.make_runs();
+    let waits = sweep.restarts.waits.take();
     // Whatever happened, the server has its own settings again, and the database is as it was.
     let put_back = sweep.system.put_back(&mut sweep.state.session);
     let reverted = sweep.changes.revert_last(&mut sweep.state.session);
@@ -177,7 +180,17 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     let stop = stop_error(context.segment.header());
     forget_cancel();
     let error = result.clone().and(put_back.clone()).err().or(stop.clone());
-    let finished = write_end(&sweep.state.session, sweep_id, stop.is_some(), error.as_ref());
+    let canceled = stop.is_some() || spec.resumption == Resumption::GivesUp;
+    let finished = match &waits {
+        Some(wait) if error.is_none() => durable_transaction(|| catalog::wait_for_restart(sweep_id, wait)),
+        wait => {
+            let undo = |wait: &Wait| {
+                put_back_own(&mut sweep.state.session, &Changer::Sweep(sweep_id), &wait.missing.own)
+            };
+            let undone = wait.as_ref().map_or(Ok(()), undo);
+            undone.and(write_end(&sweep.state.session, sweep_id, canceled, error.as_ref()))
+        }
+    };
     UNFINISHED.set(None);
     let raised = stop.filter(|_| context.segment.header().stop().is_raised());
     raised.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
@@ -236,6 +249,7 @@ pub(super) struct RunningSweep<'a> {
     state: State,
     system: ServerParameters,
     changes: Changes,
+    pub(super) restarts: Restarts,
     /// Whether a checkpoint was made within the last run.
     pub(super) has_checkpoint: bool,
     /// Before the next run.
@@ -250,11 +264,18 @@ impl RunningSweep<'_> {
     /// A superuser's sweep puts back what others before it could not.
     fn put_back_forgotten(&mut self) {
         if transaction(|| Ok(superuser())) == Ok(true) {
-            server_parameters::put_back_or_warn(&mut self.state.session);
+            server_parameters::put_back_or_warn(
+                &mut self.state.session,
+                Some(&Changer::Sweep(self.sweep_id)),
+            );
         }
     }
 
     fn make_runs(&mut self) -> Result<(), UserError> {
+        if self.spec.resumption == Resumption::GivesUp {
+            self.announce(0, 0);
+            return Ok(());
+        }
         if let Some(search) = &self.spec.options.search {
             let made = transaction(|| catalog::searches::trials(self.sweep_id))?;
             // How many there will be is for the search to say.
@@ -262,7 +283,8 @@ impl RunningSweep<'_> {
             return self.search(search);
         }
         loop {
-            let planned = transaction(|| catalog::planned(self.sweep_id, &self.spec.options))?;
+            let first = self.restarts.first_place();
+            let planned = transaction(|| catalog::planned(self.sweep_id, first, &self.spec.options))?;
             let total = transaction(|| catalog::sweep_runs(self.sweep_id))?;
             self.announce(total, total - planned.len() as u32);
             if !self.make_planned(planned)? {
@@ -285,6 +307,15 @@ impl RunningSweep<'_> {
             }
             let options = &self.spec.options;
             let (variant, seed) = (&options.variants[cell.variant], options.seed_of_round(cell.round));
+            match self.start_with(place, variant) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => {
+                    durable_transaction(|| catalog::sweep_run_failed(self.sweep_id, place, &error))?;
+                    self.count(place);
+                    continue;
+                }
+            }
             let arguments = options.run_arguments(variant, cell.clients, Some(seed));
             let order = Order { place, round: cell.round, variant, arguments, over_checkpoint: false };
             if self.carry_out(order)?.is_none() {
@@ -293,6 +324,23 @@ impl RunningSweep<'_> {
             self.count(place);
         }
         Ok(true)
+    }
+
+    /// Whether the server was started as a variant wants it; false where the sweep has to wait for that, or was stopped.
+    fn start_with(&mut self, place: i32, variant: &Variant) -> Result<bool, UserError> {
+        if !self.spec.options.needs_restarts() {
+            return Ok(true);
+        }
+        let mut is_done = false;
+        let result = self.interruptibly(|sweep| {
+            // What is to be put back of both stands in one place.
+            if !sweep.restarts.is_in_force(variant) {
+                sweep.system.put_back(&mut sweep.state.session)?;
+            }
+            is_done = sweep.restarts.are_done(&mut sweep.state.session, place, variant)?;
+            Ok(())
+        });
+        if self.header().stop() != StopReason::None { Ok(false) } else { result.map(|()| is_done) }
     }
 
     /// Those who wait for it may know its name now.
@@ -347,6 +395,7 @@ impl RunningSweep<'_> {
         let (run, [secrets, _]) = (&mut prepared.spec, &prepared.secrets);
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
+        run.system.extend(variant.restart.clone());
         run.applied = variant.sql.as_ref().map(|sql| sql.apply.clone()).unwrap_or_default();
         if run.target.is_none() {
             run.observation = self.spec.observation;

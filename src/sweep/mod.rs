@@ -6,5 +6,6 @@ pub mod launch;
 mod leader;
 mod order;
 mod parameters;
+mod restarts;
 mod search;
 mod state;

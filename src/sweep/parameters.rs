@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{SweepOptions, Variant};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::server::guc;
 use crate::server::roles::superuser;
@@ -12,11 +12,20 @@ use crate::server::spi::fetch;
 
 /// A variant's parameters, as ALTER SYSTEM takes them.
 pub fn wanted(variant: &Variant) -> BTreeMap<String, String> {
+    texts(&variant.system)
+}
+
+/// Those of a variant that need a restart.
+pub fn wanted_at_start(variant: &Variant) -> BTreeMap<String, String> {
+    texts(&variant.restart)
+}
+
+fn texts(group: &Map<String, Value>) -> BTreeMap<String, String> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     };
-    variant.system.iter().map(|(name, value)| (name.to_ascii_lowercase(), text(value))).collect()
+    group.iter().map(|(name, value)| (name.to_ascii_lowercase(), text(value))).collect()
 }
 
 /// The names of those that any variant sets.
@@ -45,6 +54,9 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     for (name, value) in options.variants.iter().flat_map(wanted) {
         check_of_system(&name, &value)?;
     }
+    for (name, value) in options.variants.iter().flat_map(wanted_at_start) {
+        check_of_start(&name, &value)?;
+    }
     Ok(())
 }
 
@@ -53,17 +65,45 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
 /// # Errors
 /// 42704 for an unknown one, 55P02 for one that a reload does not change; the server's own errors for the rest.
 fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
-    let sql = "SELECT context FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
-    match fetch::<String>(sql, &[name.into()])?.as_deref() {
-        None => Err(UserError::new(
-            sqlstate::UNDEFINED_OBJECT,
-            format!("unrecognized configuration parameter \"{name}\""),
-        )),
-        Some("internal" | "postmaster") => Err(UserError::new(
-            sqlstate::CANT_CHANGE_RUNTIME_PARAM,
-            format!("parameter \"{name}\" cannot be changed without restarting the server"),
-        )
-        .hint("Run a sweep before the restart and one after it, and compare them with bench.compare.")),
-        Some(_) => guc::check_for_reload(name, value),
+    let unchangeable = || {
+        let message = format!("parameter \"{name}\" cannot be changed without restarting the server");
+        UserError::new(sqlstate::CANT_CHANGE_RUNTIME_PARAM, message)
+    };
+    match context(name)?.as_str() {
+        "postmaster" => Err(unchangeable().hint("Put it into the group \"restart\" of a sweep's variant.")),
+        "internal" => Err(unchangeable()),
+        _ => guc::check_for_reload(name, value),
     }
+}
+
+/// Checks a parameter as a start of the server would. What the machine cannot give, such as memory, shows only then.
+///
+/// # Errors
+/// 42704 for an unknown one, 55P02 for one that cannot be set, 22023 for one that needs no restart; the server's own errors
+/// for the rest.
+fn check_of_start(name: &str, value: &str) -> Result<(), UserError> {
+    match context(name)?.as_str() {
+        "postmaster" => guc::check_for_start(name, value),
+        "internal" => Err(UserError::new(
+            sqlstate::CANT_CHANGE_RUNTIME_PARAM,
+            format!("parameter \"{name}\" cannot be changed"),
+        )),
+        _ => Err(UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("parameter \"{name}\" needs no restart"),
+        )
+        .hint("Put it into \"settings\", or into \"system\" if it is the whole server's.")),
+    }
+}
+
+/// When a parameter can be set, as pg_settings has it.
+///
+/// # Errors
+/// 42704 for an unknown one.
+fn context(name: &str) -> Result<String, UserError> {
+    let sql = "SELECT context FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
+    fetch::<String>(sql, &[name.into()])?.ok_or_else(|| {
+        let message = format!("unrecognized configuration parameter \"{name}\"");
+        UserError::new(sqlstate::UNDEFINED_OBJECT, message)
+    })
 }

@@ -17,7 +17,7 @@ use bench_core::error::{UserError, sqlstate};
 use serde_json::Value;
 
 use super::initial_state::execute;
-use crate::catalog::{self, Changer, FileSettings, Forgotten};
+use crate::catalog::{self, Changer, FileSettings, ForRestart, Forgotten};
 use crate::engine::Session;
 use crate::error::warn;
 use crate::server::guc;
@@ -147,22 +147,8 @@ fn write_and_read(
     wanted: &BTreeMap<String, String>,
     reach: Reach,
 ) -> Result<(), UserError> {
-    for (name, value) in wanted {
-        execute(session, &alter_system(name, value)?)?;
-    }
-    guc::reload();
-    let mut has_read = false;
-    for _ in 0..LOOKS {
-        has_read = read_if_told()?;
-        if has_read {
-            break;
-        }
-        nap_until_canceled(20)?;
-    }
-    if !has_read {
-        let message = "the server has not reloaded its configuration files";
-        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message));
-    }
+    write_into_file(session, wanted)?;
+    reload_and_read()?;
     // This session has its own of these: what its runs' clients have is in the files.
     for name in wanted.keys().filter(|name| !is_own(name)) {
         let sql = "SELECT source OPERATOR(pg_catalog.=) 'configuration file' AND NOT pending_restart \
@@ -172,7 +158,7 @@ fn write_and_read(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!("parameter \"{name}\" is not set by the configuration files"),
             )
-            .hint("The server's command line, ALTER ROLE and ALTER DATABASE take precedence over them."));
+            .hint(PRECEDENCE));
         }
     }
     // The checkpointer reads the files before it does what it is asked for; and all runs of a variant begin alike.
@@ -182,6 +168,93 @@ fn write_and_read(
     match reach {
         Reach::New => execute(session, "CHECKPOINT"),
         Reach::All(wait) => wait(),
+    }
+}
+
+const PRECEDENCE: &str =
+    "The server's command line, ALTER ROLE and ALTER DATABASE take precedence over them.";
+
+fn write_into_file(session: &mut Session, wanted: &BTreeMap<String, String>) -> Result<(), UserError> {
+    wanted.iter().try_for_each(|(name, value)| execute(session, &alter_system(name, value)?))
+}
+
+/// Has all processes read the files, and waits until this one has.
+fn reload_and_read() -> Result<(), UserError> {
+    guc::reload();
+    for _ in 0..LOOKS {
+        if read_if_told()? {
+            return Ok(());
+        }
+        nap_until_canceled(20)?;
+    }
+    let message = "the server has not reloaded its configuration files";
+    Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message))
+}
+
+/// Puts back what the file had before [`write_for_restart`].
+///
+/// # Errors
+/// Those of ALTER SYSTEM.
+pub fn put_back_own(session: &mut Session, changer: &Changer, own: &FileSettings) -> Result<(), UserError> {
+    put_into_file(session, own)?;
+    durable_transaction(|| catalog::keep_system_settings(changer, None))?;
+    guc::reload();
+    Ok(())
+}
+
+/// Writes parameters that need a restart; `names` are all that any variant sets, of which the server is to have its own but
+/// for those `wanted`. `None` where it was started with all of this: then the file has its own again, so that the next
+/// restart, whatever its reason, brings the server's own back. Else the file keeps them, and what it had is written down.
+///
+/// # Errors
+/// 55000 for a parameter that is not the file's, and those of ALTER SYSTEM.
+pub fn write_for_restart(
+    session: &mut Session,
+    changer: &Changer,
+    names: &[String],
+    wanted: BTreeMap<String, String>,
+) -> Result<Option<ForRestart>, UserError> {
+    let own = transaction(|| file_settings(names))?;
+    durable_transaction(|| catalog::keep_system_settings(changer, Some(own.clone())))?;
+    let found = write_into_file(session, &wanted)
+        .and_then(|()| reload_and_read())
+        .and_then(|()| transaction(|| pending(names, &wanted)));
+    let mut missing = ForRestart { set: wanted, own, pending: Vec::new() };
+    match found {
+        Ok(pending) if !pending.is_empty() => {
+            missing.pending = pending;
+            Ok(Some(missing))
+        }
+        found => {
+            put_back_own(session, changer, &missing.own)?;
+            found.map(|_| None)
+        }
+    }
+}
+
+/// Those of these parameters that a restart would give another value.
+///
+/// # Errors
+/// 55000 where none would, as the files are not what the server has it from.
+fn pending(names: &[String], wanted: &BTreeMap<String, String>) -> Result<Vec<String>, UserError> {
+    let rows = spi::fetch_all(
+        "SELECT pg_catalog.lower(name), pending_restart, source OPERATOR(pg_catalog.=) 'configuration file' \
+         FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY ($1) ORDER BY 1",
+        &[names.to_vec().into()],
+        |row| {
+            let is = |place| Ok::<_, pgrx::spi::Error>(row.get::<bool>(place)?.unwrap_or_default());
+            Ok((row.get::<String>(1)?.unwrap_or_default(), is(2)?, is(3)?))
+        },
+    )?;
+    let of_others =
+        rows.iter().find(|(name, pending, of_file)| !pending && !of_file && wanted.contains_key(name));
+    match of_others {
+        None => Ok(rows.into_iter().filter(|(_, pending, _)| *pending).map(|(name, ..)| name).collect()),
+        Some((name, ..)) => Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("parameter \"{name}\" is not set by the configuration files"),
+        )
+        .hint(PRECEDENCE)),
     }
 }
 
@@ -273,8 +346,8 @@ pub fn put_back_forgotten(session: &mut Session, own: Option<&Changer>) -> Resul
 }
 
 /// As [`put_back_forgotten`], where that must not keep the process from its own work: the server's log says so.
-pub fn put_back_or_warn(session: &mut Session) {
-    if let Err(error) = put_back_forgotten(session, None) {
+pub fn put_back_or_warn(session: &mut Session, own: Option<&Changer>) {
+    if let Err(error) = put_back_forgotten(session, own) {
         warn_of(&error);
     }
 }

@@ -114,6 +114,8 @@ pub struct VariantDescription {
     pub load: Map<String, Value>,
     /// Configuration parameters of the server, set by ALTER SYSTEM while it runs.
     pub system: Map<String, Value>,
+    /// Configuration parameters of the server that it was restarted with.
+    pub restart: Map<String, Value>,
     /// Statements that change the database while it runs.
     pub sql: Option<AppliedSql>,
     /// Arguments of bench.run.

@@ -13,7 +13,8 @@ use crate::error::{UserError, sqlstate};
 pub const ARMS: [&str; 2] = ["a", "b"];
 
 /// Parts of a sweep's variant that cannot alternate within a run.
-const OF_WHOLE_RUNS: [&str; 7] = ["load", "system", "sql", "driver", "jobs", "reconnect", "on_disconnect"];
+const OF_WHOLE_RUNS: [&str; 8] =
+    ["load", "system", "restart", "sql", "driver", "jobs", "reconnect", "on_disconnect"];
 
 /// What is special to the transactions of an arm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -77,12 +77,27 @@ pub struct SweepArguments {
     pub paired: bool,
 }
 
+/// What becomes of a sweep that is taken up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum Resumption {
+    /// Its missing runs are made.
+    #[default]
+    GoesOn,
+    /// The server did not start as the variant wants it that the sweep waits for: why. Its runs fail, others are made.
+    DoesNotStart(String),
+    /// No run is made: what it has changed is undone.
+    GivesUp,
+}
+
 /// Everything a sweep's leader needs to know; travels as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepSpec {
     pub options: SweepOptions,
     /// A sweep that ended early and is to be taken up.
     pub resumes: Option<i64>,
+    /// What of that sweep is known besides.
+    #[serde(default)]
+    pub resumption: Resumption,
     pub observation: Observation,
     /// The caller's wait could not release the xmin horizon.
     pub horizon_held: bool,
@@ -198,6 +213,13 @@ impl SweepOptions {
             until: is_open.then_some(Until { within: WITHIN, most: MOST_ROUNDS, paired }),
             calibrates: false,
         };
+        if paired && options.needs_restarts() {
+            let message = "a comparison across a restart is no single call";
+            return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(
+                "Give both variants to bench.sweep, with rounds; restart the server as it asks for; compare the runs with \
+                 bench.compare.",
+            ));
+        }
         let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
         if runs > MAX_RUNS {
             return Err(UserError::new(
@@ -325,7 +347,12 @@ impl SweepOptions {
 
     /// Whether any variant sets parameters of the whole server.
     pub fn changes_system(&self) -> bool {
-        self.variants.iter().any(|variant| !variant.system.is_empty())
+        self.variants.iter().any(|variant| !variant.system.is_empty()) || self.needs_restarts()
+    }
+
+    /// Whether any variant sets parameters that need a restart.
+    pub fn needs_restarts(&self) -> bool {
+        self.variants.iter().any(|variant| !variant.restart.is_empty())
     }
 }
 

@@ -25,7 +25,7 @@ pub fn generator(seed: i64, stream: u64) -> Pcg64 {
     Pcg64::new(u128::from(seed.cast_unsigned()), u128::from(stream))
 }
 
-/// All runs. Where variants load tables of their own or change the database, the runs of one follow each other within a round:
+/// All runs. Where variants load tables of their own, change the database or need a restart, the runs of one follow each other within a round:
 /// that is dear.
 pub fn plan(options: &SweepOptions) -> Vec<SweepCell> {
     (1..=options.rounds).flat_map(|round| of_round(options, round)).collect()
@@ -33,7 +33,8 @@ pub fn plan(options: &SweepOptions) -> Vec<SweepCell> {
 
 /// The runs of a round.
 fn of_round(options: &SweepOptions, round: u32) -> Vec<SweepCell> {
-    let is_dear = options.variants.iter().any(|variant| !variant.load.is_empty() || variant.sql.is_some());
+    let is_dear = options.needs_restarts()
+        || options.variants.iter().any(|variant| !variant.load.is_empty() || variant.sql.is_some());
     let mut random = generator(options.seed, u64::from(round));
     let of = |variant| options.clients.iter().map(move |&clients| SweepCell { round, variant, clients });
     let mut variants: Vec<usize> = (0..options.variants.len()).collect();

@@ -10,7 +10,7 @@ use crate::error::UserError;
 use crate::spec::{invalid, limits, object};
 
 /// What a variant changes. In SQL it is an object of configuration parameters, as `settings` of bench.run, in which
-/// `variables`, `load`, `system` and `sql` may be objects of their own: no parameter of the server has such a value.
+/// `variables`, `load`, `system`, `restart` and `sql` may be objects of their own: no parameter of the server has such a value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     /// Empty where there are no variants.
@@ -23,6 +23,9 @@ pub struct Variant {
     pub load: Map<String, Value>,
     /// Configuration parameters of the server, to be set by ALTER SYSTEM.
     pub system: Map<String, Value>,
+    /// Those that need a restart of the server.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub restart: Map<String, Value>,
     /// Statements that change the database for its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<AppliedSql>,
@@ -131,6 +134,7 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
             "variables" => variant.variables = group,
             "load" => variant.load = group,
             "system" => variant.system = group,
+            "restart" => variant.restart = group,
             "sql" => variant.sql = Some(applied_sql(&variant.name, group)?),
             _ => {
                 return Err(invalid(format!(
@@ -139,7 +143,7 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
                 ))
                 .hint(
                     "Besides configuration parameters, a variant can have driver, query_mode, target, jobs, reconnect and \
-                     on_disconnect, and the groups settings, variables, load, system and sql.",
+                     on_disconnect, and the groups settings, variables, load, system, restart and sql.",
                 ));
             }
         }

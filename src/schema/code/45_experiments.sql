@@ -35,12 +35,12 @@ COMMENT ON FUNCTION bench.wait_sweep IS
 CREATE FUNCTION bench.stop_sweep(sweep_id bigint)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'stop_sweep_wrapper';
 COMMENT ON FUNCTION bench.stop_sweep IS
-'Stops a sweep and its active run, and keeps the results; bench.resume_sweep can continue it. Returns false if the sweep was not active. Requires the privileges of the sweep''s role or of pg_signal_backend.';
+'Stops a sweep and its active run, and keeps the results; bench.resume_sweep can continue it. Of a sweep that waits for a restart, restores postgresql.auto.conf. Returns false if the sweep was neither active nor waiting. Requires the privileges of the sweep''s role or of pg_signal_backend.';
 
-CREATE FUNCTION bench.resume_sweep(sweep_id bigint)
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'resume_sweep_wrapper';
+CREATE FUNCTION bench.resume_sweep(sweep_id bigint, start_failure text DEFAULT NULL)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_resume_sweep_wrapper';
 COMMENT ON FUNCTION bench.resume_sweep IS
-'Continues a sweep after a stop, a crash or a server restart: performs the runs that are missing or did not complete, in their order. Returns immediately, like bench.start_sweep. Only the sweep''s role can resume it.';
+'Continues a sweep after a stop, a crash or a server restart: performs the runs that are missing or did not complete, in their order. start_failure: why the server did not start with the settings that the sweep waits for; the runs of that variant then fail. Returns immediately, like bench.start_sweep. Only the sweep''s role can resume it.';
 
 CREATE FUNCTION bench_internal.sweep_status_of(status text, segment bigint, sweep_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_status_of_wrapper';
@@ -169,7 +169,8 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        -- The remaining runs take as long, each, as those since the sweep began or was resumed.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
-       bench_internal.role_name(s.owner_oid, s.role) AS role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run, s.options -> 'search' AS search
+       bench_internal.role_name(s.owner_oid, s.role) AS role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run, s.options -> 'search' AS search,
+       CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN s.waits_for - '{place,failed,server_start}'::text[] END AS waits_for
 FROM bench_internal.sweep_log s
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS runs, (count(*) FILTER (WHERE r.status = 'completed' AND l.error IS NULL))::int AS completed,
@@ -184,7 +185,7 @@ COMMENT ON COLUMN bench.sweeps.workload IS 'Name of the workload, or the mix as 
 COMMENT ON COLUMN bench.sweeps.clients IS 'Numbers of concurrent sessions';
 COMMENT ON COLUMN bench.sweeps.secs IS 'Measured seconds of each run';
 COMMENT ON COLUMN bench.sweeps.rounds IS 'Runs of each variant with each number of clients';
-COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system, sql, run; a single one without a name if none were given';
+COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system, restart, sql, run; a single one without a name if none were given';
 COMMENT ON COLUMN bench.sweeps.warmup IS 'Seconds of warm-up before the measurement of each run; NULL: until its throughput was steady';
 COMMENT ON COLUMN bench.sweeps.rate IS 'Target transactions per second of each run; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweeps.variables IS 'Script variables of all runs';
@@ -194,7 +195,7 @@ COMMENT ON COLUMN bench.sweeps.seed IS 'Seed of the order of the runs and of the
 COMMENT ON COLUMN bench.sweeps.query_mode IS 'As in bench.runs';
 COMMENT ON COLUMN bench.sweeps.nodes IS 'Nodes on which the clients run, as in bench.runs';
 COMMENT ON COLUMN bench.sweeps.tags IS 'Labels chosen by the user, also set on each run';
-COMMENT ON COLUMN bench.sweeps.status IS 'running, completed, incomplete (some runs are missing or did not complete), canceled, failed (no run completed) or crashed (the leader is gone)';
+COMMENT ON COLUMN bench.sweeps.status IS 'running, waiting for restart (bench.resume_sweep continues it then), completed, incomplete (some runs are missing or did not complete), canceled, failed (no run completed) or crashed (the leader is gone)';
 COMMENT ON COLUMN bench.sweeps.runs IS 'Number of planned runs';
 COMMENT ON COLUMN bench.sweeps.completed IS 'Number of completed runs';
 COMMENT ON COLUMN bench.sweeps.started_at IS 'When the sweep started';
@@ -206,6 +207,7 @@ COMMENT ON COLUMN bench.sweeps.error IS 'Reason for not completing: sqlstate, me
 COMMENT ON COLUMN bench.sweeps.server_version IS 'server_version at the start of the sweep';
 COMMENT ON COLUMN bench.sweeps.extension_version IS 'Version of the extension at the start of the sweep';
 COMMENT ON COLUMN bench.sweeps.run IS 'driver, target, jobs and reconnect of all runs, as in bench.runs, where they are not the defaults';
+COMMENT ON COLUMN bench.sweeps.waits_for IS 'The restart that the sweep waits for: command, variant, set (the settings in postgresql.auto.conf), own (what to restore there), pending (settings that the restart changes). Visible to roles with the privileges of pg_read_all_settings';
 COMMENT ON COLUMN bench.sweeps.search IS 'For a search by bench.capacity: latency_limits_ms, percentile, trials, margin, max_failed and rounds; NULL for other sweeps';
 
 CREATE VIEW bench.sweep_changes WITH (security_barrier) AS

@@ -157,3 +157,7 @@ ALTER TABLE bench_internal.run_log ADD COLUMN applied text[] NOT NULL DEFAULT '{
 ALTER TABLE bench_internal.run_log ADD COLUMN rates jsonb;
 ALTER TABLE bench_internal.sweep_log ADD COLUMN changes jsonb;
 COMMENT ON COLUMN bench_internal.sweep_log.changes IS 'What the SQL of its variants did, one element per time that it was applied; NULL: nothing. Read bench.sweep_changes instead.';
+ALTER TABLE bench_internal.sweep_log ADD COLUMN waits_for jsonb;
+COMMENT ON COLUMN bench_internal.sweep_log.waits_for IS 'The restart of the server that the sweep waits for; NULL: none. Read bench.sweeps instead.';
+ALTER TABLE bench_internal.sweep_log DROP CONSTRAINT sweep_log_status_check,
+    ADD CONSTRAINT sweep_log_status_check CHECK (status IN ('running', 'waiting for restart', 'completed', 'incomplete', 'canceled', 'failed'));

@@ -32,6 +32,7 @@ fn changes(variant: &VariantDescription) -> String {
         ("variables", &variant.variables),
         ("load", &variant.load),
         ("server", &variant.system),
+        ("restarted with", &variant.restart),
     ];
     let given = parts.iter().filter_map(|(name, map)| Some(format!("{name}: {}", pairs(map)?)));
     let applied = variant.sql.iter().map(|sql| format!("sql: {}", one_line(&sql.apply.join("; "))));
