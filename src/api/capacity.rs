@@ -57,6 +57,7 @@ fn search_for(
         run,
         search: Some(search),
         paired: false,
+        screen: None,
     })
 }
 

@@ -23,6 +23,7 @@ pub mod reports;
 mod results;
 mod retired;
 pub mod runs;
+mod screens;
 mod sweeps;
 mod targets;
 mod transfer;

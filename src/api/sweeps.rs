@@ -35,7 +35,15 @@ fn sweep_of(
     run: RunArguments,
 ) -> SweepArguments {
     let run = RunArguments { workload, ..run };
-    SweepArguments { clients, rounds, variants: variants.map(|v| v.0), run, search: None, paired: false }
+    SweepArguments {
+        clients,
+        rounds,
+        variants: variants.map(|v| v.0),
+        run,
+        search: None,
+        paired: false,
+        screen: None,
+    }
 }
 
 run_function! {

@@ -135,6 +135,11 @@ where
     values.into_iter().flatten().take(BATCHES).map(Option::unwrap_or_default).collect()
 }
 
+/// What was measured of a duel, batch by batch; none of a run that is no duel.
+pub(super) fn duel_batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
+    as_owner(|| batches(run_id))
+}
+
 fn batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
     let sql = "SELECT arm, latencies, latency_ms, busy_us, transactions, failed, retried, timed, counted, blocks, wal_bytes, rows \
                FROM bench_internal.duel_log WHERE run_id = $1";

@@ -22,6 +22,7 @@ pub mod nodes;
 mod owners;
 pub mod recorder;
 mod runs;
+mod screens;
 pub mod searches;
 mod statements;
 mod sweeps;
@@ -57,6 +58,7 @@ pub use nodes::{
 };
 pub use owners::reassign_owned;
 pub use runs::*;
+pub use screens::screen_lines;
 pub use statements::{calls_per_script, statements_of};
 pub use sweeps::*;
 pub use system_settings::*;

@@ -3,7 +3,7 @@
 //! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
 //! recorder's, as for any run.
 
-use bench_core::document::sweep::{Sweep, SweepChange, SweepDocument};
+use bench_core::document::sweep::{Sweep, SweepChange, SweepDocument, SweepRun};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{SweepCell, SweepOptions, SweepSpec};
 use pgrx::spi::SpiHeapTupleData;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::recorder::RunStatus;
+use super::screens::lines_of;
 use super::work::missing;
 use super::{ForRestart, as_owner, fidelity, is_led, is_open, visible};
 use crate::error::internal;
@@ -343,14 +344,24 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     let document: SweepDocument =
         serde_json::from_value(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
     // What is not understood of its options, as a later version may write them, is not shown.
-    let sure_within = match sweep_options(sweep_id) {
-        Ok(options) => reached(sweep_id, &options)?,
-        Err(_) => None,
+    let (sure_within, screen) = match sweep_options(sweep_id) {
+        Ok(options) => {
+            let lines = |asked| lines_of(sweep_id, asked, &options, None, None);
+            (reached(sweep_id, &options)?, options.screen.as_ref().map_or_else(|| Ok(Vec::new()), lines)?)
+        }
+        Err(_) => (None, Vec::new()),
     };
     let first = document.runs.iter().find(|run| run.status.as_deref() == Some("completed"));
     let unreplayed = first.and_then(|run| run.run_id).map_or(Ok(None), fidelity::unreplayed)?;
     let sweep = Sweep { sure_within, ..document.sweep };
-    Ok(SweepDocument { schema_version: 1, sweep, unreplayed, ..document })
+    Ok(SweepDocument { schema_version: 1, sweep, unreplayed, screen, ..document })
+}
+
+/// The runs of a sweep, in their order.
+pub(super) fn sweep_runs_of(sweep_id: i64) -> Result<Vec<SweepRun>, UserError> {
+    let sql = "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(r ORDER BY r.place)) FROM bench.sweep_runs r WHERE r.sweep_id = $1";
+    let runs = as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?.map(|json| json.0);
+    runs.map_or(Ok(Vec::new()), |runs| serde_json::from_value(runs).map_err(|e| internal(e.to_string())))
 }
 
 /// The runs of a sweep that count, of each pair of them with the same round: those of two variants.

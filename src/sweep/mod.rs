@@ -5,7 +5,7 @@ mod changes;
 pub mod launch;
 mod leader;
 mod order;
-mod parameters;
+pub mod parameters;
 mod restarts;
 mod search;
 mod state;

@@ -248,6 +248,10 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('start_sweep', NULL, NULL),
     ('ab', NULL, NULL),
     ('duel', NULL, NULL),
+    ('screen', NULL, NULL),
+    ('start_screen', NULL, NULL),
+    -- Their sweep is looked at first, as bench.sweep_report does it; test/pgtap/screen.sql asks for a screen.
+    ('screen_results', NULL, NULL),
     ('start_duel', NULL, NULL),
     ('verify', NULL, NULL),
     -- They make one: test/pgtap/duel.sql and verify.sql.

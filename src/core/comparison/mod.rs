@@ -4,6 +4,7 @@ pub mod calibration;
 mod checks;
 mod differences;
 mod lines;
+pub mod screen;
 pub mod statements;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ mod finding;
 mod merged;
 mod node;
 mod samples;
+pub mod screen;
 pub mod sweep;
 
 use serde::{Deserialize, Serialize};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::capacity::{CapacityAnswer, Purpose, TrialOutcome};
+use super::screen::ScreenLine;
 use super::{Environment, Severity, Topic, Unreplayed};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
@@ -28,6 +29,8 @@ pub struct SweepDocument {
     pub unreplayed: Option<Unreplayed>,
     /// Of a search for a capacity that has ended: the answer to each objective, the strictest first.
     pub capacities: Vec<CapacityAnswer>,
+    /// Of a screen of settings: their effects, the largest first.
+    pub screen: Vec<ScreenLine>,
 }
 
 impl SweepDocument {

@@ -60,7 +60,7 @@ pub struct Terms {
 impl Terms {
     /// What an interval of the ratio says. One within the margin is the same even where it excludes 1: the
     /// difference is real, and too small to matter.
-    fn verdict(&self, ratio: &Estimate) -> Verdict {
+    pub fn verdict(&self, ratio: &Estimate) -> Verdict {
         let (above, below) = match self.better {
             Better::Higher => (Verdict::Faster, Verdict::Slower),
             Better::Lower => (Verdict::Slower, Verdict::Faster),

@@ -11,6 +11,7 @@ mod resample;
 pub mod robust;
 pub mod rotation;
 pub mod scalability;
+pub mod screen;
 pub mod steady;
 pub mod trend;
 pub mod two_stage;

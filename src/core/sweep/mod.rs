@@ -1,6 +1,7 @@
 //! What a sweep is asked to do: the arguments of `bench.sweep`, validated once, and the order of its runs.
 
 mod plan;
+mod screen;
 mod search;
 mod variant;
 
@@ -11,11 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use plan::SweepCell;
+pub use screen::{row_of, screen_of};
 pub use search::SearchArguments;
 pub use variant::Variant;
 
 use crate::capacity::{CapacitySearch, NextTrial, Purpose};
 use crate::cluster::Nodes;
+use crate::document::screen::Screen;
 use crate::error::{UserError, sqlstate};
 use crate::spec::{
     Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required, workload,
@@ -75,6 +78,8 @@ pub struct SweepArguments {
     pub search: Option<CapacitySearch>,
     /// Two variants are compared within their rounds.
     pub paired: bool,
+    /// Settings are screened, in place of variants.
+    pub screen: Option<Screen>,
 }
 
 /// What becomes of a sweep that is taken up.
@@ -142,6 +147,9 @@ pub struct SweepOptions {
     /// The runs are trials of this search, each of which decides on the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<CapacitySearch>,
+    /// What its variants are to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<Screen>,
     /// The rounds are a first part, which says how many there are to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
@@ -181,7 +189,7 @@ impl SweepOptions {
         random_seed: i64,
         pulse: &mut dyn FnMut(),
     ) -> Result<Self, UserError> {
-        let SweepArguments { clients, rounds, variants, run, search, paired } = arguments;
+        let SweepArguments { clients, rounds, variants, run, search, paired, screen } = arguments;
         let rounds_are_open = rounds.is_none();
         let rounds = rounds.unwrap_or(FIRST_ROUNDS);
         if rounds < 1 {
@@ -197,7 +205,10 @@ impl SweepOptions {
             clients: rungs(required("clients", clients)?)?,
             secs: if a.transactions.is_some() { a.secs } else { Some(a.secs.unwrap_or(DEFAULT_SECS)) },
             rounds: rounds.unsigned_abs(),
-            variants: variant::parse(required("variants", variants)?)?,
+            variants: match &screen {
+                Some(screen) => screen::variants(screen)?,
+                None => variant::parse(required("variants", variants)?)?,
+            },
             warmup_secs: a.warmup,
             rate: a.rate,
             variables: crate::spec::variables(required("variables", a.variables)?)?,
@@ -210,6 +221,7 @@ impl SweepOptions {
             run: others,
             loaded: BTreeMap::new(),
             search,
+            screen,
             until: is_open.then_some(Until { within: WITHIN, most: MOST_ROUNDS, paired }),
             calibrates: false,
         };
@@ -273,6 +285,7 @@ impl SweepOptions {
             tags: Some(Value::Object(self.tags.clone())),
             // The sweep's leader does what its own says.
             before: Some(Before::text(&[])),
+            duel: variant.duel.clone(),
             ..others
         }
     }

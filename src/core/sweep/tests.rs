@@ -16,6 +16,7 @@ fn arguments() -> SweepArguments {
         },
         search: None,
         paired: false,
+        screen: None,
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::document::sweep::AppliedSql;
 use crate::error::UserError;
-use crate::spec::{invalid, limits, object};
+use crate::spec::{Duel, invalid, limits, object};
 
 /// What a variant changes. In SQL it is an object of configuration parameters, as `settings` of bench.run, in which
 /// `variables`, `load`, `system`, `restart` and `sql` may be objects of their own: no parameter of the server has such a value.
@@ -29,6 +29,9 @@ pub struct Variant {
     /// Statements that change the database for its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<AppliedSql>,
+    /// The arms that its runs alternate between; only where another function than bench.sweep asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duel: Option<Duel>,
     /// Arguments of bench.run: those of [`ARGUMENTS`].
     #[serde(default)]
     pub run: Map<String, Value>,

@@ -3,6 +3,7 @@
 mod json_keys;
 
 use bench_core::document::capacity::{CapacityAnswer, TrialOutcome};
+use bench_core::document::screen::ScreenLine;
 use bench_core::document::sweep::*;
 use bench_core::document::{Environment, Severity, Topic, Unreplayed};
 use bench_core::report::Format;
@@ -49,6 +50,7 @@ fn filled() -> SweepDocument {
         variables: Map::new(),
         load: Map::new(),
         system: Map::new(),
+        restart: Map::new(),
         sql: Some(AppliedSql { apply: vec!["SELECT 1".to_owned()], revert: vec!["SELECT 2".to_owned()] }),
         run: Map::new(),
     };
@@ -65,6 +67,7 @@ fn filled() -> SweepDocument {
         environment: Environment::default(),
         unreplayed: Some(Unreplayed::default()),
         capacities: vec![CapacityAnswer { failing: vec![1], ..CapacityAnswer::default() }],
+        screen: vec![ScreenLine::default()],
     }
 }
 

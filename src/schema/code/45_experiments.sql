@@ -155,7 +155,40 @@ CREATE FUNCTION bench.start_capacity(
 COMMENT ON FUNCTION bench.start_capacity IS
 'Starts a search with the arguments of bench.capacity and returns its id as a sweep immediately; the search does not depend on the session. See bench.wait_sweep, bench.stop_sweep, bench.resume_sweep and bench.capacities.';
 
-REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity FROM PUBLIC;
+CREATE FUNCTION bench.screen(
+    workload        text             DEFAULT NULL,
+    factors         jsonb            DEFAULT NULL,
+    rounds          int              DEFAULT 2,
+    margin          double precision DEFAULT 0.02,
+    clients         int              DEFAULT 1,
+@run_arguments@
+)
+    RETURNS TABLE (factor text, a text, b text, effect double precision, effect_low double precision, effect_high double precision,
+                   verdict text, aliases text, error text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_screen_wrapper';
+COMMENT ON FUNCTION bench.screen IS
+'Finds which of up to 15 settings matter for a workload: factors has two values for each. Settings of the session are compared by duels, those of the server by runs of combinations in random order. Returns, with intervals that hold together, the change of TPS (with rate: of the mean latency) from the first value to the second, the largest first. The runs are stored as a sweep.';
+
+CREATE FUNCTION bench.start_screen(
+    workload        text             DEFAULT NULL,
+    factors         jsonb            DEFAULT NULL,
+    rounds          int              DEFAULT 2,
+    margin          double precision DEFAULT 0.02,
+    clients         int              DEFAULT 1,
+@run_arguments@
+)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_start_screen_wrapper';
+COMMENT ON FUNCTION bench.start_screen IS
+'Starts a screen with the arguments of bench.screen and returns its id as a sweep immediately; the screen does not depend on the session. See bench.wait_sweep, bench.stop_sweep, bench.resume_sweep and bench.screen_results.';
+
+CREATE FUNCTION bench.screen_results(sweep_id bigint, metric text DEFAULT NULL, margin double precision DEFAULT NULL)
+    RETURNS TABLE (factor text, a text, b text, effect double precision, effect_low double precision, effect_high double precision,
+                   verdict text, aliases text, error text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'screen_results_wrapper';
+COMMENT ON FUNCTION bench.screen_results IS
+'Returns what the runs of a screen show so far, as bench.screen. metric: tps, latency_avg_ms or server_cpu_us; NULL: tps, with rate the latency. margin NULL: that of the screen.';
+
+REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity, bench.screen, bench.start_screen FROM PUBLIC;
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,

@@ -6,14 +6,15 @@ use super::{ComparedRun, ComparisonReport, Side, content};
 use crate::comparison::ComparisonLine;
 use crate::document::Series;
 use crate::report::downsample::{Envelope, PLOT_COLUMNS, envelope};
-use crate::report::number::{count, finite, fixed, tps};
-use crate::report::plot::Figure;
+use crate::report::number::{count, finite, tps};
 use crate::report::plot::axis::Axis;
+use crate::report::plot::forest::ForestRow;
 use crate::report::plot::frame::{Chart, DrawResult, Panel, svg};
-use crate::report::plot::hover::{value, with_points, with_spans};
+use crate::report::plot::hover::{value, with_spans};
 use crate::report::plot::latency::percentile_curve;
 use crate::report::plot::lines::{draw_band, means, unbroken};
-use crate::report::plot::palette::{BLUE, GREEN, GREY, INDIGO, Ink, RED};
+use crate::report::plot::palette::{BLUE, Ink, RED};
+use crate::report::plot::{self, Figure};
 
 /// The colours of the sides.
 const BASELINE: Ink = BLUE;
@@ -29,62 +30,15 @@ fn legend() -> Vec<(Ink, String)> {
     vec![(BASELINE, "baseline".to_owned()), (CANDIDATE, "candidate".to_owned())]
 }
 
-/// The colours of verdicts.
-const VERDICTS: [(&str, Ink); 4] =
-    [("faster", GREEN), ("slower", RED), ("same", INDIGO), ("inconclusive", GREY)];
-
-/// The colour of a verdict.
-fn ink(verdict: &str) -> Ink {
-    VERDICTS.iter().find(|(name, _)| *name == verdict).map_or(GREY, |(_, ink)| *ink)
-}
-
 /// The ratio of each metric with its interval, and the margin around 1; `None` without any ratio.
 fn forest(report: &ComparisonReport) -> Option<Figure> {
-    let positive = |ratio: Option<f64>| finite(ratio).filter(|ratio| *ratio > 0.0).map(f64::log10);
-    let ratio = |line: &ComparisonLine| positive(line.ratio);
-    let rows: Vec<(f64, &ComparisonLine)> =
-        report.metrics.iter().rev().enumerate().map(|(row, line)| ((row + 1) as f64, line)).collect();
-    let known: Vec<f64> = rows
-        .iter()
-        .flat_map(|(_, line)| [line.ratio, line.ratio_low, line.ratio_high])
-        .filter_map(positive)
-        .collect();
-    rows.iter().find_map(|(_, line)| ratio(line))?;
-    let margin = [(1.0 - report.margin).max(0.1).log10(), (1.0 + report.margin).log10()];
-    let low = known.iter().chain(&margin).copied().fold(0.0, f64::min);
-    let high = known.iter().chain(&margin).copied().fold(0.0, f64::max);
-    let x = Axis::of_ratios(10f64.powf(low), 10f64.powf(high));
-    let names = rows.iter().map(|(row, line)| (*row, content::metric(line)));
-    let y = Axis { low: 0.4, high: rows.len() as f64 + 0.6, ticks: names.collect() };
-    let (bottom, top) = (y.low, y.high);
-    let draw = |chart: &mut Chart| {
-        let band = GREY.color().mix(0.45).filled();
-        chart.draw_series([Rectangle::new([(margin[0], top), (margin[1], bottom)], band)])?;
-        let one = INDIGO.color().stroke_width(2);
-        chart.draw_series([PathElement::new(vec![(0.0, bottom), (0.0, top)], one)])?;
-        rows.iter().try_for_each(|(row, line)| {
-            let color = ink(line.verdict).color();
-            let ends = positive(line.ratio_low).zip(positive(line.ratio_high));
-            chart.draw_series(ends.map(|(low, high)| {
-                PathElement::new(vec![(low, *row), (high, *row)], color.stroke_width(6))
-            }))?;
-            chart.draw_series(ratio(line).map(|ratio| Circle::new((ratio, *row), 10, color.filled())))?;
-            Ok(())
-        })
+    let row = |line: &ComparisonLine| ForestRow {
+        name: content::metric(line),
+        ratio: [line.ratio, line.ratio_low, line.ratio_high],
+        verdict: line.verdict,
     };
-    let svg =
-        svg("Ratios with their intervals", &x, true, &[Panel { title: None, y: y.clone(), draw: &draw }])?;
-    let shown = |value: Option<f64>| fixed(value, 3);
-    let titles = rows.iter().filter_map(|(row, line)| {
-        let (low, high) = (shown(line.ratio_low), shown(line.ratio_high));
-        let title =
-            format!("{} {} [{low}, {high}]: {}", content::metric(line), shown(line.ratio), line.verdict);
-        Some((ratio(line)?, *row, title))
-    });
-    let svg = with_points(&svg, &x, &y, &titles.collect::<Vec<_>>());
-    let is_there = |verdict: &str| report.metrics.iter().any(|line| line.verdict == verdict);
-    let legend = VERDICTS.iter().filter(|(verdict, _)| is_there(verdict));
-    let legend = legend.map(|(verdict, ink)| (*ink, (*verdict).to_owned())).collect();
+    let rows: Vec<ForestRow> = report.metrics.iter().map(row).collect();
+    let (svg, legend) = plot::forest::forest("Ratios with their intervals", &rows, report.margin)?;
     let caption =
         "TPS, latencies and processor time per transaction, candidate / baseline, with their intervals: 95 % \
                    for TPS and CPU, 98.75 % for each latency. More TPS, less latency and less CPU are faster. Shaded: \

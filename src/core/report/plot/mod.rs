@@ -7,6 +7,7 @@
 pub mod axis;
 mod by_node;
 mod duel;
+pub mod forest;
 pub mod frame;
 mod heat_map;
 pub mod hover;

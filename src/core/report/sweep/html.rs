@@ -2,6 +2,7 @@
 
 use super::results::{is_completed, peak, rungs, variants};
 use super::{Report, content, plot};
+use crate::comparison::screen::sentence as screen_sentence;
 use crate::report::html::page::{self, Conclusion, PageHead};
 use crate::report::html::{PlanRows, write_figure, write_plots, write_section};
 use crate::report::number::{MISSING, tps};
@@ -14,7 +15,8 @@ const NAME: usize = 24;
 pub fn render(report: &Report) -> String {
     let (document, sweep) = (report.document, &report.document.sweep);
     let mut page = String::new();
-    let sentences: Vec<String> = document.capacities.iter().map(content::sentence).collect();
+    let mut sentences: Vec<String> = document.capacities.iter().map(content::sentence).collect();
+    sentences.extend(screen_sentence(&document.screen));
     let head = PageHead {
         subject: content::subject(sweep),
         workload: &sweep.workload,
@@ -22,7 +24,7 @@ pub fn render(report: &Report) -> String {
         subtitle: content::subtitle(document),
         outcome: content::outcome(sweep),
         conclusion: sentences.first().map(|sentence| Conclusion {
-            verdict: "sustained",
+            verdict: if document.screen.is_empty() { "sustained" } else { "screen" },
             sentence,
             remarks: &sentences[1..],
         }),

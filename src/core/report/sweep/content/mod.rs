@@ -5,6 +5,7 @@ mod headline;
 mod round_trip;
 mod runs;
 mod scalability;
+mod screen;
 mod setup;
 mod tables;
 
@@ -28,6 +29,8 @@ pub fn sections(report: &Report) -> Vec<Section> {
     // The trials of a search are at rates of their own, and all with the same clients.
     let mut all = if document.sweep.search.is_some() {
         vec![capacity::answers(report), capacity::trials(report)]
+    } else if !document.screen.is_empty() {
+        vec![screen::effects(document)]
     } else {
         vec![
             tables::throughput(report),

@@ -14,7 +14,11 @@ const NAME: usize = 500;
 /// What each variant changes; nothing where there are no variants.
 pub fn variants(document: &SweepDocument) -> Section {
     let named = document.sweep.variants.iter().filter(|variant| !variant.name.is_empty());
-    let facts: Vec<_> = named.map(|variant| (name(variant), Some(changes(variant)))).collect();
+    let facts = named.map(|variant| (name(variant), Some(changes(variant))));
+    // What the duels of a screen compare is in its table of effects.
+    let facts: Vec<_> = facts
+        .filter(|(_, changes)| document.screen.is_empty() || changes.as_deref() != Some(NOTHING))
+        .collect();
     let facts = facts.iter().map(|(name, changes)| (name.as_str(), changes.clone())).collect();
     Section::of_facts("variants", "Variants", facts)
 }
@@ -23,6 +27,9 @@ pub fn variants(document: &SweepDocument) -> Section {
 fn name(variant: &VariantDescription) -> String {
     shortened(&given(&one_line(&variant.name)).unwrap_or_else(|| label("")), NAME)
 }
+
+/// What a variant without any change changes.
+const NOTHING: &str = "nothing";
 
 /// What a variant changes, in one line.
 fn changes(variant: &VariantDescription) -> String {
@@ -37,7 +44,7 @@ fn changes(variant: &VariantDescription) -> String {
     let given = parts.iter().filter_map(|(name, map)| Some(format!("{name}: {}", pairs(map)?)));
     let applied = variant.sql.iter().map(|sql| format!("sql: {}", one_line(&sql.apply.join("; "))));
     let changes = given.chain(applied).collect::<Vec<_>>().join("; ");
-    if changes.is_empty() { "nothing".to_owned() } else { changes }
+    if changes.is_empty() { NOTHING.to_owned() } else { changes }
 }
 
 /// How many changes are listed.

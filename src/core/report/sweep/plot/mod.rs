@@ -3,6 +3,7 @@
 
 mod capacity;
 mod latency;
+mod screen;
 mod throughput;
 
 use plotters::prelude::*;
@@ -20,6 +21,9 @@ use crate::report::plot::palette::{CURVES, Ink};
 pub fn figures(report: &Report) -> Vec<Figure> {
     if report.document.sweep.search.is_some() {
         return capacity::figure(report).into_iter().collect();
+    }
+    if !report.document.screen.is_empty() {
+        return screen::figure(&report.document.screen).into_iter().collect();
     }
     let Some(layout) = Layout::of(report) else { return Vec::new() };
     [throughput::figure(report, &layout), latency::figure(&layout)].into_iter().flatten().collect()

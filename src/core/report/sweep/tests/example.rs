@@ -101,6 +101,7 @@ fn sweep(
             ..Environment::default()
         },
         capacities: Vec::new(),
+        screen: Vec::new(),
     }
 }
 

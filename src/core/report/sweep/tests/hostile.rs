@@ -68,6 +68,7 @@ pub fn hostile() -> SweepDocument {
             variables: map(),
             load: map(),
             system: map(),
+            restart: map(),
             sql: Some(AppliedSql { apply: vec![long.clone()], revert: vec![text()] }),
             run: map(),
         });

@@ -1,0 +1,153 @@
+//! bench.screen and its kin: which of several settings matter.
+
+use bench_core::comparison::check_margin;
+use bench_core::comparison::screen::{ScreenMetric, sentence};
+use bench_core::document::screen::{FactorKind, ScreenLine};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::RunArguments;
+use bench_core::sweep::{SweepArguments, screen_of};
+use pgrx::prelude::*;
+
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::required;
+use crate::catalog;
+use crate::error::{OrRaise, for_client, notice};
+use crate::sweep::launch::{plan, run_to_the_end, start};
+use crate::sweep::parameters;
+
+type ScreenRow =
+    (String, String, String, Option<f64>, Option<f64>, Option<f64>, String, Option<String>, Option<String>);
+
+fn rows(lines: Vec<ScreenLine>) -> Vec<ScreenRow> {
+    let row = |line: ScreenLine| {
+        let ScreenLine { factor, a, b, effect, effect_low, effect_high, verdict, aliases, error, .. } = line;
+        (factor, a, b, effect, effect_low, effect_high, verdict, aliases, error.map(for_client))
+    };
+    lines.into_iter().map(row).collect()
+}
+
+/// The sweep that a screen is.
+fn screened(
+    workload: Option<String>,
+    (factors, rounds, margin): (Option<Json>, Option<i32>, Option<f64>),
+    clients: Option<i32>,
+    run: RunArguments,
+) -> Result<SweepArguments, UserError> {
+    let margin = required("margin", margin)?;
+    check_margin(margin)?;
+    let rounds = required("rounds", rounds)?;
+    let screen = screen_of(required("factors", factors)?.0, margin, &mut kind_of)?;
+    let run = RunArguments { workload, ..run };
+    Ok(SweepArguments {
+        clients: Some(vec![clients]),
+        rounds: Some(rounds),
+        variants: None,
+        run,
+        search: None,
+        paired: false,
+        screen: Some(screen),
+    })
+}
+
+/// When a parameter can be set.
+fn kind_of(name: &str) -> Result<FactorKind, UserError> {
+    match parameters::context(name)?.as_str() {
+        "user" | "superuser" => Ok(FactorKind::Session),
+        "sighup" => Ok(FactorKind::System),
+        "postmaster" => Ok(FactorKind::Restart),
+        _ => Err(UserError::new(
+            sqlstate::CANT_CHANGE_RUNTIME_PARAM,
+            format!("parameter \"{name}\" cannot be screened"),
+        )
+        .hint("It is set as a session begins, or not at all. Give it to runs of your own, and compare them with bench.compare.")),
+    }
+}
+
+run_function! {
+    /// Finds which settings matter, and waits for it. See the COMMENT ON.
+    bench_screen(
+        workload: [Option<String>], factors: [Option<Json>], rounds: [Option<i32>], margin: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [TableIterator<
+        'static,
+        (
+            name!(factor, String),
+            name!(a, String),
+            name!(b, String),
+            name!(effect, Option<f64>),
+            name!(effect_low, Option<f64>),
+            name!(effect_high, Option<f64>),
+            name!(verdict, String),
+            name!(aliases, Option<String>),
+            name!(error, Option<String>),
+        ),
+    >] = |workload, factors, rounds, margin, clients, run| {
+        let lines = screened(workload, (factors, rounds, margin), clients, run).and_then(screen_and_wait);
+        TableIterator::new(rows(lines.or_raise()))
+    }
+}
+
+run_function! {
+    /// Starts a screen and returns its id as a sweep. See the COMMENT ON.
+    bench_start_screen(
+        workload: [Option<String>], factors: [Option<Json>], rounds: [Option<i32>], margin: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [i64] = |workload, factors, rounds, margin, clients, run| {
+        let screened = screened(workload, (factors, rounds, margin), clients, run);
+        screened.and_then(plan).and_then(|spec| start(&spec)).or_raise()
+    }
+}
+
+/// The effects; none where the sweep waits for a restart.
+fn screen_and_wait(arguments: SweepArguments) -> Result<Vec<ScreenLine>, UserError> {
+    let sweep_id = run_to_the_end(plan(arguments)?)?;
+    if catalog::waited_for(sweep_id)?.is_some() {
+        return Ok(Vec::new());
+    }
+    let lines = catalog::screen_lines(sweep_id, None, None)?;
+    notice(
+        for_client(sentence(&lines).unwrap_or_default()),
+        format!(
+            "See SELECT bench.sweep_report({sweep_id}), and bench.screen_results({sweep_id}, 'server_cpu_us')."
+        ),
+    );
+    Ok(lines)
+}
+
+/// The effects that a screen has found. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn screen_results(
+    sweep_id: Option<i64>,
+    metric: Option<String>,
+    margin: Option<f64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(factor, String),
+        name!(a, String),
+        name!(b, String),
+        name!(effect, Option<f64>),
+        name!(effect_low, Option<f64>),
+        name!(effect_high, Option<f64>),
+        name!(verdict, String),
+        name!(aliases, Option<String>),
+        name!(error, Option<String>),
+    ),
+> {
+    let lines = (|| {
+        let metric = metric.map(metric_of).transpose()?;
+        margin.map_or(Ok(()), check_margin)?;
+        catalog::screen_lines(required("sweep_id", sweep_id)?, metric, margin)
+    })();
+    TableIterator::new(rows(lines.or_raise()))
+}
+
+fn metric_of(name: String) -> Result<ScreenMetric, UserError> {
+    let found = ScreenMetric::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, metric)| *metric).ok_or_else(|| {
+        let names = ScreenMetric::ALL.map(|(name, _)| name).join(", ");
+        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, format!("unrecognized metric \"{name}\""))
+            .hint(format!("Known metrics: {names}."))
+    })
+}
