@@ -34,7 +34,7 @@ run_function! {
             run: RunArguments { workload, ..run },
             search: None,
             paired: false,
-            screen: None,
+            asked: None,
         });
         TableIterator::new(lines.or_raise().into_iter().map(|line| {
             (

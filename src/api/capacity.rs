@@ -57,7 +57,7 @@ fn search_for(
         run,
         search: Some(search),
         paired: false,
-        screen: None,
+        asked: None,
     })
 }
 

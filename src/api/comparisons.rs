@@ -250,7 +250,7 @@ pub(super) fn make_pairs(
         run,
         search: None,
         paired: true,
-        screen: None,
+        asked: None,
     })?;
     let sweep_id = sweep::launch::run_to_the_end(spec)?;
     let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;

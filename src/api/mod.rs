@@ -13,6 +13,7 @@ mod extensions;
 mod feeders;
 pub mod fixtures;
 mod help;
+mod index_worth;
 mod jobs;
 mod logs;
 mod nodes;

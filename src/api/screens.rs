@@ -5,7 +5,7 @@ use bench_core::comparison::screen::{ScreenMetric, sentence};
 use bench_core::document::screen::{FactorKind, ScreenLine};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunArguments;
-use bench_core::sweep::{SweepArguments, screen_of};
+use bench_core::sweep::{Asked, Question, SweepArguments, screen_of, variants_of_screen};
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
@@ -45,7 +45,7 @@ fn screened(
         run,
         search: None,
         paired: false,
-        screen: Some(screen),
+        asked: Some(Asked { variants: variants_of_screen(&screen)?, question: Question::Screen(screen) }),
     })
 }
 

@@ -42,7 +42,7 @@ fn sweep_of(
         run,
         search: None,
         paired: false,
-        screen: None,
+        asked: None,
     }
 }
 

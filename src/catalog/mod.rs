@@ -16,6 +16,7 @@ mod fixtures;
 mod history;
 mod horizon;
 mod in_use;
+mod index_worth;
 mod loads;
 pub mod lock_timeout;
 pub mod nodes;
@@ -52,6 +53,7 @@ pub use fixtures::*;
 pub use history::{Past, calibration_of, history};
 pub use horizon::*;
 pub use in_use::{check_clients, check_unused, clients_of, runs_of_job};
+pub use index_worth::index_lines;
 pub use loads::*;
 pub use nodes::{
     add_up_again, fetched, is_of_several_nodes, is_part, may_run, names_of, run_error, table_of,

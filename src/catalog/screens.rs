@@ -4,7 +4,7 @@ use bench_core::comparison::screen::{CombinedRun, ScreenMetric, ScreenRuns, abov
 use bench_core::document::screen::{Screen, ScreenLine};
 use bench_core::document::sweep::SweepRun;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep::{SweepOptions, row_of};
+use bench_core::sweep::{Question, SweepOptions, row_of};
 
 use super::duels::duel_batches;
 use super::sweeps::{sweep_options, sweep_runs_of};
@@ -22,7 +22,7 @@ pub fn screen_lines(
 ) -> Result<Vec<ScreenLine>, UserError> {
     visible(Work::Sweep(sweep_id))?;
     let options = sweep_options(sweep_id)?;
-    let Some(asked) = &options.screen else {
+    let Some(Question::Screen(asked)) = &options.question else {
         return Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             format!("sweep {sweep_id} does not screen settings"),

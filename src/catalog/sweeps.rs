@@ -5,7 +5,7 @@
 
 use bench_core::document::sweep::{Sweep, SweepChange, SweepDocument, SweepRun};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep::{SweepCell, SweepOptions, SweepSpec};
+use bench_core::sweep::{Question, SweepCell, SweepOptions, SweepSpec};
 use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
@@ -346,8 +346,11 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     // What is not understood of its options, as a later version may write them, is not shown.
     let (sure_within, screen) = match sweep_options(sweep_id) {
         Ok(options) => {
-            let lines = |asked| lines_of(sweep_id, asked, &options, None, None);
-            (reached(sweep_id, &options)?, options.screen.as_ref().map_or_else(|| Ok(Vec::new()), lines)?)
+            let screen = match &options.question {
+                Some(Question::Screen(asked)) => lines_of(sweep_id, asked, &options, None, None)?,
+                _ => Vec::new(),
+            };
+            (reached(sweep_id, &options)?, screen)
         }
         Err(_) => (None, Vec::new()),
     };

@@ -74,3 +74,41 @@ pub fn is_one_select(query: &str) -> Result<bool, UserError> {
         }
     })
 }
+
+/// An index as its CREATE INDEX names it.
+pub struct NamedIndex {
+    pub name: String,
+    /// Without a schema.
+    pub table: String,
+}
+
+/// The index that a text makes; `None` where it is anything but one CREATE INDEX with a name, on a table without a schema.
+///
+/// # Errors
+/// The parser's own errors are raised.
+pub fn named_index(text: &str) -> Result<Option<NamedIndex>, UserError> {
+    let text = CString::new(text).map_err(|e| internal(e.to_string()))?;
+    let name = |name: *const c_char| {
+        // SAFETY: NUL-terminated by the parser, in the current memory context, or NULL.
+        (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    };
+    // SAFETY: a NUL-terminated text; the parser's list has one element at least where its length says so, and a node is of the
+    // type that its tag says; an IndexStmt of the grammar has a relation.
+    Ok(unsafe {
+        let statements = parse(&text);
+        if statements.is_null() || (*statements).length != 1 {
+            return Ok(None);
+        }
+        let statement: *mut pg_sys::RawStmt = (*(*statements).elements).ptr_value.cast();
+        let node = (*statement).stmt;
+        if (*node).type_ != pg_sys::NodeTag::T_IndexStmt {
+            return Ok(None);
+        }
+        let index: *mut pg_sys::IndexStmt = node.cast();
+        let relation = (*index).relation;
+        if !(*relation).schemaname.is_null() || (*index).concurrent {
+            return Ok(None);
+        }
+        name((*index).idxname).zip(name((*relation).relname)).map(|(name, table)| NamedIndex { name, table })
+    })
+}

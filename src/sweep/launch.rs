@@ -70,7 +70,10 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     let mut pairs = NodePairs::Try;
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
-        if variant.load.is_empty() {
+        // What its clients are to find is made only then.
+        if variant.duel.is_some() && variant.sql.is_some() {
+            initial_state::check(&options.before)?;
+        } else if variant.load.is_empty() {
             let arguments = options.run_arguments(variant, most, None);
             let PreparedRun { spec: run, secrets, .. } = prepare(arguments, RowLimit::First, pairs)?;
             pairs = NodePairs::Known;

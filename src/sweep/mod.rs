@@ -2,6 +2,8 @@
 //! begins with.
 
 mod changes;
+pub mod copies;
+pub mod index_worth;
 pub mod launch;
 mod leader;
 mod order;

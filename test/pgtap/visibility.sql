@@ -250,8 +250,12 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('duel', NULL, NULL),
     ('screen', NULL, NULL),
     ('start_screen', NULL, NULL),
-    -- Their sweep is looked at first, as bench.sweep_report does it; test/pgtap/screen.sql asks for a screen.
+    -- Their sweep is looked at first, as bench.sweep_report does it; test/pgtap/screen.sql asks for one.
     ('screen_results', NULL, NULL),
+    ('index_worth', NULL, NULL),
+    ('start_index_worth', NULL, NULL),
+    ('index_worth_results', NULL, NULL),
+    ('copy_table', NULL, NULL),
     ('start_duel', NULL, NULL),
     ('verify', NULL, NULL),
     -- They make one: test/pgtap/duel.sql and verify.sql.

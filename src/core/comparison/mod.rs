@@ -3,6 +3,7 @@
 pub mod calibration;
 mod checks;
 mod differences;
+pub mod index_worth;
 mod lines;
 pub mod screen;
 pub mod statements;

@@ -5,6 +5,7 @@ pub mod capacity;
 mod duel;
 mod environment;
 mod finding;
+pub mod index_worth;
 mod merged;
 mod node;
 mod samples;

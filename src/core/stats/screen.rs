@@ -1,240 +1,299 @@
-//! Two-level screening designs: which of many settings matter, by few runs of combinations.
+//! Two-level screening designs: which of many settings matter, by runs of few combinations of them.
 //!
-//! R. L. Plackett and J. P. Burman, "The design of optimum multifactorial experiments", Biometrika 33 (1946), each folded
-//! over, so that main effects are clear of interactions of two (Box, Hunter and Hunter, "Statistics for Experimenters").
+//! R. L. Plackett and J. P. Burman, "The design of optimum multifactorial experiments", Biometrika 33 (1946),
+//! folded over (Box, Hunter and Hunter, "Statistics for Experimenters"): with every combination its opposite
+//! is run, too, so that no interaction of two factors is in a factor's effect (resolution IV).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Estimate;
 use super::robust::median;
 
-/// More factors than this take more than 32 runs.
+/// The most factors of a design: more of them take more than 32 rows.
 pub const MOST_FACTORS: usize = 15;
 
-/// The orders of the matrices that designs are made of.
+/// The orders of the Hadamard matrices that designs are made of.
 const ORDERS: [usize; 4] = [4, 8, 12, 16];
 
-/// The first row of Plackett and Burman's design of order 12; the others are its rotations, and one of minus alone.
+/// The first row of Plackett and Burman's design of order 12; ten others are its rotations, the last is minus
+/// alone.
 const OF_12: [bool; 11] = [true, true, false, true, true, true, false, false, false, true, false];
 
-/// The columns of a Hadamard matrix but the constant one, row by row.
-fn matrix(order: usize) -> Vec<Vec<bool>> {
-    let row = |row: usize| -> Vec<bool> {
-        match order {
-            12 if row == 11 => vec![false; 11],
-            12 => (0..11).map(|column| OF_12[(column + 11 - row) % 11]).collect(),
-            // Sylvester's: the sign is the parity of the bits that row and column share.
-            _ => (1..order).map(|column| (row & column).count_ones() % 2 == 1).collect(),
-        }
+/// Correlations below this are rounding.
+const NO_CORRELATION: f64 = 1e-9;
+
+/// A factor that keeps less of its variance beside the others than this, per run, is one with them.
+const NO_WEIGHT: f64 = 1e-9;
+
+/// Degrees of freedom from which on Student's quantiles are taken as those of so many.
+const MOST_DEGREES: f64 = 1e4;
+
+/// The columns of a Hadamard matrix, row by row; the first column is constant.
+fn hadamard(order: usize) -> Vec<Vec<bool>> {
+    let sign = |row: usize, column: usize| match (order, column) {
+        (12, 0) => true,
+        (12, _) => row < 11 && OF_12[(column + 10 - row) % 11],
+        // Sylvester's: the sign is the parity of the bits that row and column share.
+        _ => (row & column).count_ones() % 2 == 1,
     };
-    (0..order).map(row).collect()
+    (0..order).map(|row| (0..order).map(|column| sign(row, column)).collect()).collect()
 }
 
+/// The smallest order that has a column for each factor besides the constant one.
 fn order_of(factors: usize) -> usize {
     ORDERS.into_iter().find(|order| *order > factors).unwrap_or(ORDERS[3])
 }
 
-/// The combinations to be run: rows of the factors' levels, false for the first. Every combination's opposite is one, too.
-/// No more than [`MOST_FACTORS`].
-pub fn design(factors: usize) -> Vec<Vec<bool>> {
-    let cut = |row: &Vec<bool>| row.iter().take(factors).copied().collect::<Vec<bool>>();
-    let half: Vec<Vec<bool>> = matrix(order_of(factors)).iter().map(cut).collect();
+/// The rows, and after them their opposites.
+fn folded(half: &[Vec<bool>]) -> Vec<Vec<bool>> {
     let opposite = half.iter().map(|row| row.iter().map(|level| !level).collect());
     half.iter().cloned().chain(opposite).collect()
 }
 
-/// An interaction that an effect cannot be told from.
+/// The combinations to run: rows of the factors' levels, false for level a and true for level b. Any two
+/// factors have each pair of levels in as many rows. Factors beyond [`MOST_FACTORS`] have no column.
+///
+/// The first columns of the matrix are the choice with the fewest interactions of three factors in effects:
+/// so it is for each number of factors by enumeration of all choices, of order 12 by the sum of squared
+/// shares.
+pub fn design(factors: usize) -> Vec<Vec<bool>> {
+    let chosen = |row: Vec<bool>| row.into_iter().skip(1).take(factors).collect();
+    folded(&hadamard(order_of(factors)).into_iter().map(chosen).collect::<Vec<Vec<bool>>>())
+}
+
+/// How many factors all rows have a level of.
+fn factors_of(design: &[Vec<bool>]) -> usize {
+    design.iter().map(Vec::len).min().unwrap_or_default()
+}
+
+/// An interaction that a design cannot tell from a factor's effect, or not wholly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alias {
-    /// Two or three factors, by their columns.
+    /// The columns of its two or three factors, in rising order.
     pub factors: Vec<usize>,
-    /// Which part of the interaction is in the effect, -1 to 1.
+    /// Its correlation with the factor, from -1 to 1.
     pub share: f64,
 }
 
-/// The interactions of two and three other factors that are in the main effect of one, in a design that may lack rows.
+/// The interactions of two and of three others that are in the effect of `factor`, in a design that may lack
+/// rows. None for a factor that the rows have one level of: it has no effect to be told.
 pub fn aliases(design: &[Vec<bool>], factor: usize) -> Vec<Alias> {
-    let count = design.first().map_or(0, Vec::len);
+    let count = factors_of(design);
+    if factor >= count {
+        return Vec::new();
+    }
+    let contrast = |columns: &[usize]| -> Vec<f64> {
+        let sign = |row: &Vec<bool>| columns.iter().filter(|column| !row[**column]).count() % 2 == 0;
+        design.iter().map(|row| if sign(row) { 1.0 } else { -1.0 }).collect()
+    };
+    let own = contrast(&[factor]);
     let others: Vec<usize> = (0..count).filter(|other| *other != factor).collect();
-    let sign = |row: &Vec<bool>, column: usize| if row[column] { 1.0 } else { -1.0 };
     let mut found = Vec::new();
-    let mut look = |factors: Vec<usize>| {
-        let product = |row: &Vec<bool>| factors.iter().map(|column| sign(row, *column)).product::<f64>();
-        let sum: f64 = design.iter().map(|row| sign(row, factor) * product(row)).sum();
-        let share = sum / design.len() as f64;
-        if share.abs() > 1e-9 {
-            found.push(Alias { factors, share });
+    let mut look = |factors: &[usize]| {
+        let share = correlation(&own, &contrast(factors));
+        if share.abs() > NO_CORRELATION {
+            found.push(Alias { factors: factors.to_vec(), share });
         }
     };
     for (place, one) in others.iter().enumerate() {
         for (next, two) in others.iter().enumerate().skip(place + 1) {
-            look(vec![*one, *two]);
-            others.iter().skip(next + 1).for_each(|three| look(vec![*one, *two, *three]));
+            look(&[*one, *two]);
+            others[next + 1..].iter().for_each(|three| look(&[*one, *two, *three]));
         }
     }
     found
 }
 
+/// Pearson's; 0 where one of them is constant.
+fn correlation(one: &[f64], other: &[f64]) -> f64 {
+    let centred = |values: &[f64]| -> Vec<f64> {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        values.iter().map(|value| value - mean).collect()
+    };
+    let (one, other) = (centred(one), centred(other));
+    let squares = product(&one, &one) * product(&other, &other);
+    if squares > 0.0 { product(&one, &other) / squares.sqrt() } else { 0.0 }
+}
+
+fn product(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
+
 /// What the factors of a design do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effects {
-    /// Ratio of the second level to the first, by factor; `None` for one of which a level is missing.
+    /// The ratio b / a of each factor, by column; `None` where the runs do not tell it.
     pub effects: Vec<Option<Estimate>>,
+    /// The standard error of ln(b / a), were all runs of all rounds there: those of factors are greater where
+    /// some are missing.
+    pub error: f64,
+    /// The degrees of freedom of that error.
+    pub degrees: f64,
 }
 
-/// The effects by the values of each round, row by row: positive, `None` where a run is missing. Least squares of their
-/// logarithms on rounds and factors. How far runs of the same combination differ from round to round says how sure they are;
-/// of a single round, what is left of all contrasts (R. V. Lenth, "Quick and Easy Analysis of Unreplicated Factorials",
-/// Technometrics 31 (1989)). All intervals hold together with the confidence (Bonferroni). `None` where nothing says how sure
-/// effects are.
+/// Effects by `values[round][row]`: figures of runs in any unit, `None` where a run is missing. Figures that
+/// are not positive and finite count as missing, rounds without any run as not made.
+///
+/// Least squares of ln(value) on rounds and factors. Runs of two and more rounds are as sure as runs of the
+/// same row are alike, see [`pure_error`]; those of one by [`of_contrasts`], which takes a run of every row
+/// of a [`design`]. All intervals hold together with the confidence (Bonferroni), of Student's quantiles.
+/// `None` where no effect can be told, or not how sure it is.
 pub fn effects(design: &[Vec<bool>], values: &[Vec<Option<f64>>], confidence: f64) -> Option<Effects> {
     let logarithm =
         |value: &Option<f64>| value.filter(|value| *value > 0.0 && value.is_finite()).map(f64::ln);
-    let values: Vec<Vec<Option<f64>>> =
-        values.iter().map(|round| round.iter().map(logarithm).collect()).collect();
-    let factors = design.first().map_or(0, Vec::len);
-    let has_level = |column: usize, level: bool| {
-        values
-            .iter()
-            .any(|round| design.iter().zip(round).any(|(row, value)| row[column] == level && value.is_some()))
+    let of_round = |round: &Vec<Option<f64>>| -> Vec<Option<f64>> {
+        (0..design.len()).map(|row| round.get(row).and_then(logarithm)).collect()
     };
-    let told: Vec<usize> =
-        (0..factors).filter(|&column| has_level(column, true) && has_level(column, false)).collect();
-    let fit = Fit::of(design, &values, &told)?;
-    let (error, degrees) = match values.len() {
-        0 => return None,
-        1 => {
-            let (error, degrees) = of_contrasts(design, &values[0])?;
-            // Of an effect; that of a single run is greater by the root of the runs per level and effect.
-            (error * (design.len() as f64 / 4.0).sqrt(), degrees)
+    let rounds: Vec<Vec<Option<f64>>> =
+        values.iter().map(of_round).filter(|round| round.iter().any(Option::is_some)).collect();
+    let (error, degrees) = match rounds.as_slice() {
+        [] => return None,
+        [round] => of_contrasts(design, round)?,
+        rounds => {
+            let (deviation, degrees) = pure_error(rounds)?;
+            (2.0 * deviation / ((design.len() * rounds.len()) as f64).sqrt(), degrees)
         }
-        _ => pure_error(&values)?,
     };
-    let student = StudentsT::new(0.0, 1.0, degrees).ok()?;
-    let critical = student.inverse_cdf(1.0 - (1.0 - confidence) / (2.0 * told.len() as f64));
-    let estimate = |place: usize| {
-        let (effect, half) = (fit.effects[place], critical * error * fit.variances[place].max(0.0).sqrt());
-        Estimate { value: effect.exp(), low: (effect - half).exp(), high: (effect + half).exp() }
+    let fit = Fit::of(design, &rounds);
+    let told: Vec<Option<Told>> = (0..factors_of(design)).map(|factor| fit.told(factor)).collect();
+    let count = told.iter().flatten().count();
+    if count == 0 {
+        return None;
+    }
+    let critical = student(degrees, (1.0 - confidence) / (2.0 * count as f64))?;
+    // What a factor of the complete design has, as both levels are in half of its runs.
+    let full = (design.len() * rounds.len()) as f64 / 4.0;
+    let estimate = |told: Told| {
+        let margin = critical * error * (full / told.weight).sqrt();
+        let [low, value, high] = [told.effect - margin, told.effect, told.effect + margin].map(f64::exp);
+        Estimate { value, low, high }
     };
-    let of = |column| told.iter().position(|told| *told == column).map(estimate);
-    Some(Effects { effects: (0..factors).map(of).collect() })
+    Some(Effects { effects: told.into_iter().map(|told| told.map(estimate)).collect(), error, degrees })
 }
 
-/// The standard deviation of a run about its combination and its round, by the combinations that all rounds have; and its
-/// degrees of freedom.
-fn pure_error(values: &[Vec<Option<f64>>]) -> Option<(f64, f64)> {
-    let rows = values.iter().map(Vec::len).min()?;
-    let complete: Vec<Vec<f64>> = (0..rows)
-        .filter_map(|row| values.iter().map(|round| round[row]).collect::<Option<Vec<f64>>>())
-        .collect();
-    let (count, rounds) = (complete.len() as f64, values.len() as f64);
-    let degrees = (count - 1.0) * (rounds - 1.0);
+/// Student's quantile that is exceeded with the probability `beyond`, of at most a half; `None` without a
+/// degree of freedom, and where it is not finite.
+fn student(degrees: f64, beyond: f64) -> Option<f64> {
+    if !(beyond > 0.0 && beyond <= 0.5 && degrees >= 1.0) {
+        return None;
+    }
+    // More make a difference of 0.01 %; the library's quantiles are less exact there, and from 1e9 on its
+    // search for them does not end.
+    let student = StudentsT::new(0.0, 1.0, degrees.min(MOST_DEGREES)).ok()?;
+    let quantile = student.inverse_cdf(1.0 - beyond);
+    quantile.is_finite().then_some(quantile)
+}
+
+/// The standard deviation of a run's logarithm, and its degrees of freedom: what is left of the rows that all
+/// rounds have after row and round (two-way, additive).
+fn pure_error(rounds: &[Vec<Option<f64>>]) -> Option<(f64, f64)> {
+    let rows = rounds.iter().map(Vec::len).min()?;
+    let complete: Vec<Vec<f64>> =
+        (0..rows).filter_map(|row| rounds.iter().map(|round| round[row]).collect()).collect();
+    let degrees = (complete.len() as f64 - 1.0) * (rounds.len() as f64 - 1.0);
     if degrees < 1.0 {
         return None;
     }
-    let of_round = |round: usize| complete.iter().map(|row| row[round]).sum::<f64>() / count;
-    let means: Vec<f64> = (0..values.len()).map(of_round).collect();
-    let mean = means.iter().sum::<f64>() / rounds;
-    let squares: f64 = complete
-        .iter()
-        .map(|row| {
-            let of_row = row.iter().sum::<f64>() / rounds;
-            row.iter()
-                .zip(&means)
-                .map(|(value, of_round)| (value - of_row - of_round + mean).powi(2))
-                .sum::<f64>()
-        })
-        .sum();
-    Some(((squares / degrees).sqrt(), degrees))
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let of_round = |round: usize| complete.iter().map(|row| row[round]).sum::<f64>() / complete.len() as f64;
+    let of_rounds: Vec<f64> = (0..rounds.len()).map(of_round).collect();
+    let middle = mean(&of_rounds);
+    let squares = |row: &Vec<f64>| -> f64 {
+        let of_row = mean(row);
+        let left = row.iter().zip(&of_rounds).map(|(value, of_round)| value - of_row - of_round + middle);
+        left.map(|left| left * left).sum()
+    };
+    Some(((complete.iter().map(squares).sum::<f64>() / degrees).sqrt(), degrees))
 }
 
-/// Lenth's pseudo standard error of an effect, by all contrasts of a complete design; and its degrees of freedom.
-fn of_contrasts(design: &[Vec<bool>], values: &[Option<f64>]) -> Option<(f64, f64)> {
+/// Lenth's pseudo standard error of a log effect, and its degrees of freedom, a third of the contrasts: R. V.
+/// Lenth, "Quick and Easy Analysis of Unreplicated Factorials", Technometrics 31 (1989). By all odd
+/// contrasts, which no interaction of two factors is in: those of the factors and of the matrix' other
+/// columns, the constant one, which the fold-over turns, among them. `None` where a row is missing, or the
+/// rows are not those of a [`design`].
+fn of_contrasts(rows: &[Vec<bool>], values: &[Option<f64>]) -> Option<(f64, f64)> {
     let values: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
-    let order = design.len() / 2;
-    let matrix = matrix(order);
-    if matrix.len() != order || values.len() != design.len() {
+    let factors = factors_of(rows);
+    if rows != design(factors) {
         return None;
     }
+    let columns = folded(&hadamard(order_of(factors)));
     let contrast = |column: usize| {
-        let of_half = |half: &[f64], turn: f64| -> f64 {
-            half.iter()
-                .zip(&matrix)
-                .map(|(value, row)| if row[column] { value * turn } else { -value * turn })
-                .sum()
-        };
-        ((of_half(&values[..order], 1.0) + of_half(&values[order..], -1.0)) / order as f64).abs()
+        let signed =
+            values.iter().zip(&columns).map(|(value, row)| if row[column] { *value } else { -value });
+        (signed.sum::<f64>() * 2.0 / values.len() as f64).abs()
     };
-    let contrasts: Vec<f64> = (0..order - 1).map(contrast).collect();
+    let contrasts: Vec<f64> = (0..order_of(factors)).map(contrast).collect();
     let initial = 1.5 * median(&contrasts)?;
     let small: Vec<f64> = contrasts.iter().copied().filter(|contrast| *contrast <= 2.5 * initial).collect();
     Some((1.5 * median(&small)?, contrasts.len() as f64 / 3.0))
 }
 
-/// Effects by least squares.
+/// The normal equations of log values on factors, coded as ±1/2, within rounds: with the rounds' means taken
+/// off both, the rounds are fitted already.
 struct Fit {
-    /// Logarithms of ratios.
-    effects: Vec<f64>,
-    /// Of each effect, by that of a run.
-    variances: Vec<f64>,
+    /// A row for each factor: its products with all factors, and the one with the values.
+    equations: Vec<Vec<f64>>,
+    runs: usize,
+}
+
+/// What is told of a factor.
+struct Told {
+    /// ln(b / a).
+    effect: f64,
+    /// The sum of squares that its coded column has beside rounds and other factors: the effect's variance is
+    /// that of a run divided by it.
+    weight: f64,
 }
 
 impl Fit {
-    /// On rounds and these factors; `None` where the runs do not tell them from each other.
-    fn of(design: &[Vec<bool>], values: &[Vec<Option<f64>>], told: &[usize]) -> Option<Self> {
-        let rounds: Vec<usize> =
-            (0..values.len()).filter(|round| values[*round].iter().any(Option::is_some)).collect();
-        let size = rounds.len() + told.len();
-        let mut sums = vec![vec![0.0; size]; size];
-        let mut right = vec![0.0; size];
-        for (place, round) in rounds.iter().enumerate() {
-            for (row, value) in design.iter().zip(&values[*round]) {
-                let Some(value) = value else { continue };
-                let mut terms = vec![0.0; size];
-                terms[place] = 1.0;
-                for (term, column) in terms[rounds.len()..].iter_mut().zip(told) {
-                    *term = if row[*column] { 0.5 } else { -0.5 };
+    fn of(design: &[Vec<bool>], rounds: &[Vec<Option<f64>>]) -> Fit {
+        let factors = factors_of(design);
+        let mut fit = Fit { equations: vec![vec![0.0; factors + 1]; factors], runs: 0 };
+        for round in rounds {
+            let coded = |row: &Vec<bool>, value: f64| -> Vec<f64> {
+                let levels = row[..factors].iter().map(|level| if *level { 0.5 } else { -0.5 });
+                levels.chain([value]).collect()
+            };
+            let mut runs: Vec<Vec<f64>> = design
+                .iter()
+                .zip(round)
+                .filter_map(|(row, value)| value.map(|value| coded(row, value)))
+                .collect();
+            for column in 0..=factors {
+                let mean = runs.iter().map(|run| run[column]).sum::<f64>() / runs.len() as f64;
+                runs.iter_mut().for_each(|run| run[column] -= mean);
+            }
+            for run in &runs {
+                for (equation, own) in fit.equations.iter_mut().zip(run) {
+                    equation.iter_mut().zip(run).for_each(|(sum, other)| *sum += own * other);
                 }
-                for (one, sums) in terms.iter().zip(&mut sums) {
-                    sums.iter_mut().zip(&terms).for_each(|(sum, other)| *sum += one * other);
-                }
-                right.iter_mut().zip(&terms).for_each(|(sum, term)| *sum += term * value);
+            }
+            fit.runs += runs.len();
+        }
+        fit
+    }
+
+    /// The factor's part, by elimination of all others. `None` where its column is one with rounds and
+    /// others: it has one level, or always changes along with another. Others that are one with each other do
+    /// no harm.
+    fn told(&self, factor: usize) -> Option<Told> {
+        let none = NO_WEIGHT * self.runs as f64;
+        let mut equations = self.equations.clone();
+        for pivot in (0..equations.len()).filter(|pivot| *pivot != factor) {
+            let taken = equations[pivot].clone();
+            // Nothing is left of it: the matrix has no negative eigenvalue, so the row is one of zeros then.
+            if taken[pivot] <= none {
+                continue;
+            }
+            for (_, equation) in equations.iter_mut().enumerate().filter(|(row, _)| *row != pivot) {
+                let part = equation[pivot] / taken[pivot];
+                equation.iter_mut().zip(&taken).for_each(|(value, taken)| *value -= part * taken);
             }
         }
-        let inverse = inverse(sums)?;
-        let effects = inverse[rounds.len()..]
-            .iter()
-            .map(|row| row.iter().zip(&right).map(|(one, other)| one * other).sum())
-            .collect();
-        Some(Self { effects, variances: (rounds.len()..size).map(|place| inverse[place][place]).collect() })
+        let (weight, right) = (equations[factor][factor], equations[factor].last()?);
+        (weight > none).then(|| Told { effect: right / weight, weight })
     }
-}
-
-/// The inverse of a matrix by Gauss and Jordan, the greatest of a column first; `None` of one that has none.
-fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
-    let size = matrix.len();
-    let mut inverse: Vec<Vec<f64>> =
-        (0..size).map(|row| (0..size).map(|column| f64::from(u8::from(row == column))).collect()).collect();
-    for column in 0..size {
-        let greatest = |row: &usize| matrix[*row][column].abs();
-        let pivot = (column..size).max_by(|one, other| greatest(one).total_cmp(&greatest(other)))?;
-        if matrix[pivot][column].abs() < 1e-9 {
-            return None;
-        }
-        matrix.swap(column, pivot);
-        inverse.swap(column, pivot);
-        let scale = matrix[column][column];
-        for row in [&mut matrix[column], &mut inverse[column]] {
-            row.iter_mut().for_each(|value| *value /= scale);
-        }
-        let (of_matrix, of_inverse) = (matrix[column].clone(), inverse[column].clone());
-        for row in (0..size).filter(|row| *row != column) {
-            let factor = matrix[row][column];
-            matrix[row].iter_mut().zip(&of_matrix).for_each(|(value, of)| *value -= factor * of);
-            inverse[row].iter_mut().zip(&of_inverse).for_each(|(value, of)| *value -= factor * of);
-        }
-    }
-    Some(inverse)
 }
 
 #[cfg(test)]

@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use plan::SweepCell;
-pub use screen::{row_of, screen_of};
+pub use screen::{row_of, screen_of, variants as variants_of_screen};
 pub use search::SearchArguments;
 pub use variant::Variant;
 
 use crate::capacity::{CapacitySearch, NextTrial, Purpose};
 use crate::cluster::Nodes;
+use crate::document::index_worth::IndexWorth;
 use crate::document::screen::Screen;
 use crate::error::{UserError, sqlstate};
 use crate::spec::{
@@ -78,8 +79,25 @@ pub struct SweepArguments {
     pub search: Option<CapacitySearch>,
     /// Two variants are compared within their rounds.
     pub paired: bool,
-    /// Settings are screened, in place of variants.
-    pub screen: Option<Screen>,
+    /// Variants that another function than bench.sweep has made, in place of others.
+    pub asked: Option<Asked>,
+}
+
+/// Variants that are to answer a question.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub question: Question,
+    pub variants: Vec<Variant>,
+}
+
+/// What a sweep's variants are to tell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// Which settings matter.
+    Screen(Screen),
+    /// What indexes are worth.
+    IndexWorth(IndexWorth),
 }
 
 /// What becomes of a sweep that is taken up.
@@ -149,7 +167,7 @@ pub struct SweepOptions {
     pub search: Option<CapacitySearch>,
     /// What its variants are to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub screen: Option<Screen>,
+    pub question: Option<Question>,
     /// The rounds are a first part, which says how many there are to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
@@ -189,7 +207,7 @@ impl SweepOptions {
         random_seed: i64,
         pulse: &mut dyn FnMut(),
     ) -> Result<Self, UserError> {
-        let SweepArguments { clients, rounds, variants, run, search, paired, screen } = arguments;
+        let SweepArguments { clients, rounds, variants, run, search, paired, asked } = arguments;
         let rounds_are_open = rounds.is_none();
         let rounds = rounds.unwrap_or(FIRST_ROUNDS);
         if rounds < 1 {
@@ -198,6 +216,10 @@ impl SweepOptions {
         }
         // Those of a search are searches, and have a number.
         let is_open = rounds_are_open && search.is_none();
+        let (question, made) = match asked {
+            Some(asked) => (Some(asked.question), asked.variants),
+            None => (None, variant::parse(required("variants", variants)?)?),
+        };
         let others = others(&run);
         let a = run;
         let options = Self {
@@ -205,10 +227,7 @@ impl SweepOptions {
             clients: rungs(required("clients", clients)?)?,
             secs: if a.transactions.is_some() { a.secs } else { Some(a.secs.unwrap_or(DEFAULT_SECS)) },
             rounds: rounds.unsigned_abs(),
-            variants: match &screen {
-                Some(screen) => screen::variants(screen)?,
-                None => variant::parse(required("variants", variants)?)?,
-            },
+            variants: made,
             warmup_secs: a.warmup,
             rate: a.rate,
             variables: crate::spec::variables(required("variables", a.variables)?)?,
@@ -221,7 +240,7 @@ impl SweepOptions {
             run: others,
             loaded: BTreeMap::new(),
             search,
-            screen,
+            question,
             until: is_open.then_some(Until { within: WITHIN, most: MOST_ROUNDS, paired }),
             calibrates: false,
         };

@@ -16,7 +16,7 @@ fn arguments() -> SweepArguments {
         },
         search: None,
         paired: false,
-        screen: None,
+        asked: None,
     }
 }
 

@@ -188,7 +188,47 @@ CREATE FUNCTION bench.screen_results(sweep_id bigint, metric text DEFAULT NULL, 
 COMMENT ON FUNCTION bench.screen_results IS
 'Returns what the runs of a screen show so far, as bench.screen. metric: tps, latency_avg_ms or server_cpu_us; NULL: tps, with rate the latency. margin NULL: that of the screen.';
 
-REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity, bench.screen, bench.start_screen FROM PUBLIC;
+CREATE FUNCTION bench.index_worth(
+    workload        text             DEFAULT NULL,
+    index           text             DEFAULT NULL,
+    rounds          int              DEFAULT 1,
+    margin          double precision DEFAULT 0.02,
+    clients         int              DEFAULT 1,
+@run_arguments@
+)
+    RETURNS TABLE (index text, bytes bigint, saved_us double precision, saved_low double precision, saved_high double precision,
+                   cost_us double precision, cost_low double precision, cost_high double precision, verdict text, definition text,
+                   reads_run_id bigint, writes_run_id bigint, error text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_index_worth_wrapper';
+COMMENT ON FUNCTION bench.index_worth IS
+'Finds what indexes are worth to a workload: all of its fixtures'' tables, or the one named, or one that a CREATE INDEX would make. A duel with the index hidden from the planner says what it saves; another one, on copies of the table with it and without it, what it costs to maintain. Times are microseconds of a transaction. The runs are stored as a sweep; no index of yours is dropped.';
+
+CREATE FUNCTION bench.start_index_worth(
+    workload        text             DEFAULT NULL,
+    index           text             DEFAULT NULL,
+    rounds          int              DEFAULT 1,
+    margin          double precision DEFAULT 0.02,
+    clients         int              DEFAULT 1,
+@run_arguments@
+)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_start_index_worth_wrapper';
+COMMENT ON FUNCTION bench.start_index_worth IS
+'Starts what bench.index_worth does, with its arguments, and returns its id as a sweep immediately. See bench.wait_sweep, bench.stop_sweep, bench.resume_sweep and bench.index_worth_results.';
+
+CREATE FUNCTION bench.index_worth_results(sweep_id bigint, metric text DEFAULT 'latency_avg_ms', margin double precision DEFAULT NULL)
+    RETURNS TABLE (index text, bytes bigint, saved_us double precision, saved_low double precision, saved_high double precision,
+                   cost_us double precision, cost_low double precision, cost_high double precision, verdict text, definition text,
+                   reads_run_id bigint, writes_run_id bigint, error text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'index_worth_results_wrapper';
+COMMENT ON FUNCTION bench.index_worth_results IS
+'Returns what the runs of bench.index_worth show so far. metric: latency_avg_ms, or server_cpu_us for processor time; both in microseconds. margin NULL: as given.';
+
+CREATE FUNCTION bench_internal.copy_table(original oid, schema text, without oid)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'copy_table_wrapper';
+COMMENT ON FUNCTION bench_internal.copy_table IS
+'Copies a table with its rows into a schema, with all indexes but one, as the calling role. For bench.index_worth.';
+
+REVOKE ALL ON FUNCTION bench.index_worth, bench.start_index_worth, bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity, bench.screen, bench.start_screen FROM PUBLIC;
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,

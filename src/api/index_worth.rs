@@ -1,0 +1,183 @@
+//! bench.index_worth and its kin: what indexes save, and what they cost.
+
+use bench_core::comparison::check_margin;
+use bench_core::comparison::index_worth::sentence;
+use bench_core::document::index_worth::IndexLine;
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::RunArguments;
+use bench_core::sweep::SweepArguments;
+use pgrx::prelude::*;
+
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::required;
+use super::runs::run_of;
+use crate::catalog;
+use crate::error::{OrRaise, for_client, notice};
+use crate::sweep::launch::{plan, run_to_the_end, start};
+use crate::sweep::{copies, index_worth};
+
+type IndexRow = (
+    String,
+    Option<i64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    String,
+    String,
+    Option<i64>,
+    Option<i64>,
+    Option<String>,
+);
+
+fn rows(lines: Vec<IndexLine>) -> Vec<IndexRow> {
+    let row = |line: IndexLine| {
+        (
+            line.index,
+            line.bytes,
+            line.saved_us,
+            line.saved_low,
+            line.saved_high,
+            line.cost_us,
+            line.cost_low,
+            line.cost_high,
+            line.verdict,
+            line.definition,
+            line.reads_run_id,
+            line.writes_run_id,
+            line.error.map(for_client),
+        )
+    };
+    lines.into_iter().map(row).collect()
+}
+
+/// The sweep that answers it.
+fn asked(
+    workload: Option<String>,
+    (index, rounds, margin): (Option<String>, Option<i32>, Option<f64>),
+    clients: Option<i32>,
+    run: RunArguments,
+) -> Result<SweepArguments, UserError> {
+    let margin = required("margin", margin)?;
+    check_margin(margin)?;
+    let rounds = required("rounds", rounds)?;
+    let run = run_of(workload, clients, run);
+    if run.target.is_some() {
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, "indexes cannot be hidden on a target")
+            .hint("Install the extension there."));
+    }
+    let asked = index_worth::ask(index.as_deref(), margin, &run)?;
+    Ok(SweepArguments {
+        clients: Some(vec![clients]),
+        rounds: Some(rounds),
+        variants: None,
+        run,
+        search: None,
+        paired: false,
+        asked: Some(asked),
+    })
+}
+
+run_function! {
+    /// Says what indexes are worth, and waits for it. See the COMMENT ON.
+    bench_index_worth(
+        workload: [Option<String>], index: [Option<String>], rounds: [Option<i32>], margin: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [TableIterator<
+        'static,
+        (
+            name!(index, String),
+            name!(bytes, Option<i64>),
+            name!(saved_us, Option<f64>),
+            name!(saved_low, Option<f64>),
+            name!(saved_high, Option<f64>),
+            name!(cost_us, Option<f64>),
+            name!(cost_low, Option<f64>),
+            name!(cost_high, Option<f64>),
+            name!(verdict, String),
+            name!(definition, String),
+            name!(reads_run_id, Option<i64>),
+            name!(writes_run_id, Option<i64>),
+            name!(error, Option<String>),
+        ),
+    >] = |workload, index, rounds, margin, clients, run| {
+        let lines = asked(workload, (index, rounds, margin), clients, run).and_then(ask_and_wait);
+        TableIterator::new(rows(lines.or_raise()))
+    }
+}
+
+run_function! {
+    /// Starts to look at indexes and returns its id as a sweep. See the COMMENT ON.
+    bench_start_index_worth(
+        workload: [Option<String>], index: [Option<String>], rounds: [Option<i32>], margin: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [i64] = |workload, index, rounds, margin, clients, run| {
+        let asked = asked(workload, (index, rounds, margin), clients, run);
+        asked.and_then(plan).and_then(|spec| start(&spec)).or_raise()
+    }
+}
+
+fn ask_and_wait(arguments: SweepArguments) -> Result<Vec<IndexLine>, UserError> {
+    let sweep_id = run_to_the_end(plan(arguments)?)?;
+    let lines = catalog::index_lines(sweep_id, false, None)?;
+    notice(
+        for_client(sentence(&lines)),
+        format!(
+            "See bench.index_worth_results({sweep_id}, 'server_cpu_us'), and bench.duel_statements(reads_run_id)."
+        ),
+    );
+    Ok(lines)
+}
+
+/// What has been found of indexes. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn index_worth_results(
+    sweep_id: Option<i64>,
+    metric: Option<String>,
+    margin: Option<f64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(index, String),
+        name!(bytes, Option<i64>),
+        name!(saved_us, Option<f64>),
+        name!(saved_low, Option<f64>),
+        name!(saved_high, Option<f64>),
+        name!(cost_us, Option<f64>),
+        name!(cost_low, Option<f64>),
+        name!(cost_high, Option<f64>),
+        name!(verdict, String),
+        name!(definition, String),
+        name!(reads_run_id, Option<i64>),
+        name!(writes_run_id, Option<i64>),
+        name!(error, Option<String>),
+    ),
+> {
+    let lines = (|| {
+        let of_processor = match required("metric", metric)?.as_str() {
+            "latency_avg_ms" => false,
+            "server_cpu_us" => true,
+            other => {
+                let message = format!("unrecognized metric \"{other}\"");
+                return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                    .hint("Known metrics: latency_avg_ms, server_cpu_us."));
+            }
+        };
+        margin.map_or(Ok(()), check_margin)?;
+        catalog::index_lines(required("sweep_id", sweep_id)?, of_processor, margin)
+    })();
+    TableIterator::new(rows(lines.or_raise()))
+}
+
+/// Copies a table. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn copy_table(original: Option<pg_sys::Oid>, schema: Option<String>, without: Option<pg_sys::Oid>) {
+    (|| {
+        let (original, schema) = (required("original", original)?, required("schema", schema)?);
+        copies::copy_table(original, &schema, required("without", without)?)
+    })()
+    .or_raise()
+}

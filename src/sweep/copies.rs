@@ -1,0 +1,66 @@
+//! Copies of a table for duels about its indexes: rows, constraints and defaults, with all indexes but one.
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use crate::server::guc::with_search_path;
+use crate::server::locks;
+use crate::server::prewarm::check_may_read;
+use crate::server::spi::{self, fetch_all};
+use crate::server::trust::objects::check_tables;
+
+/// Statements that make the copy, in their order. Indexes keep their names; unique ones come without their constraints.
+const STATEMENTS: &str = "\
+    SELECT ARRAY[ \
+        pg_catalog.format('CREATE %sTABLE %I.%I (LIKE %I.%I INCLUDING ALL EXCLUDING INDEXES)', \
+            CASE WHEN c.relpersistence OPERATOR(pg_catalog.=) 'u'::pg_catalog.\"char\" THEN 'UNLOGGED ' END, $2, c.relname, n.nspname, c.relname), \
+        pg_catalog.format('INSERT INTO %I.%I (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM %I.%I', \
+            $2, c.relname, a.names, a.names, n.nspname, c.relname) \
+    ] OPERATOR(pg_catalog.||) ARRAY( \
+        SELECT pg_catalog.format('SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence(%L, %L), pg_catalog.max(%I)) FROM %I.%I HAVING pg_catalog.max(%I) OPERATOR(pg_catalog.>) 0', \
+            pg_catalog.format('%I.%I', $2, c.relname), i.attname, i.attname, $2, c.relname, i.attname) \
+        FROM pg_catalog.pg_attribute i \
+        WHERE i.attrelid OPERATOR(pg_catalog.=) c.oid AND NOT i.attisdropped AND i.attidentity OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\" \
+    ) OPERATOR(pg_catalog.||) ARRAY( \
+        SELECT pg_catalog.format('CREATE %sINDEX %I ON %I.%I ', u.is_unique, r.relname, $2, c.relname) OPERATOR(pg_catalog.||) \
+            pg_catalog.substr(pg_catalog.pg_get_indexdef(x.indexrelid), 1 OPERATOR(pg_catalog.+) pg_catalog.length(pg_catalog.format( \
+                'CREATE %sINDEX %I ON %s%I.%I ', u.is_unique, r.relname, \
+                CASE WHEN r.relkind OPERATOR(pg_catalog.=) 'I'::pg_catalog.\"char\" THEN 'ONLY ' END, n.nspname, c.relname))) \
+        FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) x.indexrelid \
+        CROSS JOIN LATERAL (SELECT CASE WHEN x.indisunique THEN 'UNIQUE ' END AS is_unique) AS u \
+        WHERE x.indrelid OPERATOR(pg_catalog.=) c.oid AND x.indexrelid IS DISTINCT FROM $3 AND x.indisvalid \
+        ORDER BY x.indexrelid \
+    ) \
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+    CROSS JOIN LATERAL ( \
+        SELECT pg_catalog.string_agg(pg_catalog.quote_ident(t.attname), ', ' ORDER BY t.attnum) AS names FROM pg_catalog.pg_attribute t \
+        WHERE t.attrelid OPERATOR(pg_catalog.=) c.oid AND t.attnum OPERATOR(pg_catalog.>) 0 AND NOT t.attisdropped \
+          AND t.attgenerated OPERATOR(pg_catalog.=) ''::pg_catalog.\"char\" \
+    ) AS a \
+    WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}') AND a.names IS NOT NULL";
+
+/// Copies a table into a schema, with all of its indexes but this one (0: with all).
+///
+/// # Errors
+/// 42501 where that would run what others have defined with special rights; 42809 for what is no table; the server's.
+pub fn copy_table(table: pg_sys::Oid, schema: &str, without: pg_sys::Oid) -> Result<(), UserError> {
+    // A lock, too, is for who may read.
+    check_may_read(table)?;
+    // Locked first, so that what is judged is what is copied.
+    locks::lock(table, pg_sys::AccessShareLock);
+    check_tables(&[table])?;
+    with_search_path("pg_catalog, pg_temp", || {
+        let made = fetch_all(STATEMENTS, &[table.into(), schema.into(), without.into()], |row| {
+            row.get::<Vec<String>>(1)
+        })?;
+        let Some(statements) = made.into_iter().flatten().next() else {
+            let message = format!("relation with OID {} is not a table that can be copied", table.to_u32());
+            return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        };
+        for statement in statements {
+            pgrx::check_for_interrupts!();
+            spi::run(&statement, &[])?;
+        }
+        Ok(())
+    })
+}

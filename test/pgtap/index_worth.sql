@@ -1,0 +1,117 @@
+-- bench.index_worth: what indexes save, and what they cost.
+\pset fieldsep '\n'
+SET client_min_messages = error;
+\ir ../lib/pgtap.sql
+SELECT no_plan();
+
+SELECT bench.load('pk', 5000) \g /dev/null
+-- An index that no statement uses, and that each update pays for.
+CREATE FUNCTION iwo_slow(info text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM generate_series(1, 3000));
+END $$;
+CREATE INDEX iwo_costs ON bench_data.pk (iwo_slow(info));
+CREATE INDEX iwo_idle ON bench_data.pk (id) WHERE id < 0;
+
+--
+-- All indexes of a workload's fixtures
+--
+CREATE TEMP TABLE found AS SELECT * FROM bench.index_worth('pk_update', secs => 1.5);
+SELECT max(sweep_id) AS sweep FROM bench.sweeps \gset
+SELECT is(string_agg(index || ': ' || verdict, ', ' ORDER BY index),
+    'bench_data.iwo_costs: costs, bench_data.iwo_idle: no difference seen, bench_data.pk_pkey: earns',
+    'each has its verdict')
+FROM found;
+SELECT ok(cost_us > 100 AND cost_low < cost_us AND cost_us < cost_high, 'with what it costs')
+FROM found
+WHERE index = 'bench_data.iwo_costs';
+SELECT ok(saved_us > 100 AND saved_low < saved_us AND saved_us < saved_high, 'and what it saves')
+FROM found
+WHERE index = 'bench_data.pk_pkey';
+SELECT results_eq('SELECT index, bytes > 0, definition FROM found ORDER BY index',
+    $$SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) > 0, pg_get_indexdef(indexrelid) FROM pg_index
+      WHERE indrelid = 'bench_data.pk'::regclass ORDER BY 1$$, 'their sizes and definitions');
+SELECT is(error, NULL, 'nothing went wrong') FROM found;
+SELECT is(count(*), 6::bigint, 'each is two duels') FROM found, bench.duels
+WHERE run_id IN (reads_run_id, writes_run_id);
+SELECT results_eq(format('SELECT index, cost_us, verdict FROM bench.index_worth_results(%s)', :sweep),
+    'SELECT index, cost_us, verdict FROM found', 'results are there for later, too');
+SELECT is(string_agg(verdict, ', ' ORDER BY index), 'costs, no difference seen, earns', 'and in processor time')
+FROM bench.index_worth_results(:sweep, 'server_cpu_us');
+SELECT is(count(*), 0::bigint, 'no copy is left') FROM pg_namespace WHERE nspname LIKE 'bench\_copy%';
+SELECT is(count(*), 3::bigint, 'and every index is there') FROM pg_index WHERE indrelid = 'bench_data.pk'::regclass;
+SELECT is(sum(updated) FILTER (WHERE run_id IN (SELECT writes_run_id FROM found)), 0::numeric,
+    'the writes went to the copies')
+FROM bench.relations
+WHERE relation = 'bench_data.pk' AND kind = 'table';
+
+--
+-- One, and one that is not there yet
+--
+SELECT is(string_agg(index || ': ' || verdict, ', '), 'bench_data.iwo_idle: no difference seen', 'the one named')
+FROM bench.index_worth('pk_update', 'iwo_idle', secs => 0.5);
+CREATE TABLE public.iwo_table (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a int, b int GENERATED ALWAYS AS (a * 2) STORED,
+    UNIQUE (a));
+INSERT INTO public.iwo_table (a) SELECT i FROM generate_series(1, 20000) AS i;
+SELECT bench.create_workload('iwo_reads', '\set a random(1, 20000)
+SELECT count(*) FROM iwo_table WHERE b = :a;') \g /dev/null
+SELECT is(index || ': ' || verdict, 'iwo_b: earns', 'a candidate') FROM bench.index_worth('iwo_reads',
+    'CREATE INDEX iwo_b ON iwo_table (b)', secs => 0.5);
+SELECT is(count(*), 2::bigint, 'is not made') FROM pg_index WHERE indrelid = 'public.iwo_table'::regclass;
+SELECT bench.create_workload('iwo_writes', '\set a random(20001, 1000000000)
+INSERT INTO iwo_table (a) VALUES (:a) ON CONFLICT (a) DO NOTHING;') \g /dev/null
+SELECT is(error, NULL, 'a copy has identity, generated columns and unique indexes')
+FROM bench.index_worth('iwo_writes', 'CREATE INDEX iwo_b ON iwo_table (b)', secs => 0.3);
+SELECT is(count(*), 20000::bigint, 'and the table stays as it is') FROM public.iwo_table;
+SELECT bench.create_workload('iwo_qualified', 'UPDATE bench_data.pk SET info = info WHERE id = 1;', fixture => 'pk')
+    \g /dev/null
+SELECT is(regexp_replace(error, ' itself.*', '') || ', ' || coalesce(cost_us::text, 'nothing'),
+    'the workload wrote to bench_data.pk, nothing', 'a workload that names the schema does not reach a copy')
+FROM bench.index_worth('iwo_qualified', 'iwo_costs', secs => 0.3);
+
+--
+-- What is refused
+--
+SELECT throws_ok(format('SELECT * FROM bench.index_worth(''pk_update'', %L)', index), code, NULL, index)
+FROM (
+    VALUES ('nosuchindex', '42704'), ('bench_data.pk', '42704'), ('CREATE INDEX ON pk (id)', '22023'),
+        ('CREATE INDEX x ON bench_data.pk (id)', '22023'), ('CREATE TABLE x (a int)', '22023'),
+        ('CREATE INDEX CONCURRENTLY x ON pk (id)', '22023'), ('CREATE INDEX x ON nosuchtable (id)', '42P01'),
+        ('CREATE INDEX x ON pk (id); SELECT 1', '22023'), ('CREATE INDEX x ON', '42601')
+) AS t (index, code);
+SELECT throws_ok($$SELECT * FROM bench.index_worth('iwo_reads')$$, '55000', NULL, 'a workload without a fixture');
+SELECT throws_ok($$SELECT * FROM bench.index_worth('pk_update', rounds => NULL)$$, '22004');
+SELECT throws_ok($$SELECT * FROM bench.index_worth('pk_update', margin => -1)$$, '22023');
+SELECT throws_ok($$SELECT * FROM bench.index_worth_results(-1)$$, '42704');
+SELECT throws_ok(format('SELECT * FROM bench.index_worth_results(%s, ''tps'')', :sweep), '22023');
+SELECT bench.sweep('pk_select', '{1}', secs => 0.1) AS other \gset
+SELECT throws_ok(format('SELECT * FROM bench.index_worth_results(%s)', :other), '55000', NULL, 'another sweep is none');
+
+--
+-- Roles: what belongs to others is not executed with more rights than theirs, nor read without privilege
+--
+DROP ROLE IF EXISTS iwo_alice;
+CREATE ROLE iwo_alice LOGIN;
+SELECT bench.allow('iwo_alice') \g /dev/null
+SELECT format('REVOKE CREATE ON DATABASE %I FROM PUBLIC', current_database()) \gexec
+CREATE SCHEMA iwo_alice AUTHORIZATION iwo_alice;
+SET SESSION AUTHORIZATION iwo_alice;
+CREATE TABLE iwo_alice.mine (id int PRIMARY KEY, a int);
+CREATE FUNCTION iwo_alice.is_superuser() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'executed as %', current_user;
+END $$;
+ALTER TABLE iwo_alice.mine ALTER a SET DEFAULT iwo_alice.is_superuser();
+SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''iwo_alice'', 0)', 'bench_internal.sweep_log'::regclass::oid),
+    '42501', NULL, 'nobody copies what he may not read') FROM (SELECT 1) AS t;
+SELECT bench.load('pk', 1000, options => '{"schema": "iwo_alice"}') \g /dev/null
+SELECT matches((saved_us > 0)::text || ' ' || error, 'true .*permission denied for database', 'who may make no schema learns why')
+FROM bench.index_worth('pk_update', secs => 0.3, settings => '{"search_path": "iwo_alice"}');
+RESET SESSION AUTHORIZATION;
+SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', 'iwo_alice.mine'::regclass::oid), '42501',
+    NULL, 'a superuser''s copy executes nothing of others''');
+SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', 'pg_stat_activity'::regclass::oid),
+    '42809', NULL, 'a view is not copied');
+SELECT throws_ok('SELECT bench_internal.copy_table(0, ''public'', 0)', '42809', NULL, 'nor what is not there');
+DROP OWNED BY iwo_alice;
+SELECT * FROM finish();
