@@ -15,6 +15,7 @@ use super::order::{Order, checkpoint_ns};
 use super::parameters;
 use super::restarts::Restarts;
 use super::state::State;
+use super::stops::{await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled};
 use crate::catalog::lock_timeout::try_to_write;
 use crate::catalog::{self, Changer, Planned, Wait};
 use crate::engine::Session;
@@ -26,12 +27,12 @@ use crate::launch::run;
 use crate::server::background_worker::{
     WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
 };
-use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, now_ns, wake};
+use crate::server::process::{forget_cancel, my_pid, now_ns, wake};
 use crate::server::roles::superuser;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, drop_extension, guc};
-use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
+use crate::shm::{DetachCallback, Header, RunState, StopReason, Work};
 use crate::worker::server_parameters::{self, Reach, ServerParameters, put_back_own};
 use crate::worker::{WorkerContext, attach, initial_state};
 
@@ -221,24 +222,6 @@ fn write_end(
         );
     }
     written
-}
-
-/// The error of a stop.
-fn stop_error(header: &Header) -> Option<UserError> {
-    let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
-    match header.stop() {
-        StopReason::None | StopReason::Abandoned | StopReason::ClientAborted => None,
-        StopReason::CallerGone => canceled("canceled with the call to bench.sweep"),
-        StopReason::Dropped => Some(drop_extension::error()),
-        StopReason::Requested => canceled("stopped by bench.stop_sweep, or its leader was canceled"),
-        StopReason::BlockedByCaller => Some(
-            UserError::new(
-                sqlstate::DEADLOCK_DETECTED,
-                "the sweep waits for a lock of the session that waits for the sweep",
-            )
-            .hint("Commit before calling it, or use bench.start_sweep."),
-        ),
-    }
 }
 
 /// A sweep under way.
@@ -474,55 +457,4 @@ impl RunningSweep<'_> {
         let context = self.context;
         interruptibly(context.segment.header(), || work(self))
     }
-}
-
-/// As [`RunningSweep::interruptibly`], of the sweep with this header.
-fn interruptibly<T>(header: &Header, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
-    header.interruptible.store(1, SeqCst);
-    let result = match stop_error(header) {
-        Some(error) => Err(error),
-        None => work().inspect_err(|error| stop_if_canceled(header, error)),
-    };
-    header.interruptible.store(0, SeqCst);
-    forget_cancel();
-    result
-}
-
-/// A cancel of this session, which has no timeouts, is a stop, whatever it was doing.
-fn stop_if_canceled(header: &Header, error: &UserError) {
-    if error.sqlstate == sqlstate::QUERY_CANCELED {
-        header.request_stop(StopReason::Requested);
-    }
-}
-
-/// Waits for a load or a run, which a stop of the sweep stops.
-fn await_launched(header: &Header, launched: &LaunchHandle) -> Result<(), UserError> {
-    await_launched_until(header, launched, &mut |_| Ok(()))
-}
-
-fn await_launched_until(
-    header: &Header,
-    launched: &LaunchHandle,
-    look: &mut dyn FnMut(&LaunchHandle) -> Result<(), UserError>,
-) -> Result<(), UserError> {
-    header.sweep.under_way.store(launched.segment.handle(), Release);
-    let mut looked = Ok(());
-    let result = loop {
-        let outcome = launched.outcome();
-        looked = looked.and_then(|()| look(launched));
-        if let Some(outcome) = outcome {
-            break outcome;
-        }
-        // A cancel of this session is a stop as well.
-        match nap_until_canceled(200) {
-            Err(_) => header.request_stop(StopReason::Requested),
-            Ok(()) if drop_extension::is_coming() => header.request_stop(StopReason::Dropped),
-            Ok(()) => {}
-        }
-        if header.stop() != StopReason::None || looked.is_err() {
-            ask_to_stop(launched.segment.header(), StopReason::Requested);
-        }
-    };
-    header.sweep.under_way.store(0, Release);
-    result.and(looked)
 }

@@ -11,3 +11,4 @@ pub mod parameters;
 mod restarts;
 mod search;
 mod state;
+mod stops;

@@ -33,22 +33,25 @@ for seed in {1..20}; do
     [ "$(of_sweep status)" = 'waiting for restart' ] && [ "$(of_sweep completed)" = 0 ] && break
     [ "$(of_sweep status)" != 'waiting for restart' ] || sql "SELECT bench.stop_sweep($SWEEP)" >/dev/null
 done
-like "$said" \
-    "NOTICE: .*sweep $SWEEP waits for a restart of the server, for variant \"more\".*pg_ctl restart -D '$PGHOST/data'; .*resume_sweep\($SWEEP\)" \
-    "$name: a NOTICE says what to do"
-is "$(of_sweep "concat_ws(' | ', waits_for -> 'set', waits_for -> 'own', waits_for ->> 'variant', waits_for -> 'pending')")" \
-    '{"shared_buffers": "32MB", "max_connections": "95"} | {"shared_buffers": null, "max_connections": "90"} | more | ["max_connections", "shared_buffers"]' \
-    "$name: bench.sweeps says what is set, and what it was"
+like "$said" "NOTICE: .*sweep $SWEEP waits for a restart of the server, for variant \"more\"" "$name: a NOTICE says so"
+like "$said" "pg_ctl restart -D '$PGHOST/data'; .*resume_sweep\\($SWEEP\\)" "$name: and what to do"
+WAITS="concat_ws(E'\\n', waits_for -> 'set', waits_for -> 'own', waits_for ->> 'variant', waits_for -> 'pending')"
+is "$(of_sweep "$WAITS")" \
+    '{"shared_buffers": "32MB", "max_connections": "95"}
+{"shared_buffers": null, "max_connections": "90"}
+more
+["max_connections", "shared_buffers"]' "$name: bench.sweeps says what is set, and what it was"
 is "$(server_file)" "max_connections = '95'
 shared_buffers = '32MB'" "$name: it is in the file"
 is "$(sql "SELECT bench.wait_sweep($SWEEP)")" 'waiting for restart' "$name: bench.wait_sweep does not wait for it"
 sql 'CREATE ROLE stats LOGIN IN ROLE pg_read_all_stats' >/dev/null
-is "$(PGUSER=stats sql "SELECT status, waits_for IS NULL FROM bench.sweeps WHERE sweep_id = $SWEEP")" 'waiting for restart|t' \
-    "$name: who may not read all settings is not told them"
+is "$(PGUSER=stats sql "SELECT status, waits_for IS NULL FROM bench.sweeps WHERE sweep_id = $SWEEP")" \
+    'waiting for restart|t' "$name: who may not read all settings is not told them"
 # Other sweeps leave it in place.
 OTHER=$(sql 'SET client_min_messages = error' \
     "SELECT bench.sweep('pk_select', '{1}', secs => 0.1, variants => '{\"x\": {\"system\": {\"commit_delay\": 10}}}')")
-is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $OTHER")" completed "$name: another sweep sets server parameters meanwhile"
+is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $OTHER")" completed \
+    "$name: another sweep sets server parameters meanwhile"
 is "$(server_file)" "max_connections = '95'
 shared_buffers = '32MB'" "$name: and leaves it in the file"
 sql "SELECT bench.resume_sweep($SWEEP)" >/dev/null
@@ -85,7 +88,8 @@ is "$(sql "SELECT bench.stop_sweep($SWEEP)")" t "$name: bench.stop_sweep"
 is "$(of_sweep "concat_ws(' ', status, waits_for IS NULL)")" 'canceled t' "$name: its status"
 as_before "$name"
 is "$(sql "SELECT bench.stop_sweep($SWEEP)")" f "$name: there is nothing to stop any more"
-like "$(sql "SELECT bench.resume_sweep($SWEEP, 'x')" 2>&1)" 'does not wait for a restart' "$name: it did not fail to start"
+like "$(sql "SELECT bench.resume_sweep($SWEEP, 'x')" 2>&1)" 'does not wait for a restart' \
+    "$name: it did not fail to start"
 
 name='a command line that takes precedence'
 sql "SELECT bench.resume_sweep($SWEEP)" >/dev/null
@@ -110,7 +114,8 @@ SWEEP=$(sql "SELECT bench.start_sweep('pk_select', '{1}', secs => 3, variants =>
 as_pg bash -s "$SWEEP" <scripts/restarting >"$work/restarting" 2>&1 &
 script=$!
 # In the middle of a run, the whole server.
-eventually 60 "SELECT count(*) FILTER (WHERE status = 'completed') = 1 AND count(*) FILTER (WHERE status = 'running') = 1
+eventually 60 "SELECT count(*) FILTER (WHERE status = 'completed') = 1
+        AND count(*) FILTER (WHERE status = 'running') = 1
     FROM bench.sweep_runs WHERE sweep_id = $SWEEP" 2>/dev/null
 postmaster=$(as_pg head -n 1 "$PGHOST/data/postmaster.pid")
 as_pg kill -9 "$postmaster"

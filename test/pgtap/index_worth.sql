@@ -4,7 +4,7 @@ SET client_min_messages = error;
 \ir ../lib/pgtap.sql
 SELECT no_plan();
 
-SELECT bench.load('pk', 5000) \g /dev/null
+SELECT bench.load('pk', 2000) \g /dev/null
 -- An index that no statement uses, and that each update pays for.
 CREATE FUNCTION iwo_slow(info text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
@@ -50,7 +50,8 @@ WHERE relation = 'bench_data.pk' AND kind = 'table';
 --
 SELECT is(string_agg(index || ': ' || verdict, ', '), 'bench_data.iwo_idle: no difference seen', 'the one named')
 FROM bench.index_worth('pk_update', 'iwo_idle', secs => 0.5);
-CREATE TABLE public.iwo_table (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a int, b int GENERATED ALWAYS AS (a * 2) STORED,
+CREATE TABLE public.iwo_table (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a int,
+    b int GENERATED ALWAYS AS (a * 2) STORED,
     UNIQUE (a));
 INSERT INTO public.iwo_table (a) SELECT i FROM generate_series(1, 20000) AS i;
 SELECT bench.create_workload('iwo_reads', '\set a random(1, 20000)
@@ -102,14 +103,16 @@ BEGIN
     RAISE EXCEPTION 'executed as %', current_user;
 END $$;
 ALTER TABLE iwo_alice.mine ALTER a SET DEFAULT iwo_alice.is_superuser();
-SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''iwo_alice'', 0)', 'bench_internal.sweep_log'::regclass::oid),
+SELECT throws_ok(
+    format('SELECT bench_internal.copy_table(%s, ''iwo_alice'', 0)', 'bench_internal.sweep_log'::regclass::oid),
     '42501', NULL, 'nobody copies what he may not read') FROM (SELECT 1) AS t;
 SELECT bench.load('pk', 1000, options => '{"schema": "iwo_alice"}') \g /dev/null
-SELECT matches((saved_us > 0)::text || ' ' || error, 'true .*permission denied for database', 'who may make no schema learns why')
+SELECT matches((saved_us > 0)::text || ' ' || error, 'true .*permission denied for database',
+    'who may make no schema learns why')
 FROM bench.index_worth('pk_update', secs => 0.3, settings => '{"search_path": "iwo_alice"}');
 RESET SESSION AUTHORIZATION;
-SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', 'iwo_alice.mine'::regclass::oid), '42501',
-    NULL, 'a superuser''s copy executes nothing of others''');
+SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', 'iwo_alice.mine'::regclass::oid),
+    '42501', NULL, 'a superuser''s copy executes nothing of others''');
 SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', 'pg_stat_activity'::regclass::oid),
     '42809', NULL, 'a view is not copied');
 SELECT throws_ok('SELECT bench_internal.copy_table(0, ''public'', 0)', '42809', NULL, 'nor what is not there');

@@ -105,7 +105,9 @@ $$;
 SELECT lives_ok($$SELECT bench.allow('prv "odd')$$, 'a role is allowed to run');
 SELECT is(pg_temp.allowed('prv "odd'), 'ab,add_feeder,calibrate,capacity,create_fixture,create_workload,delete_run,'
     || 'drop_feeder,drop_fixture,drop_workload,duel,fetch,import,index_worth,load,preflight,prune,resume_sweep,run,'
-    || 'screen,start,start_capacity,start_duel,start_index_worth,start_load,start_screen,start_sweep,sweep,unload,verify', 'which is this');
+    || 'screen,start,start_capacity,start_duel,start_index_worth,start_load,start_screen,start_sweep,sweep,unload,'
+    || 'verify',
+    'which is this');
 SELECT lives_ok($$SELECT bench.disallow('prv "odd', 'run')$$, 'and it is taken back');
 SELECT lives_ok($$SELECT bench.allow('prv "odd', 'capture', 'schedule', 'targets')$$, 'other words');
 SELECT is(pg_temp.allowed('prv "odd'), 'capture,capture_log,drop_capture,export_capture,import_capture,'

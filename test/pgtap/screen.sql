@@ -15,12 +15,14 @@ $$) \g /dev/null
 --
 CREATE TEMP TABLE found AS
 SELECT * FROM bench.screen('scr_planted', '{"geqo": ["on", "off"], "geqo_seed": [0, 0.5],
-    "bgwriter_lru_maxpages": [100, 99], "log_rotation_size": ["10MB", "11MB"]}', rounds => 2, secs => 0.3, margin => 0.3);
+    "bgwriter_lru_maxpages": [100, 99], "log_rotation_size": ["10MB", "11MB"]}', rounds => 2, secs => 0.3,
+    margin => 0.3);
 SELECT max(sweep_id) AS screen FROM bench.sweeps \gset
 SELECT is(string_agg(factor || ' ' || a || ' ' || b, ', ' ORDER BY factor),
     'bgwriter_lru_maxpages 100 99, geqo on off, geqo_seed 0 0.5, log_rotation_size 10MB 11MB', 'each has a row')
 FROM found;
-SELECT is(string_agg(verdict, ' ' ORDER BY factor), 'slower slower same same', 'the planted ones are found, and no other')
+SELECT is(string_agg(verdict, ' ' ORDER BY factor), 'slower slower same same',
+    'the planted ones are found, and no other')
 FROM found;
 SELECT ok(abs(effect + 0.48) < 0.07 AND effect_low < effect AND effect < effect_high, factor || ': by what was planted')
 FROM found
@@ -51,7 +53,8 @@ SELECT is(count(*), 0::bigint, 'a wider margin takes in all')
 FROM bench.screen_results(:screen, margin => 0.9)
 WHERE verdict <> 'same';
 SELECT matches(bench.sweep_report(:screen),
-    E'of 4 settings 2 matter for tps: [^;]*; the other 2\\s+together change it by less than', 'the report begins with the answer');
+    E'of 4 settings 2 matter for tps: [^;]*; the other 2\\s+together change it by less than',
+    'the report begins with the answer');
 SELECT matches(bench.sweep_report(:screen, 'html'), 'plot-screen', 'and has a plot');
 SELECT is(jsonb_array_length(bench.sweep_report(:screen, 'json')::jsonb -> 'screen'), 4, 'and JSON has it');
 
@@ -69,7 +72,8 @@ FROM failing
 WHERE factor = 'checkpoint_warning';
 SELECT is(current_setting('checkpoint_warning'), '30s', 'and settings are restored');
 SELECT matches(string_agg(error, ''), 'p99 of .* ms is above latency_limit of 0.0001 ms', 'as is one that is too slow')
-FROM bench.screen(NULL, '{"geqo": ["on", "off"]}', rounds => 1, secs => 0.3, latency_limit => 0.0001, script => 'SELECT 1');
+FROM bench.screen(NULL, '{"geqo": ["on", "off"]}', rounds => 1, secs => 0.3, latency_limit => 0.0001,
+    script => 'SELECT 1');
 
 --
 -- What is refused
