@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_core::comparison::index_worth::{VariantDuels, index_worth};
-use bench_core::document::index_worth::{AskedIndex, IndexLine};
+use bench_core::document::index_worth::{AskedIndex, IndexLine, IndexWorth};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::Question;
 
@@ -23,12 +23,21 @@ pub fn index_lines(
     margin: Option<f64>,
 ) -> Result<Vec<IndexLine>, UserError> {
     visible(Work::Sweep(sweep_id))?;
-    let Some(Question::IndexWorth(mut asked)) = sweep_options(sweep_id)?.question else {
+    let Some(Question::IndexWorth(asked)) = sweep_options(sweep_id)?.question else {
         let message = format!("sweep {sweep_id} does not look at indexes");
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
             .hint("bench.index_worth and bench.start_index_worth make such sweeps."));
     };
-    asked.margin = margin.unwrap_or(asked.margin);
+    let margin = margin.unwrap_or(asked.margin);
+    lines_of(sweep_id, &IndexWorth { margin, ..asked }, of_processor)
+}
+
+/// As [`index_lines`], of a sweep that the caller may see.
+pub(super) fn lines_of(
+    sweep_id: i64,
+    asked: &IndexWorth,
+    of_processor: bool,
+) -> Result<Vec<IndexLine>, UserError> {
     let mut duels: BTreeMap<String, VariantDuels> = BTreeMap::new();
     for run in sweep_runs_of(sweep_id)? {
         pgrx::check_for_interrupts!();
@@ -47,7 +56,7 @@ pub fn index_lines(
         }
     }
     let duels: Vec<VariantDuels> = duels.into_values().collect();
-    Ok(index_worth(&asked, &duels, of_processor))
+    Ok(index_worth(asked, &duels, of_processor))
 }
 
 /// That a run on copies has written to the table itself, so that it says nothing of the copies.

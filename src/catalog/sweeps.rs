@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::recorder::RunStatus;
-use super::screens::lines_of;
 use super::work::missing;
-use super::{ForRestart, as_owner, fidelity, is_led, is_open, visible};
+use super::{ForRestart, as_owner, fidelity, index_worth, is_led, is_open, screens, visible};
 use crate::error::internal;
 use crate::server::spi::{self, fetch, fetch_all, run};
 use crate::shm::{Segment, Work};
@@ -344,20 +343,25 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     let document: SweepDocument =
         serde_json::from_value(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
     // What is not understood of its options, as a later version may write them, is not shown.
-    let (sure_within, screen) = match sweep_options(sweep_id) {
+    let (sure_within, (screen, indexes)) = match sweep_options(sweep_id) {
         Ok(options) => {
-            let screen = match &options.question {
-                Some(Question::Screen(asked)) => lines_of(sweep_id, asked, &options, None, None)?,
-                _ => Vec::new(),
+            let answer = match &options.question {
+                Some(Question::Screen(asked)) => {
+                    (screens::lines_of(sweep_id, asked, &options, None, None)?, Vec::new())
+                }
+                Some(Question::IndexWorth(asked)) => {
+                    (Vec::new(), index_worth::lines_of(sweep_id, asked, false)?)
+                }
+                None => Default::default(),
             };
-            (reached(sweep_id, &options)?, screen)
+            (reached(sweep_id, &options)?, answer)
         }
-        Err(_) => (None, Vec::new()),
+        Err(_) => Default::default(),
     };
     let first = document.runs.iter().find(|run| run.status.as_deref() == Some("completed"));
     let unreplayed = first.and_then(|run| run.run_id).map_or(Ok(None), fidelity::unreplayed)?;
     let sweep = Sweep { sure_within, ..document.sweep };
-    Ok(SweepDocument { schema_version: 1, sweep, unreplayed, screen, ..document })
+    Ok(SweepDocument { schema_version: 1, sweep, unreplayed, screen, indexes, ..document })
 }
 
 /// The runs of a sweep, in their order.

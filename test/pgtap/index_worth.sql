@@ -38,6 +38,8 @@ SELECT results_eq(format('SELECT index, cost_us, verdict FROM bench.index_worth_
     'SELECT index, cost_us, verdict FROM found', 'results are there for later, too');
 SELECT is(string_agg(verdict, ', ' ORDER BY index), 'costs, no difference seen, earns', 'and in processor time')
 FROM bench.index_worth_results(:sweep, 'server_cpu_us');
+SELECT matches(bench.sweep_report(:sweep), E'of 3 indexes 1 earn[^(]*\\(bench_data.pk_pkey\\)',
+    'the report has the answer');
 SELECT is(count(*), 0::bigint, 'no copy is left') FROM pg_namespace WHERE nspname LIKE 'bench\_copy%';
 SELECT is(count(*), 3::bigint, 'and every index is there') FROM pg_index WHERE indrelid = 'bench_data.pk'::regclass;
 SELECT is(sum(updated) FILTER (WHERE run_id IN (SELECT writes_run_id FROM found)), 0::numeric,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::capacity::{CapacityAnswer, Purpose, TrialOutcome};
+use super::index_worth::IndexLine;
 use super::screen::ScreenLine;
 use super::{Environment, Severity, Topic, Unreplayed};
 
@@ -31,6 +32,8 @@ pub struct SweepDocument {
     pub capacities: Vec<CapacityAnswer>,
     /// Of a screen of settings: their effects, the largest first.
     pub screen: Vec<ScreenLine>,
+    /// Of a sweep that looks at indexes: what they are worth, the one that earns most first.
+    pub indexes: Vec<IndexLine>,
 }
 
 impl SweepDocument {

@@ -3,6 +3,7 @@
 mod json_keys;
 
 use bench_core::document::capacity::{CapacityAnswer, TrialOutcome};
+use bench_core::document::index_worth::IndexLine;
 use bench_core::document::screen::ScreenLine;
 use bench_core::document::sweep::*;
 use bench_core::document::{Environment, Severity, Topic, Unreplayed};
@@ -68,6 +69,7 @@ fn filled() -> SweepDocument {
         unreplayed: Some(Unreplayed::default()),
         capacities: vec![CapacityAnswer { failing: vec![1], ..CapacityAnswer::default() }],
         screen: vec![ScreenLine::default()],
+        indexes: vec![IndexLine::default()],
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::results::{is_completed, peak, rungs, variants};
 use super::{Report, content, plot};
+use crate::comparison::index_worth::sentence as index_sentence;
 use crate::comparison::screen::sentence as screen_sentence;
 use crate::report::html::page::{self, Conclusion, PageHead};
 use crate::report::html::{PlanRows, write_figure, write_plots, write_section};
@@ -17,6 +18,9 @@ pub fn render(report: &Report) -> String {
     let mut page = String::new();
     let mut sentences: Vec<String> = document.capacities.iter().map(content::sentence).collect();
     sentences.extend(screen_sentence(&document.screen));
+    if !document.indexes.is_empty() {
+        sentences.push(index_sentence(&document.indexes));
+    }
     let head = PageHead {
         subject: content::subject(sweep),
         workload: &sweep.workload,
@@ -24,7 +28,7 @@ pub fn render(report: &Report) -> String {
         subtitle: content::subtitle(document),
         outcome: content::outcome(sweep),
         conclusion: sentences.first().map(|sentence| Conclusion {
-            verdict: if document.screen.is_empty() { "sustained" } else { "screen" },
+            verdict: if document.capacities.is_empty() { "" } else { "sustained" },
             sentence,
             remarks: &sentences[1..],
         }),

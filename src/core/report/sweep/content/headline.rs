@@ -2,7 +2,6 @@
 
 use super::super::results::{is_completed, rungs, variants};
 use super::{Report, counted, sentence};
-use crate::comparison::screen::sentence as screen_sentence;
 use crate::document::sweep::{Sweep, SweepDocument};
 use crate::report::content::{self, given, unreplayed};
 use crate::report::number::{duration, to_the_second};
@@ -95,6 +94,6 @@ pub fn opening_lines(report: &Report) -> Vec<String> {
         Some(completed(document)),
         status.map(|status| format!("status: {status}")),
     ];
-    let answers = document.capacities.iter().map(sentence).chain(screen_sentence(&document.screen));
+    let answers = document.capacities.iter().map(sentence);
     lines.into_iter().flatten().chain(answers).collect()
 }

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod headline;
+mod indexes;
 mod round_trip;
 mod runs;
 mod scalability;
@@ -31,6 +32,8 @@ pub fn sections(report: &Report) -> Vec<Section> {
         vec![capacity::answers(report), capacity::trials(report)]
     } else if !document.screen.is_empty() {
         vec![screen::effects(document)]
+    } else if !document.indexes.is_empty() {
+        vec![indexes::indexes(document)]
     } else {
         vec![
             tables::throughput(report),

@@ -1,5 +1,6 @@
 //! What a screen of settings has shown.
 
+use crate::comparison::screen::sentence;
 use crate::document::screen::ScreenLine;
 use crate::document::sweep::SweepDocument;
 use crate::report::content::{Body, ColumnKind, Section, Table};
@@ -41,7 +42,9 @@ pub fn effects(document: &SweepDocument) -> Section {
         ]);
     }
     let metric = document.screen.first().map_or(String::new(), |line| line.metric.clone());
-    let note =
-        format!("Change of {metric} from one value to the other; the intervals hold together with 95 %.");
+    let said = sentence(&document.screen).unwrap_or_default();
+    let note = format!(
+        "{said}. Change of {metric} from one value to the other; the intervals hold together with 95 %."
+    );
     Section { id: "screen", title: "Effects of settings", note: Some(note), body: Body::Table(table) }
 }

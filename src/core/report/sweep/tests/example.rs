@@ -102,6 +102,7 @@ fn sweep(
         },
         capacities: Vec::new(),
         screen: Vec::new(),
+        indexes: Vec::new(),
     }
 }
 

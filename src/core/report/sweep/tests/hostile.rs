@@ -5,6 +5,8 @@ use serde_json::json;
 use super::example::small;
 use super::*;
 use crate::document::ServerSetting;
+use crate::document::index_worth::IndexLine;
+use crate::document::screen::ScreenLine;
 use crate::document::sweep::{AppliedSql, SweepChange, SweepRun, VariantDescription};
 use crate::report::tests::example::object;
 use crate::report::tests::hostile::HOSTILE;
@@ -92,6 +94,44 @@ fn hostile_input_is_harmless() {
     let document = hostile();
     html::check_input(&render(&document, Format::Html));
     markdown::check_input(&render(&document, Format::Markdown));
+}
+
+#[test]
+fn hostile_answers_are_harmless() {
+    let long = HOSTILE.repeat(50);
+    let text = || long.clone();
+    for number in [f64::NAN, f64::INFINITY, -1e300, 5e-324, 0.0, 1e300] {
+        let line = ScreenLine {
+            metric: text(),
+            factor: text(),
+            a: text(),
+            b: text(),
+            effect: Some(number),
+            margin: number,
+            effect_low: Some(-number),
+            effect_high: Some(number),
+            verdict: text(),
+            aliases: Some(text()),
+            error: Some(text()),
+        };
+        let index = IndexLine {
+            index: text(),
+            definition: text(),
+            bytes: Some(i64::MIN),
+            saved_us: Some(number),
+            cost_low: Some(-number),
+            verdict: text(),
+            error: Some(text()),
+            ..IndexLine::default()
+        };
+        let screened = SweepDocument { screen: vec![line.clone(), line], ..SweepDocument::default() };
+        let indexed = SweepDocument { indexes: vec![index], ..SweepDocument::default() };
+        for document in [screened, indexed] {
+            html::check_input(&render(&document, Format::Html));
+            markdown::check_input(&render(&document, Format::Markdown));
+            text::check_lines("hostile answers", &render(&document, Format::Text));
+        }
+    }
 }
 
 #[test]
