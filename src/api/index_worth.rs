@@ -69,15 +69,7 @@ fn asked(
             .hint("Install the extension there."));
     }
     let asked = index_worth::ask(index.as_deref(), margin, &run)?;
-    Ok(SweepArguments {
-        clients: Some(vec![clients]),
-        rounds: Some(rounds),
-        variants: None,
-        run,
-        search: None,
-        paired: false,
-        asked: Some(asked),
-    })
+    Ok(SweepArguments::of_asked(asked, clients, rounds, run))
 }
 
 run_function! {

@@ -38,15 +38,8 @@ fn screened(
     let rounds = required("rounds", rounds)?;
     let screen = screen_of(required("factors", factors)?.0, margin, &mut kind_of)?;
     let run = RunArguments { workload, ..run };
-    Ok(SweepArguments {
-        clients: Some(vec![clients]),
-        rounds: Some(rounds),
-        variants: None,
-        run,
-        search: None,
-        paired: false,
-        asked: Some(Asked { variants: variants_of_screen(&screen)?, question: Question::Screen(screen) }),
-    })
+    let asked = Asked { variants: variants_of_screen(&screen)?, question: Question::Screen(screen) };
+    Ok(SweepArguments::of_asked(asked, clients, rounds, run))
 }
 
 /// When a parameter can be set.

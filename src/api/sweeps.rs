@@ -24,7 +24,8 @@ use crate::server::jsonb::Jsonb;
 use crate::server::roles;
 use crate::server::spi::quote_identifier;
 use crate::shm::{Segment, Work, is_under_way};
-use crate::sweep::launch::{check, check_parameters, look_at_run, plan, run_to_the_end, spec_of, start};
+use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
+use crate::sweep::parameters;
 
 /// The arguments of a sweep that is no search and no comparison.
 fn sweep_of(
@@ -126,7 +127,7 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
         }
         // What it has written is put back by a leader: ALTER SYSTEM stands in no function.
         let options = catalog::sweep_options(work.id())?;
-        check_parameters(&options)?;
+        parameters::check(&options)?;
         start(&SweepSpec { resumption: Resumption::GivesUp, ..spec_of(options, Some(work.id())) })?;
         under_way::wait(work, None, |_| {}).map(|status| status != WAITING)
     })()

@@ -9,7 +9,6 @@ use bench_core::spec::RunOptions;
 use bench_core::sweep::{Resumption, SweepArguments, SweepOptions, SweepSpec};
 
 use super::leader::KIND;
-pub use super::parameters::check as check_parameters;
 use super::{changes, parameters, state};
 use crate::catalog;
 use crate::error::{OrRaise, notice, warn};

@@ -83,6 +83,21 @@ pub struct SweepArguments {
     pub asked: Option<Asked>,
 }
 
+impl SweepArguments {
+    /// Runs with these clients that are to answer a question.
+    pub fn of_asked(asked: Asked, clients: Option<i32>, rounds: i32, run: RunArguments) -> Self {
+        Self {
+            clients: Some(vec![clients]),
+            rounds: Some(rounds),
+            variants: None,
+            run,
+            search: None,
+            paired: false,
+            asked: Some(asked),
+        }
+    }
+}
+
 /// Variants that are to answer a question.
 #[derive(Clone, Debug)]
 pub struct Asked {
