@@ -10,10 +10,14 @@ use crate::server::spi::{self, fetch_all};
 use crate::server::trust::objects::check_tables;
 
 /// Statements that make the copy, in their order. Indexes keep their names; unique ones come without their constraints.
+/// Access method, storage parameters and tablespaces are the table's: HOT updates and waits depend on them.
 const STATEMENTS: &str = "\
     SELECT ARRAY[ \
-        pg_catalog.format('CREATE %sTABLE %I.%I (LIKE %I.%I INCLUDING ALL EXCLUDING INDEXES)', \
-            CASE WHEN c.relpersistence OPERATOR(pg_catalog.=) 'u'::pg_catalog.\"char\" THEN 'UNLOGGED ' END, $2, c.relname, n.nspname, c.relname), \
+        pg_catalog.format('SELECT pg_catalog.set_config(''default_tablespace'', %L, true)', COALESCE(s.spcname, '')), \
+        pg_catalog.format('CREATE %sTABLE %I.%I (LIKE %I.%I INCLUDING ALL EXCLUDING INDEXES)%s%s', \
+            CASE WHEN c.relpersistence OPERATOR(pg_catalog.=) 'u'::pg_catalog.\"char\" THEN 'UNLOGGED ' END, $2, c.relname, n.nspname, c.relname, \
+            (SELECT pg_catalog.format(' USING %I', m.amname) FROM pg_catalog.pg_am m WHERE m.oid OPERATOR(pg_catalog.=) c.relam), \
+            ' WITH (' OPERATOR(pg_catalog.||) o.options OPERATOR(pg_catalog.||) ')'), \
         pg_catalog.format('INSERT INTO %I.%I (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM %I.%I', \
             $2, c.relname, a.names, a.names, n.nspname, c.relname) \
     ] OPERATOR(pg_catalog.||) ARRAY( \
@@ -22,16 +26,28 @@ const STATEMENTS: &str = "\
         FROM pg_catalog.pg_attribute i \
         WHERE i.attrelid OPERATOR(pg_catalog.=) c.oid AND NOT i.attisdropped AND i.attidentity OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\" \
     ) OPERATOR(pg_catalog.||) ARRAY( \
-        SELECT pg_catalog.format('CREATE %sINDEX %I ON %I.%I ', u.is_unique, r.relname, $2, c.relname) OPERATOR(pg_catalog.||) \
-            pg_catalog.substr(pg_catalog.pg_get_indexdef(x.indexrelid), 1 OPERATOR(pg_catalog.+) pg_catalog.length(pg_catalog.format( \
-                'CREATE %sINDEX %I ON %s%I.%I ', u.is_unique, r.relname, \
-                CASE WHEN r.relkind OPERATOR(pg_catalog.=) 'I'::pg_catalog.\"char\" THEN 'ONLY ' END, n.nspname, c.relname))) \
+        SELECT l.statement \
         FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) x.indexrelid \
+        LEFT JOIN pg_catalog.pg_tablespace t ON t.oid OPERATOR(pg_catalog.=) r.reltablespace \
         CROSS JOIN LATERAL (SELECT CASE WHEN x.indisunique THEN 'UNIQUE ' END AS is_unique) AS u \
+        CROSS JOIN LATERAL pg_catalog.unnest(ARRAY[ \
+            pg_catalog.format('SELECT pg_catalog.set_config(''default_tablespace'', %L, true)', COALESCE(t.spcname, '')), \
+            pg_catalog.format('CREATE %sINDEX %I ON %I.%I ', u.is_unique, r.relname, $2, c.relname) OPERATOR(pg_catalog.||) \
+                pg_catalog.substr(pg_catalog.pg_get_indexdef(x.indexrelid), 1 OPERATOR(pg_catalog.+) pg_catalog.length(pg_catalog.format( \
+                    'CREATE %sINDEX %I ON %s%I.%I ', u.is_unique, r.relname, \
+                    CASE WHEN r.relkind OPERATOR(pg_catalog.=) 'I'::pg_catalog.\"char\" THEN 'ONLY ' END, n.nspname, c.relname))) \
+        ]) WITH ORDINALITY AS l(statement, place) \
         WHERE x.indrelid OPERATOR(pg_catalog.=) c.oid AND x.indexrelid IS DISTINCT FROM $3 AND x.indisvalid \
-        ORDER BY x.indexrelid \
+        ORDER BY x.indexrelid, l.place \
     ) \
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+    LEFT JOIN pg_catalog.pg_tablespace s ON s.oid OPERATOR(pg_catalog.=) c.reltablespace \
+    CROSS JOIN LATERAL ( \
+        SELECT pg_catalog.string_agg(pg_catalog.format('%s%I = %L', g.prefix, p.option_name, p.option_value), ', ') AS options \
+        FROM (SELECT '' AS prefix, c.reloptions \
+              UNION ALL SELECT 'toast.', k.reloptions FROM pg_catalog.pg_class k WHERE k.oid OPERATOR(pg_catalog.=) c.reltoastrelid) AS g \
+        CROSS JOIN LATERAL pg_catalog.pg_options_to_table(g.reloptions) AS p \
+    ) AS o \
     CROSS JOIN LATERAL ( \
         SELECT pg_catalog.string_agg(pg_catalog.quote_ident(t.attname), ', ' ORDER BY t.attnum) AS names FROM pg_catalog.pg_attribute t \
         WHERE t.attrelid OPERATOR(pg_catalog.=) c.oid AND t.attnum OPERATOR(pg_catalog.>) 0 AND NOT t.attisdropped \

@@ -118,5 +118,24 @@ SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', '
 SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', 'pg_stat_activity'::regclass::oid),
     '42809', NULL, 'a view is not copied');
 SELECT throws_ok('SELECT bench_internal.copy_table(0, ''public'', 0)', '42809', NULL, 'nor what is not there');
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE iwo_space LOCATION '';
+CREATE TABLE public.iwo_stored (id int PRIMARY KEY USING INDEX TABLESPACE iwo_space, a text)
+    WITH (fillfactor = 70, autovacuum_enabled = off, toast.autovacuum_enabled = off) TABLESPACE iwo_space;
+CREATE INDEX iwo_stored_a ON public.iwo_stored (a) WITH (fillfactor = 60);
+CREATE SCHEMA iwo_copy;
+SELECT bench_internal.copy_table('public.iwo_stored'::regclass::oid, 'iwo_copy', 0) \g /dev/null
+CREATE VIEW pg_temp.stored AS SELECT c.relnamespace::regnamespace::text AS schema, c.relname, c.reloptions,
+    t.reloptions AS toast, c.reltablespace, c.relam
+FROM pg_class AS c LEFT JOIN pg_class AS t ON t.oid = c.reltoastrelid WHERE c.relname LIKE 'iwo\_stored%';
+SELECT bag_eq('SELECT relname, reloptions, toast, reltablespace, relam FROM pg_temp.stored WHERE schema = ''iwo_copy''',
+    'SELECT relname, reloptions, toast, reltablespace, relam FROM pg_temp.stored WHERE schema = ''public''',
+    'a copy is stored as the table is');
+SELECT is(count(*) FILTER (WHERE reltablespace <> 0) || ', ' || count(reloptions) || ', ' || count(toast), '2, 2, 1',
+    'with its tablespaces and storage parameters')
+FROM pg_temp.stored WHERE schema = 'iwo_copy';
+DROP SCHEMA iwo_copy CASCADE;
+DROP TABLE public.iwo_stored CASCADE;
+DROP TABLESPACE iwo_space;
 DROP OWNED BY iwo_alice;
 SELECT * FROM finish();
