@@ -112,7 +112,7 @@ clean:
 	rm -rf build
 
 core-test:
-	cargo test -p bench_core --no-fail-fast
+	cargo test -p bench_stats -p bench_core --no-fail-fast
 
 # Compares with the pgbench that PGBENCH_ORACLE names.
 oracle-test:

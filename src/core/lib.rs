@@ -75,7 +75,7 @@ pub mod script;
 pub mod shard_keys;
 pub mod similar;
 pub mod spec;
-pub mod stats;
+pub use bench_stats as stats;
 pub mod sweep;
 pub mod tally;
 pub mod target;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::stats::robust;
+use crate::robust;
 
 /// Runs that a level shows itself in: two beside each other may be chance, or one disturbance.
 const LEAST_RUNS: usize = 3;

@@ -3,7 +3,7 @@
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
-use crate::stats::robust;
+use crate::robust;
 
 /// Robust standard deviations from the median beyond which a value is taken for wild.
 const WILD: f64 = 3.0;

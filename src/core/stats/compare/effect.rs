@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::stats::resample::critical_value;
+use crate::resample::critical_value;
 
 /// From so many values a sample on, the smallest deciding, the interval is bootstrapped: of fewer, resamples show
 /// too little of what the values might have been.

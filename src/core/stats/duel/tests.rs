@@ -2,8 +2,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::stats::compare::Verdict;
-use crate::stats::histogram::bucket_of;
+use crate::compare::Verdict;
+use crate::histogram::bucket_of;
 
 const TERMS: Terms = Terms { margin: 0.0, confidence: CONFIDENCE, better: Better::Lower };
 

@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::least_squares::{Law, Solution};
-use crate::stats::Estimate;
+use crate::Estimate;
 
 /// Confidence of the intervals, as a fraction.
 const CONFIDENCE: f64 = 0.95;

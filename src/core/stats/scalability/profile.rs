@@ -2,7 +2,7 @@
 
 use super::intervals::Errors;
 use super::least_squares::{Law, squares_with_peak};
-use crate::stats::Estimate;
+use crate::Estimate;
 
 /// Steps of a search for a bound, which ends much sooner.
 const MOST_STEPS: usize = 60;

@@ -1,4 +1,5 @@
-//! What a run's latencies are summarised in, what its series are judged by, and what is said of several runs.
+//! The room `stats`, a crate of its own: what a run's latencies are summarised in, what its series are judged by, and
+//! what is said of several runs.
 
 pub mod change_points;
 pub mod coarse_histogram;
