@@ -44,8 +44,8 @@ FROM compared ORDER BY number;
 
 \o junit.xml
 SELECT format(E'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n'
-    '  <testsuite name="pgbench_ext" tests="%s" failures="%s" errors="0" skipped="%s">', count(*), count(*) FILTER (WHERE verdict IN ('slower', 'fails more often')),
-    count(*) FILTER (WHERE verdict = 'inconclusive'))
+    '  <testsuite name="pgbench_ext" tests="%s" failures="%s" errors="0" skipped="%s">', count(*),
+    count(*) FILTER (WHERE verdict IN ('slower', 'fails more often')), count(*) FILTER (WHERE verdict = 'inconclusive'))
 FROM compared;
 SELECT format(E'    <testcase classname="pgbench_ext" name="%s">%s</testcase>', pg_temp.xml(script),
     CASE WHEN verdict IN ('slower', 'fails more often')

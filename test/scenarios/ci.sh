@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# ci/compare on the commits of a small extension: one that is slower, one that is not, one that crashes, one whose function
+# fails, one that does not build. Its exit status, messages and files; and that the templates name variables that it knows.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/lib/tap.sh
+. test/lib/tap.sh
+
+root=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PG_CONFIG=${PG_CONFIG:-pg_config}
+# The clusters crash as they should; and this is make's, not that of the extension.
+unset CLUSTER_LOGS MAKEFLAGS MFLAGS MAKELEVEL GITHUB_BASE_REF CI_MERGE_REQUEST_TARGET_BRANCH_NAME
+export GIT_AUTHOR_NAME=tests GIT_AUTHOR_EMAIL=tests@localhost GIT_COMMITTER_NAME=tests GIT_COMMITTER_EMAIL=tests@localhost
+
+# The templates.
+is "$(sed -nE 's/^#   ((BENCH_|PG_CONFIG)[A-Z_]*) .*/\1/p' ci/compare | sort)" \
+    "$(grep -oE '\$\{(BENCH_[A-Z]+|PG_CONFIG):-' ci/compare | tr -d '${:-' | sort -u)" \
+    'ci/compare explains the variables that it reads'
+if python3 -c 'import yaml' 2>/dev/null; then
+    is "$(python3 test/lib/ci_templates.py 2>&1)" '' 'action.yml and gitlab.yml pass on the variables of ci/compare, all of them'
+else
+    skip 'Python has no yaml' 'action.yml and gitlab.yml pass on the variables of ci/compare, all of them'
+fi
+
+if [ ! -e "$("$PG_CONFIG" --pgxs)" ] || ! command -v gcc >/dev/null; then
+    skip 'there is no PGXS or no gcc' 'commits are compared'
+    done_testing
+    exit
+fi
+
+# The repository: a branch for each commit, and main.
+upstream=$work/upstream
+mkdir "$upstream" && cp test/lib/ci_extension/* "$upstream" && mkdir "$upstream/bench"
+echo 'CREATE EXTENSION ci_sample;' >"$upstream/bench/setup.sql"
+echo 'SELECT ci_plain(100000);' >"$upstream/bench/plain.sql"
+echo 'SELECT ci_changed(100000);' >"$upstream/bench/changed.sql"
+on() { git -C "$upstream" "$@"; }
+commit() { # BRANCH SUBJECT SED
+    on checkout -q -b "$1" main && sed -i "$3" "$upstream/ci_sample.c" && on commit -q -a -m "$2"
+}
+on init -q -b main && on add -A && on commit -q -m 'Take processor time'
+# Far more than any noise: what is tested is the verdict's way into the exit status, not how fine it is.
+commit slower 'Take half more' 's/busy(turns)/busy(turns + turns \/ 2)/'
+commit same 'Say it otherwise' 's/needs the one before it/needs its predecessor/'
+commit crash 'Abort' 's/PG_RETURN_INT64(busy(turns));/abort();/'
+commit error 'Fail' 's/PG_RETURN_INT64(busy(turns));/elog(ERROR, "no more turns");/'
+commit broken 'Break `the` <b>build</b>' '$a int x = ;'
+on checkout -q main
+
+# A clone with a branch checked out, and what ci/compare says and writes there; STATUS is in the file status.
+compare() { # NAME BRANCH [VARIABLE=VALUE…]
+    local name=$1 branch=$2
+    shift 2
+    git clone -q "$upstream" "$work/$name" && git -C "$work/$name" checkout -q "$branch" && cd "$work/$name" || return
+    env BENCH_SCRIPTS='bench/*.sql' BENCH_SETUP=bench/setup.sql BENCH_PAIRS=8 BENCH_SECS=0.2 BENCH_MARGIN=0.25 "$@" \
+        "$root/ci/compare" >"$work/$name.out" 2>"$work/$name.err"
+    echo $? >"$work/$name.status"
+}
+compare slower slower &
+# With its own command to build, and a library that is preloaded.
+compare same same BENCH_SCRIPTS=bench/plain.sql BENCH_PRELOAD=ci_sample BENCH_OUTPUT=results/here BENCH_METRIC=tps \
+    BENCH_MARGIN=0.9 BENCH_BUILD='make PG_CONFIG="$PG_CONFIG" && make PG_CONFIG="$PG_CONFIG" install && echo made by hand' &
+wait
+compare crash crash &
+compare error error &
+wait
+compare broken broken &
+compare broken_base main BENCH_BASE=origin/broken &
+wait
+# Too small for anything to start.
+compare unknown slower BENCH_METRIC=tpm
+compare none slower BENCH_SCRIPTS=
+compare shallow slower BENCH_BASE=0123456789
+
+status() { cat "$work/$1.status"; }
+report() { cat "$work/$1/bench-results/report.md" 2>&1; }
+# Of JUnit's XML: the names of tests with what became of them.
+tests() { # FILE
+    python3 - "$1" <<'END'
+import sys, xml.etree.ElementTree as tree
+for case in tree.parse(sys.argv[1]).getroot().iter("testcase"):
+    print(case.get("name"), *(child.tag for child in case))
+END
+}
+
+is "$(status slower)" 1 'a slower head: the status is 1'
+diag "$(cat "$work/slower.err" "$work/slower.out")"
+like "$(report slower)" '## Benchmark: head is slower' 'the report begins with the verdict'
+like "$(report slower)" 'head: `[0-9a-f]+ Take half more`'$'\n''base: `[0-9a-f]+ Take processor time`' \
+    'names both commits, of which base is where the branch left main'
+like "$(grep '^| `changed`' <<<"$(report slower)")" '\*\*slower\*\* \|$' 'names the script that is slower'
+unlike "$(grep '^| `plain`' <<<"$(report slower)")" 'slower' 'and no other'
+like "$(report slower)" '<summary>changed</summary>.*# Comparison: changed' 'has the reports of both scripts'
+like "$(tests "$work/slower/bench-results/junit.xml" | sort)" '^changed failure'$'\n''plain' \
+    'JUnit: a test for each script, of which one fails'
+is "$(python3 -c 'import json, sys
+for name, measures in sorted(json.load(open(sys.argv[1])).items()):
+    print(name, *sorted(measures), all(of["value"] > 0 for of in measures.values()))' \
+    "$work/slower/bench-results/bmf.json")" 'changed, 1 client latency latency-p50 latency-p95 latency-p99 server-cpu throughput True
+plain, 1 client latency latency-p50 latency-p95 latency-p99 server-cpu throughput True' 'bencher: the figures of both scripts'
+like "$(cat "$work/slower.out")" 'changed.*slower' 'the table is printed'
+unlike "$(cat "$work/slower.out")" '<details>' 'without the details'
+
+is "$(status same)" 0 'a head that is not slower: the status is 0'
+diag "$(cat "$work/same.err")"
+like "$(cat "$work/same/results/here/report.md")" '## Benchmark: (head is not slower|not decided)' 'the report says so'
+like "$(cat "$work/same/results/here/report.md")" 'Judged by tps, within 90.0 %' 'by the metric that was asked for'
+like "$(tail -n 1 "$work"/same/results/here/{base,head}-build.log)" 'made by hand.*made by hand' 'built as it was asked to'
+is "$(ls "$work/same/results/here")" 'base-build.log
+base-server.log
+base-setup.log
+bmf.json
+head-build.log
+head-server.log
+head-setup.log
+junit.xml
+report.md' 'the folder has reports and logs'
+
+is "$(status crash)" 2 'a head that crashes: the status is 2'
+like "$(cat "$work/crash.err")" 'could not be measured: head `[0-9a-f]+ Abort` crashes the server in script changed' \
+    'the commit and the script are named'
+like "$(cat "$work/crash.err")" 'terminated by signal 6' "with the server's last words"
+like "$(report crash)" 'could not be measured.*Abort.*terminated by signal 6' 'in the report as well'
+is "$(tests "$work/crash/bench-results/junit.xml")" 'measured error' 'JUnit has an error'
+
+is "$(status error)" 2 'a head whose function fails: the status is 2'
+like "$(cat "$work/error.err")" 'head `[0-9a-f]+ Fail` fails in script changed.*no more turns' 'the error is told'
+
+is "$(status broken)" 2 'a head that does not build: the status is 2'
+like "$(cat "$work/broken.err")" 'head `[0-9a-f]+ Break the <b>build</b>` does not build.*error: expected expression' \
+    'the commit is named, with what the compiler said'
+is "$(tests "$work/broken/bench-results/junit.xml")" 'measured error' 'JUnit has an error, whatever the subject'
+is "$(status broken_base)" 2 'a base that does not build: the status is 2'
+like "$(cat "$work/broken_base.err")" 'base `[0-9a-f]+ Break the <b>build</b>` does not build' 'and base is named'
+
+is "$(status unknown) $(cat "$work/unknown.err")" '2 ci/compare: BENCH_METRIC is no metric of bench.compare: "tpm"' \
+    'an unknown metric is told'
+is "$(status none) $(cat "$work/none.err")" '2 ci/compare: name the scripts to run in BENCH_SCRIPTS' 'no script is told'
+is "$(status shallow) $(cat "$work/shallow.err")" '2 ci/compare: there is no commit 0123456789' 'a missing commit is told'
+
+is "$(for of in slower same crash broken; do git -C "$work/$of" worktree list | wc -l; done | xargs)" '1 1 1 1' \
+    'the checkouts are gone'
+is "$(ls "$("$PG_CONFIG" --sharedir)"/extension/ci_sample* "$("$PG_CONFIG" --pkglibdir)"/ci_sample* 2>/dev/null)" '' \
+    "nothing is left in the system's server"
+
+done_testing
