@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ci/compare on the commits of a small extension: one that is slower, one that is not, one that crashes, one whose function
-# fails, one that does not build. Its exit status, messages and files; and that the templates name variables that it knows.
+# ci/compare on the commits of a small extension: one that is slower, one that is not, one that crashes, one whose
+# function fails, one that does not build. Its exit status, messages and files; that the templates name variables that
+# it knows; and that ci/install builds once.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/tap.sh
@@ -12,17 +13,37 @@ trap 'rm -rf "$work"' EXIT
 export PG_CONFIG=${PG_CONFIG:-pg_config}
 # The clusters crash as they should; and this is make's, not that of the extension.
 unset CLUSTER_LOGS MAKEFLAGS MFLAGS MAKELEVEL GITHUB_BASE_REF CI_MERGE_REQUEST_TARGET_BRANCH_NAME
-export GIT_AUTHOR_NAME=tests GIT_AUTHOR_EMAIL=tests@localhost GIT_COMMITTER_NAME=tests GIT_COMMITTER_EMAIL=tests@localhost
+export GIT_AUTHOR_NAME=tests GIT_AUTHOR_EMAIL=tests@localhost
+export GIT_COMMITTER_NAME=tests GIT_COMMITTER_EMAIL=tests@localhost
 
 # The templates.
 is "$(sed -nE 's/^#   ((BENCH_|PG_CONFIG)[A-Z_]*) .*/\1/p' ci/compare | sort)" \
     "$(grep -oE '\$\{(BENCH_[A-Z]+|PG_CONFIG):-' ci/compare | tr -d '${:-' | sort -u)" \
     'ci/compare explains the variables that it reads'
 if python3 -c 'import yaml' 2>/dev/null; then
-    is "$(python3 test/lib/ci_templates.py 2>&1)" '' 'action.yml and gitlab.yml pass on the variables of ci/compare, all of them'
+    is "$(python3 test/lib/ci_templates.py 2>&1)" '' 'both templates pass on all variables of ci/compare'
 else
-    skip 'Python has no yaml' 'action.yml and gitlab.yml pass on the variables of ci/compare, all of them'
+    skip 'Python has no yaml' 'both templates pass on all variables of ci/compare'
 fi
+
+# What was built is not built again.
+copy=$work/copy
+mkdir "$copy" "$copy/scripts" && cp -R ci src Cargo.* build.rs Makefile pgbench_ext.control rust-toolchain.toml "$copy"
+echo '#!/bin/sh' >"$copy/scripts/setup"
+cat >"$work/make" <<'END'
+#!/bin/sh
+echo "$2 $CARGO_TARGET_DIR" >>../made
+if [ "$2" = install ]; then
+    mkdir -p build target/release && echo 1 >build/1.sql && echo 1 >target/release/libpgbench_ext.so
+fi
+[ -e build/1.sql ] && [ -e "$CARGO_TARGET_DIR/release/libpgbench_ext.so" ]
+END
+chmod +x "$copy/scripts/setup" "$work/make"
+installs() { MAKE=$work/make "$copy/ci/install" "$work/cache" && rm -rf "$copy"/{build,target}; }
+key=$("$copy/ci/install" --key)
+installs && installs && echo '// more' >>"$copy/src/lib.rs" && installs
+is "$?, $(sed "s#$work/##" "$work/made" | paste -sd,)" "0, install target,install-built cache/$key,install target" \
+    'ci/install builds anew only when something has changed'
 
 if [ ! -e "$("$PG_CONFIG" --pgxs)" ] || ! command -v gcc >/dev/null; then
     skip 'there is no PGXS or no gcc' 'commits are compared'
@@ -54,14 +75,15 @@ compare() { # NAME BRANCH [VARIABLE=VALUE…]
     local name=$1 branch=$2
     shift 2
     git clone -q "$upstream" "$work/$name" && git -C "$work/$name" checkout -q "$branch" && cd "$work/$name" || return
+    [ "$name" != same ] || git remote set-head origin --delete
     env BENCH_SCRIPTS='bench/*.sql' BENCH_SETUP=bench/setup.sql BENCH_PAIRS=8 BENCH_SECS=0.2 BENCH_MARGIN=0.25 "$@" \
         "$root/ci/compare" >"$work/$name.out" 2>"$work/$name.err"
     echo $? >"$work/$name.status"
 }
 compare slower slower &
-# With its own command to build, and a library that is preloaded.
+# With its own command to build, and a library that is preloaded. CI's checkouts do not know the default branch.
 compare same same BENCH_SCRIPTS=bench/plain.sql BENCH_PRELOAD=ci_sample BENCH_OUTPUT=results/here BENCH_METRIC=tps \
-    BENCH_MARGIN=0.9 BENCH_BUILD='make PG_CONFIG="$PG_CONFIG" && make PG_CONFIG="$PG_CONFIG" install && echo made by hand' &
+    BENCH_MARGIN=0.9 BENCH_BUILD='make PG_CONFIG="$PG_CONFIG" install && echo made by hand' &
 wait
 compare crash crash &
 compare error error &
@@ -70,6 +92,7 @@ compare broken broken &
 compare broken_base main BENCH_BASE=origin/broken &
 wait
 # Too small for anything to start.
+compare lost slower GITHUB_BASE_REF=gone
 compare unknown slower BENCH_METRIC=tpm
 compare none slower BENCH_SCRIPTS=
 compare shallow slower BENCH_BASE=0123456789
@@ -95,11 +118,12 @@ unlike "$(grep '^| `plain`' <<<"$(report slower)")" 'slower' 'and no other'
 like "$(report slower)" '<summary>changed</summary>.*# Comparison: changed' 'has the reports of both scripts'
 like "$(tests "$work/slower/bench-results/junit.xml" | sort)" '^changed failure'$'\n''plain' \
     'JUnit: a test for each script, of which one fails'
+measures='latency latency-p50 latency-p95 latency-p99 server-cpu throughput True'
 is "$(python3 -c 'import json, sys
 for name, measures in sorted(json.load(open(sys.argv[1])).items()):
     print(name, *sorted(measures), all(of["value"] > 0 for of in measures.values()))' \
-    "$work/slower/bench-results/bmf.json")" 'changed, 1 client latency latency-p50 latency-p95 latency-p99 server-cpu throughput True
-plain, 1 client latency latency-p50 latency-p95 latency-p99 server-cpu throughput True' 'bencher: the figures of both scripts'
+    "$work/slower/bench-results/bmf.json")" "changed, 1 client $measures"$'\n'"plain, 1 client $measures" \
+    'bencher: the figures of both scripts'
 like "$(cat "$work/slower.out")" 'changed.*slower' 'the table is printed'
 unlike "$(cat "$work/slower.out")" '<details>' 'without the details'
 
@@ -107,7 +131,8 @@ is "$(status same)" 0 'a head that is not slower: the status is 0'
 diag "$(cat "$work/same.err")"
 like "$(cat "$work/same/results/here/report.md")" '## Benchmark: (head is not slower|not decided)' 'the report says so'
 like "$(cat "$work/same/results/here/report.md")" 'Judged by tps, within 90.0 %' 'by the metric that was asked for'
-like "$(tail -n 1 "$work"/same/results/here/{base,head}-build.log)" 'made by hand.*made by hand' 'built as it was asked to'
+like "$(tail -n 1 "$work"/same/results/here/{base,head}-build.log)" 'made by hand.*made by hand' \
+    'built as it was asked to'
 is "$(ls "$work/same/results/here")" 'base-build.log
 base-server.log
 base-setup.log
@@ -138,7 +163,11 @@ like "$(cat "$work/broken_base.err")" 'base `[0-9a-f]+ Break the <b>build</b>` d
 is "$(status unknown) $(cat "$work/unknown.err")" '2 ci/compare: BENCH_METRIC is no metric of bench.compare: "tpm"' \
     'an unknown metric is told'
 is "$(status none) $(cat "$work/none.err")" '2 ci/compare: name the scripts to run in BENCH_SCRIPTS' 'no script is told'
-is "$(status shallow) $(cat "$work/shallow.err")" '2 ci/compare: there is no commit 0123456789' 'a missing commit is told'
+is "$(status lost) $(cat "$work/lost.err")" \
+    '2 ci/compare: there is no merge base with origin/gone: fetch the history, or set BENCH_BASE' \
+    'a missing history is told'
+is "$(status shallow) $(cat "$work/shallow.err")" '2 ci/compare: there is no commit 0123456789' \
+    'a missing commit is told'
 
 is "$(for of in slower same crash broken; do git -C "$work/$of" worktree list | wc -l; done | xargs)" '1 1 1 1' \
     'the checkouts are gone'
