@@ -94,9 +94,9 @@ check-lints:
 # What .shellcheckrc lets pass, it explains. A grep -q at the end of a pipe leaves before its writer, whose SIGPIPE is
 # then what pipefail sees, by chance: `grep -q … < <(…)` has grep's own status.
 check-scripts:
-	@! grep -rnE '\| *grep -[a-zA-Z]*[qm]' .ci ci benches scripts test
+	@! grep -rnE '\| *grep -[a-zA-Z]*[qm]' .ci benches ci container scripts test
 	@command -v shellcheck >/dev/null || { echo 'skipped: there is no shellcheck'; exit; }; \
-	  echo shellcheck; grep -rlE '^(#!.*bash|# shellcheck shell=bash)' .ci ci benches scripts test | \
+	  echo shellcheck; grep -rlE '^(#!.*bash|# shellcheck shell=bash)' .ci benches ci container scripts test | \
 	    xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 16 shellcheck
 
 # The database of advisories comes from GitHub; where that cannot be reached, the copy of an earlier time serves.
