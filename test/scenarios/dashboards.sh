@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Every query of the Grafana dashboard, and of docs/queries.yaml for Prometheus, runs as a role with no more than the
+# documented privileges, and returns rows with the columns that its panel names. Prometheus' own programs read what is
+# written for them, where they are installed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
+
+# What the panels show: a history that changes, a run with an event, one under way.
+faults_start
+sql 'CREATE FUNCTION public.work() RETURNS int LANGUAGE sql AS $$SELECT 1$$' \
+    "SELECT bench.create_workload('steps', 'SELECT public.work(); UPDATE pk SET crt_time = now() WHERE id = 1;',
+        fixture => 'pk')" \
+    'CREATE ROLE reader LOGIN IN ROLE pg_read_all_stats' >/dev/null
+runs() { # NUMBER
+    sql "SELECT bench.run('steps', clients => 2, secs => 0.3, warmup => 0, sample_interval => 0.1,
+        tags => '{\"job\": \"nightly\"}') FROM generate_series(1, $1)" >/dev/null 2>&1
+}
+runs 5
+sql 'CREATE OR REPLACE FUNCTION public.work() RETURNS int LANGUAGE sql
+    AS $$SELECT 1 FROM pg_sleep(0.02), generate_series(1, 20000) LIMIT 1$$'
+runs 5
+sql "SELECT bench.start('steps', clients => 2, secs => 3, tags => '{\"job\": \"nightly\"}')" >/dev/null
+sampling 10 1
+sql 'VACUUM bench_data.pk'
+status_is "$RUN" completed 'the run with an event'
+run=$RUN
+is "$(sql "SELECT DISTINCT kind FROM bench.events WHERE run_id = $run AND kind = 'vacuum'")" vacuum 'has the event'
+sql "SELECT bench.start('steps', secs => 600)" >/dev/null
+sampling "$run" 1
+
+export PGUSER=reader
+number=0
+while IFS='|' read -r kind title format columns query; do
+    number=$((number + 1))
+    OUT=$(psql -XAt -v ON_ERROR_STOP=1 2>&1 <<<"$query \\gdesc")
+    is "$?" 0 "$kind $title: its query is right" || diag "$OUT"
+    missing=
+    for column in ${columns//,/ }; do grep -q "^$column|" <<<"$OUT" || missing+=" $column"; done
+    is "$missing" '' "$kind $title: has the columns that are named"
+    if [ "$format" = time_series ]; then
+        is "$(head -n 1 <<<"$OUT")" 'time|timestamp with time zone' "$kind $title: begins with the time"
+        is "$(sed -E '/^(time|metric)\|/d; /\|(double precision|bigint|integer)$/d' <<<"$OUT")" '' \
+            "$kind $title: has numbers besides"
+    fi
+    OUT=$(psql -XAt -v ON_ERROR_STOP=1 -c "$query" 2>&1)
+    is "$?" 0 "$kind $title: runs" || diag "$OUT"
+    like "$OUT" '[^|[:space:]]' "$kind $title: returns rows"
+done < <(python3 test/lib/dashboard.py dashboards/pgbench_ext.json steps "$run")
+is "$((number > 15))" 1 'the dashboard has queries'
+ok 'macros and panels are right' python3 test/lib/dashboard.py dashboards/pgbench_ext.json "it's" ''
+while IFS='|' read -r kind title _ _ query; do
+    ok "$kind $title: runs where nothing is chosen" psql -XAt -v ON_ERROR_STOP=1 -c "$query"
+done < <(python3 test/lib/dashboard.py dashboards/pgbench_ext.json "it's" '')
+
+export PGUSER=postgres
+sql "SELECT bench.stop(max(run_id)) FROM bench.runs" >/dev/null
+nothing_left 'at the end' 20
+done_testing
