@@ -54,6 +54,56 @@ while IFS='|' read -r kind title _ _ query; do
     ok "$kind $title: runs where nothing is chosen" psql -XAt -v ON_ERROR_STOP=1 -c "$query"
 done < <(python3 test/lib/dashboard.py dashboards/pgbench_ext.json "it's" '')
 
+# postgres_exporter's queries
+if python3 -c 'import yaml' 2>/dev/null; then
+    while IFS='|' read -r name columns query; do
+        OUT=$(psql -XA -P footer=off -v ON_ERROR_STOP=1 -c "$query" 2>&1)
+        is "$(head -n 1 <<<"$OUT")" "${columns//,/|}" "$name: has the columns of its metrics"
+        is "$(wc -l <<<"$OUT")" 2 "$name: a row"
+        unlike "$OUT" '\|\||\|$' "$name: no figure is unknown"
+    done < <(python3 - docs/queries.yaml <<'PYTHON'
+import sys, yaml
+for name, query in yaml.safe_load(open(sys.argv[1])).items():
+    columns = [column for metric in query["metrics"] for column in metric]
+    print(name, ",".join(columns), " ".join(query["query"].split()), sep="|")
+PYTHON
+    )
+else
+    skip 'this Python has no yaml' 'the queries for postgres_exporter run'
+fi
+if command -v prometheus-postgres-exporter >/dev/null; then
+    port=$(free_port)
+    DATA_SOURCE_NAME="host=$PGHOST port=5432 user=reader dbname=postgres sslmode=disable" \
+        prometheus-postgres-exporter --extend.query-path=docs/queries.yaml --disable-default-metrics \
+        --disable-settings-metrics --web.listen-address="127.0.0.1:$port" >"$work/exporter" 2>&1 &
+    at_exit "kill $! 2>/dev/null"
+    for _ in {1..50}; do
+        python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())' \
+            "http://127.0.0.1:$port/metrics" >"$work/metrics" 2>"$work/error" && break
+        sleep 0.2
+    done
+    like "$(cat "$work/metrics")" 'pgbench_ext_run_tps\{clients="2",job_name="nightly",[^}]*workload="steps"\} [0-9]' \
+        'postgres_exporter shows the last run' || diag "$(cat "$work/error" "$work/exporter")"
+    like "$(cat "$work/metrics")" 'pgbench_ext_active_clients\{phase="measurement",[^}]*workload="steps"\} 1' \
+        'postgres_exporter shows the run under way'
+else
+    skip 'there is no prometheus-postgres-exporter' 'postgres_exporter shows runs'
+fi
+
+# node_exporter's text file, by the line of the documentation
+mkdir "$work/textfile"
+python3 test/lib/documents.py script - "$work/textfile" docs/monitoring.md >/dev/null
+OUT=$(cd "$work/textfile" && bash -eu -o pipefail ./*.sh 2>&1)
+is "$OUT" '' 'the line for the text file works'
+like "$(cat "$work/textfile/pgbench_ext.prom" 2>/dev/null)" 'pgbench_ext_tps\{run_id="[0-9]+",workload="steps"' \
+    'the text file has the last run'
+if command -v promtool >/dev/null; then
+    OUT=$(promtool check metrics <"$work/textfile/pgbench_ext.prom" 2>&1)
+    is "$? $OUT" '0 ' 'promtool finds nothing wrong with it'
+else
+    skip 'there is no promtool' 'promtool finds nothing wrong with it'
+fi
+
 export PGUSER=postgres
 sql "SELECT bench.stop(max(run_id)) FROM bench.runs" >/dev/null
 nothing_left 'at the end' 20
