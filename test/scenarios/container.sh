@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 # Sources of COPY from the project's folder, which .dockerignore lets through, and what RUN calls.
 allowed() { # FILE
-    grep -qxF "!${1%%/*}" .dockerignore || grep -qxF "!$1" .dockerignore
+    grep -qxF -e "!${1%%/*}" -e "!$1" .dockerignore
 }
 missing=
 while read -r file; do
@@ -18,13 +18,17 @@ while read -r file; do
     [ -x "$file" ] || [ -x "container/$file" ] || missing+=" $file"
 done < <(sed -nE 's/^RUN ([^ ]+).*/\1/p' Dockerfile)
 is "$missing" '' 'Dockerfile names only files that are there and reach the build'
-is "$(sed -n 's/^!//p' .dockerignore | while read -r file; do [ -e "$file" ] || echo "$file"; done)" '' \
+absent() { while read -r file; do [ -e "$file" ] || echo "$file"; done; }
+is "$(sed -n 's/^!//p' .dockerignore | absent)" '' \
     'so does .dockerignore'
-is "$(sed -nE 's/^ +- (\.\/[^:]+):.*/\1/p' compose.yaml | while read -r file; do [ -e "$file" ] || echo "$file"; done)" \
-    '' 'so does compose.yaml'
+is "$(sed -nE 's/^ +- (\.\/[^:]+):.*/\1/p' compose.yaml | absent)" '' 'so does compose.yaml'
 if python3 -c 'import yaml' 2>/dev/null; then
-    for file in compose.yaml container/*.yaml; do
-        ok "$file is YAML" python3 -c 'import sys, yaml; assert yaml.safe_load(open(sys.argv[1]))' "$file"
+    for file in docs/container.md docs/monitoring.md; do
+        awk '/^```yaml/ { on = 1; next } /^```/ { on = 0 } on' "$file" >"$work/${file##*/}.yaml"
+    done
+    for file in compose.yaml container/*.yaml docs/*.yaml "$work"/*.yaml; do
+        ok "${file##*/} is YAML" \
+            python3 -c 'import sys, yaml; assert all(yaml.safe_load_all(open(sys.argv[1])))' "$file"
     done
 else
     skip 'this Python has no yaml' 'the files are YAML'
