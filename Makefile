@@ -14,6 +14,9 @@ PKGLIBDIR  = $(shell $(PG_CONFIG) --pkglibdir)
 EXTENSIONS = $(shell $(PG_CONFIG) --sharedir)/extension
 # By the server's own path, whatever the PATH finds: with another one cargo would build everything anew.
 CARGO      = PGRX_PG_CONFIG_PATH="$$(ls "$$($(PG_CONFIG) --bindir)/pg_config" 2>/dev/null || command -v $(PG_CONFIG))" cargo
+# The places of panics would name folders of this machine, and the library would be another one in another folder.
+REMAP      = --config 'build.rustflags=["--remap-path-prefix=$(abspath $(or $(CARGO_TARGET_DIR),target))=/target", \
+               "--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo"]'
 FEATURES   = --no-default-features --features pg$(PG_MAJOR)
 
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
@@ -25,14 +28,16 @@ INSTALL_SQL = src/schema/tables/*.sql src/schema/code/*.sql
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
 DELTAS := $(notdir $(wildcard src/schema/upgrade/pgbench_ext--*--$(VERSION).sql))
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-full test-versions test-asserts test-valgrind test-caches test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test crates oracle-test rust-install rust-version
+.PHONY: help setup build install install-built deb deb-possible rpm rpm-possible dist release demo test test-full test-versions test-asserts test-valgrind test-caches test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test crates oracle-test rust-install rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
 	@echo 'make build     build the library and its install SQL'
 	@echo 'make install   build, and install into the server of PG_CONFIG, by sudo where needed'
-	@echo 'make deb       a Debian package for the server of PG_CONFIG, in build/'
+	@echo 'make deb       a package for the major version of PG_CONFIG, for Debian, Ubuntu and apt.postgresql.org, in build/'
+	@echo 'make rpm       the same for yum.postgresql.org'
 	@echo 'make dist      the archive for PGXN, in build/'
+	@echo 'make release   all of these and SHA256SUMS; MAJORS="15 16 17 18 19" chooses versions, whose servers it downloads'
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
 	@echo 'make test      the tests, in ten minutes; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
 	@echo 'make test-full  all tests, and those that depend on the version on servers of VERSIONS (16 17 18), which it downloads'
@@ -72,7 +77,7 @@ build check check-format check-lints check-scripts check-crates clean core-test 
 else
 
 build:
-	$(CARGO) build --profile $(PROFILE) $(FEATURES)
+	$(CARGO) build --profile $(PROFILE) $(FEATURES) $(REMAP)
 	@mkdir -p build
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
 	   sed -e '/^@run_arguments@$$/{' -e 'r src/schema/run_arguments.sql' -e 'd' -e '}' $(INSTALL_SQL); } > $(SQL)
@@ -146,24 +151,57 @@ install-built:
 	@for f in pgbench_ext.control $(SQL) $(addprefix build/,$(DELTAS)); do \
 	   $(call put,644,"$$f","$(DESTDIR)$(EXTENSIONS)/$${f##*/}") || exit; done
 
-# For the server of PG_CONFIG: build/postgresql-MAJOR-pgbench-ext_VERSION_ARCHITECTURE.deb. One that is no Debian package
-# has other folders, in which no server that the package depends on would look.
+# Packages are for the folders of PGDG's servers, whatever those of PG_CONFIG's are: a library serves every server of the
+# major version that it is built for. The same commit makes the same bytes: files have its time or, in an archive, the
+# archive's.
+EPOCH = TZ=UTC0 SOURCE_DATE_EPOCH="$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || stat -c %Y META.json)}"
+BUILT = $(shell $(PG_CONFIG) --version | sed -E 's/^PostgreSQL ([^ ]+).*/\1/')
+
+# build/postgresql-MAJOR-pgbench-ext_VERSION_ARCHITECTURE.deb
 deb: deb-possible build
-	sed 's/PGVERSION/$(PG_MAJOR)/g' debian/control.in >debian/control
+	sed 's/PGVERSION/$(PG_MAJOR)/g; s/PGBUILT/$(BUILT)/' debian/control.in >debian/control
 	debian/rules clean
-	debian/rules binary
+	$(EPOCH) debian/rules binary
 	debian/rules clean && rm debian/control
 	@ls build/postgresql-$(PG_MAJOR)-pgbench-ext_*.deb
 
 deb-possible:
 	@command -v dh >/dev/null || { echo 'make deb needs debhelper: apt install debhelper' >&2; exit 1; }
-	@[ '$(PKGLIBDIR)' = '/usr/lib/postgresql/$(PG_MAJOR)/lib' ] || \
-	  { echo 'make deb needs a server of a Debian package: PG_CONFIG=$(PG_CONFIG) is in $(PKGLIBDIR)' >&2; exit 1; }
+
+# build/pgbench_ext_MAJOR-VERSION-RELEASE.ARCHITECTURE.rpm
+RPM_FOLDER = $(CURDIR)/build/rpm
+
+rpm: rpm-possible build
+	@rm -rf $(RPM_FOLDER) build/pgbench_ext_$(PG_MAJOR)-*.rpm
+	$(EPOCH) rpmbuild -bb --quiet -D '_topdir $(RPM_FOLDER)' -D '_rpmdir $(CURDIR)/build' -D 'sources $(CURDIR)' \
+	  -D 'pg_major $(PG_MAJOR)' -D 'pg_built $(BUILT)' -D 'extension_version $(VERSION)' rpm/pgbench_ext.spec
+	@rm -rf $(RPM_FOLDER)
+	@ls build/pgbench_ext_$(PG_MAJOR)-*.rpm
+
+rpm-possible:
+	@command -v rpmbuild >/dev/null || { echo 'make rpm needs rpmbuild: dnf install rpm-build, or apt install rpm' >&2; exit 1; }
 
 # What PGXN takes: all that is committed.
 dist:
 	@mkdir -p build
-	git archive --format=zip --prefix=pgbench_ext-$(VERSION)/ -o build/pgbench_ext-$(VERSION).zip HEAD
+	TZ=UTC0 git archive --format=zip --prefix=pgbench_ext-$(VERSION)/ -o build/pgbench_ext-$(VERSION).zip HEAD
+
+# For the server of PG_CONFIG, or for those that scripts/servers brings.
+MAJORS ?=
+PACKAGES = $(if $(shell command -v dh),deb) $(if $(shell command -v rpmbuild),rpm)
+
+release:
+	@[ -z "$$(git status --porcelain)" ] || { echo 'make release needs everything committed' >&2; exit 1; }
+	@rm -f build/*.deb build/*.rpm build/*.zip build/SHA256SUMS
+	@$(MAKE) --no-print-directory dist
+	@$(if $(filter deb,$(PACKAGES)),,echo 'skipped: make deb needs debhelper')
+	@$(if $(filter rpm,$(PACKAGES)),,echo 'skipped: make rpm needs rpmbuild')
+	@for major in $(or $(MAJORS),here); do \
+	   server='$(PG_CONFIG)'; [ $$major = here ] || server=$$(scripts/servers $$major) || exit; \
+	   $(foreach kind,$(PACKAGES),$(MAKE) --no-print-directory $(kind) PG_CONFIG="$$server" || exit;) \
+	 done
+	@cd build && find . -maxdepth 1 -name '*.deb' -o -name '*.rpm' -o -name '*.zip' | sed 's/^..//' | LC_ALL=C sort | \
+	  xargs sha256sum >SHA256SUMS && cat SHA256SUMS
 
 demo:
 	@scripts/demo

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The Debian package is made, and an extension from it works without anything else of this project. Everything that is
-# packaged is of one version.
+# The packages are made, and an extension from them works without anything else of this project. They are for the
+# folders of PGDG's servers, whatever server they are built with, and the same whenever they are made. All is of one
+# version.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -22,24 +23,91 @@ works() { # DESC
         'SELECT sum(transactions) FROM bench.summary' 2>/dev/null | tail -n 1)" 200 "$1: a run"
 }
 
-# The Debian package, unpacked beside a copy of the server: PostgreSQL finds its files from where its program is.
-name='the Debian package'
+# The server that they are built with has its folders elsewhere.
 major=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
+built=$("$PG_CONFIG" --version | cut -d' ' -f2)
+cat >"$work/pg_config" <<END
+#!/bin/sh
+case \$1 in
+--pkglibdir) echo /elsewhere/lib ;;
+--sharedir) echo /elsewhere/share ;;
+*) exec "$(command -v "$PG_CONFIG")" "\$@" ;;
+esac
+END
+chmod +x "$work/pg_config"
+
+# As someone else would make it, with another umask and from older files: $made is the package.
+package() { # deb|rpm PATTERN
+    touch -d 2001-01-01 docs/*
+    (umask 027 && TZ=America/Lima make "$1" PG_CONFIG="$work/pg_config") >"$work/$1" 2>&1
+    is $? 0 "$name: is made"
+    touch docs/*
+    made=$(tail -n 1 "$work/$1")
+    like "$made" "^build/$2$" "$name: says where it is"
+    SUMS+=$(cd build && sha256sum "${made#build/}")$'\n'
+}
+
+# What a server needs of a package.
+files() { # LIBRARIES EXTENSIONS
+    local file
+    for file in "$1/pgbench_ext.so" pgbench_ext.control build/*--"$version".sql; do
+        [[ $file == /* ]] || file=$2/${file##*/}
+        echo "$file"
+    done | sort
+}
+
+SUMS=
+name='the Debian package'
+deb=
+package=postgresql-$major-pgbench-ext
 if ! command -v dh >/dev/null; then
     skip 'there is no debhelper' "$name: is made"
-elif [ "$("$PG_CONFIG" --bindir)" != "/usr/lib/postgresql/$major/bin" ]; then
-    skip "the server is no Debian package: $("$PG_CONFIG" --bindir)" "$name: is made"
 else
-    package=postgresql-$major-pgbench-ext
-    make deb >"$work/deb" 2>&1
-    is $? 0 "$name: is made"
-    file=$(tail -n 1 "$work/deb")
-    like "$file" "^build/${package}_$version-[0-9]+_[a-z0-9]+\.deb$" "$name: says where it is"
+    package deb "${package}_$version-[0-9]+_[a-z0-9]+\.deb"
+    deb=$work/deb.root
+    dpkg-deb -x "$made" "$deb"
     is "$(git status --porcelain --ignored debian 2>/dev/null)" '' "$name: nothing is left in debian/"
-    is "$(dpkg-deb -f "$file" Package Depends | sed 's/([^)]*)//g; s/libssl3t64/libssl3/' | tr -d ' ' | paste -sd' ')" \
+    is "$(dpkg-deb -f "$made" Package Depends | sed 's/([^)]*)//g; s/libssl3t64/libssl3/' | tr -d ' ' | paste -sd' ')" \
         "Package:$package Depends:postgresql-$major,libc6,libgcc-s1,libssl3" "$name: its dependencies"
-    is "$(dpkg-deb -c "$file" | awk '{ print $6 }' | grep -cE "/doc/$package/(copyright|changelog.gz)$")" 2 \
+    like "$(dpkg-deb -f "$made" Description)" "headers of $built" "$name: says what it was built with"
+    is "$(dpkg-deb -c "$made" | awk '{ print substr($6, 2) }' | grep -E '/postgresql/.*[^/]$' | sort)" \
+        "$(files "/usr/lib/postgresql/$major/lib" "/usr/share/postgresql/$major/extension")" \
+        "$name: its files are where that server looks"
+    is "$(dpkg-deb -c "$made" | awk '{ print $6 }' | grep -cE "/doc/$package/(copyright|changelog.gz)$")" 2 \
         "$name: licence and changelog are there"
+fi
+
+name='the RPM'
+rpm=
+if ! command -v rpmbuild >/dev/null; then
+    skip 'there is no rpmbuild' "$name: is made"
+else
+    package rpm "pgbench_ext_$major-$version-[0-9][^-]*\.rpm"
+    rpm=$work/rpm.root
+    mkdir "$rpm"
+    rpm2archive - <"$made" | tar -xz -C "$rpm"
+    like "$(rpm -qp --requires "$made" | paste -sd' ')" "libssl\.so.* postgresql$major-server " \
+        "$name: its dependencies"
+    is "$(rpm -qlp "$made" | grep '^/usr/pgsql-' | sort)" \
+        "$(files "/usr/pgsql-$major/lib" "/usr/pgsql-$major/share/extension")" \
+        "$name: its files are where that server looks"
+    is "$(rpm -qp --qf '[%{FILEMODES:perms} %{FILEUSERNAME}\n]' "$made" | sort -u | paste -sd' ')" \
+        '-rw-r--r-- root -rwxr-xr-x root drwxr-xr-x root' "$name: everybody may read them"
+    is "$(rpm -qlp "$made" | grep -cE "/(LICENSE|README.md|docs/functions.md)$")" 3 \
+        "$name: licence and documents are there"
+fi
+
+# A package's files beside a copy of the server: PostgreSQL finds them from where its program is.
+put() { # LIBRARIES EXTENSIONS
+    local libraries=$root/usr/lib/postgresql/$major/lib extensions=$root/usr/share/postgresql/$major/extension
+    rm -f "$libraries/pgbench_ext.so" "$extensions"/pgbench_ext*
+    install -m 755 "$1/pgbench_ext.so" "$libraries/"
+    install -m 644 "$2"/pgbench_ext* "$extensions/"
+}
+
+if [ "$("$PG_CONFIG" --bindir)" != "/usr/lib/postgresql/$major/bin" ]; then
+    skip "the server is no Debian package: $("$PG_CONFIG" --bindir)" 'a server with them'
+elif [ -n "$deb$rpm" ]; then
     DIR=
     cluster_directory
     root=$DIR
@@ -47,22 +115,49 @@ else
         mkdir -p "$root/$folder"
         (cd "/$folder" && tar -c --exclude=bitcode --exclude='pgbench_ext*' .) | tar -x -C "$root/$folder"
     done
-    dpkg-deb -x "$file" "$root"
     chmod -R go+rX "$root"
     PATH=$root/usr/lib/postgresql/$major/bin:$PATH
     CLUSTER_TEMPLATE='' cluster_start 'fsync = off'
     is "$(sql "SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'")" "$root/usr/lib/postgresql/$major/lib" \
-        "$name: the server is the copy"
-    works "$name"
-    like "$(sql 'SELECT bench.version()')" "^pgbench_ext $version, built for PostgreSQL ${major}[^,]*, from sources" \
-        "$name: its version"
+        'the server is the copy'
     python3 test/lib/documents.py script uninstall "$work" docs/runs.md >"$work/uninstall.sql"
-    is "$(psql -XAtq -v ON_ERROR_STOP=1 -f "$work/uninstall.sql" 2>&1)" '' "$name: can be uninstalled"
-    is "$(sql "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench%'" \
-        "SELECT count(*) FROM pg_proc WHERE probin LIKE '%pgbench_ext%'" \
-        "SELECT count(*) FROM pg_class WHERE relnamespace >= 16384 AND relnamespace <> 'public'::regnamespace
-            AND relnamespace::regnamespace::text !~ '^pg_'" | paste -sd' ')" '0 0 0' \
-        "$name: uninstalled, nothing is left"
+    for kind in deb rpm; do
+        [ -n "${!kind}" ] || continue
+        if [ $kind = deb ]; then
+            name='the Debian package'
+            put "$deb/usr/lib/postgresql/$major/lib" "$deb/usr/share/postgresql/$major/extension"
+        else
+            name='the RPM'
+            put "$rpm/usr/pgsql-$major/lib" "$rpm/usr/pgsql-$major/share/extension"
+        fi
+        works "$name"
+        like "$(sql 'SELECT bench.version()')" \
+            "^pgbench_ext $version, built for PostgreSQL ${major}[^,]*, from sources" "$name: its version"
+        is "$(psql -XAtq -v ON_ERROR_STOP=1 -f "$work/uninstall.sql" 2>&1)" '' "$name: can be uninstalled"
+        is "$(sql "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench%'" \
+            "SELECT count(*) FROM pg_proc WHERE probin LIKE '%pgbench_ext%'" \
+            "SELECT count(*) FROM pg_class WHERE relnamespace >= 16384 AND relnamespace <> 'public'::regnamespace
+                AND relnamespace::regnamespace::text !~ '^pg_'" | paste -sd' ')" '0 0 0' \
+            "$name: uninstalled, nothing is left"
+    done
 fi
+
+# A package that is made again is the same, and the library names no folder of this machine.
+name='a release'
+if [ -n "$(git status --porcelain 2>&1)" ]; then
+    skip 'there are changes that are not committed, or no repository' "$name: is made"
+else
+    make release PG_CONFIG="$work/pg_config" >"$work/release" 2>&1
+    is $? 0 "$name: is made"
+    is "$(grep -v '\.zip$' build/SHA256SUMS)" "$(sort -k 2 <<<"${SUMS%$'\n'}")" \
+        "$name: its packages are the same again"
+    is "$(cd build && sha256sum --check --quiet SHA256SUMS 2>&1; awk '{ print $2 }' SHA256SUMS | grep -c '\.zip$')" 1 \
+        "$name: its sums are right, the archive among them"
+fi
+for root in "$deb" "$rpm"; do
+    [ -n "$root" ] || continue
+    is "$(find "$root" -name pgbench_ext.so -exec grep -aoE "($HOME|$PWD)/[^:]{1,60}" {} + | head -n 3)" '' \
+        "${root##*/}: the library names no folder of this machine"
+done
 
 done_testing
