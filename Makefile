@@ -28,7 +28,7 @@ INSTALL_SQL = src/schema/tables/*.sql src/schema/code/*.sql
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
 DELTAS := $(notdir $(wildcard src/schema/upgrade/pgbench_ext--*--$(VERSION).sql))
 
-.PHONY: help setup build install install-built deb deb-possible rpm rpm-possible dist release demo test test-full test-versions test-asserts test-valgrind test-caches test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test crates oracle-test rust-install rust-version
+.PHONY: help setup build install install-built deb deb-possible rpm rpm-possible dist release demo test test-full test-versions test-asserts test-valgrind test-caches test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates check-arm64 clean core-test crates oracle-test rust-install rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -57,6 +57,7 @@ help:
 	@echo 'make bench-orders  workload orders beside pgbench, and its load beside one psql; WAREHOUSES, CLIENTS, SECS, ROUNDS and PARTS choose'
 	@echo 'make fuzz      libFuzzer on scripts, answers of servers, documents, logs and histograms; RUNS=1000000, TARGETS=wire and SANITIZER=address choose'
 	@echo 'make check     formatting, lints of Rust and of the shell scripts, and licences and advisories of crates where cargo-deny is installed'
+	@echo 'make check-arm64  whether it compiles for arm64'
 	@echo 'make clean     remove what was built'
 	@echo
 	@echo 'PG_CONFIG=$(PG_CONFIG) says which server.'
@@ -71,7 +72,7 @@ ifneq ($(INVOKER),)
 
 INVOKER_HOME := $(shell getent passwd $(INVOKER) | cut -d: -f6)
 
-build check check-format check-lints check-scripts check-crates clean core-test crates oracle-test rust-install rust-version:
+build check check-format check-lints check-scripts check-crates check-arm64 clean core-test crates oracle-test rust-install rust-version:
 	@runuser -u $(INVOKER) -- env HOME=$(INVOKER_HOME) $(MAKE) --no-print-directory $@
 
 else
@@ -111,6 +112,22 @@ check-crates:
 	  cargo deny fetch db 2>/dev/null || echo 'the database of advisories could not be fetched'; \
 	  test -d "$${CARGO_HOME:-$$HOME/.cargo}"/advisory-dbs/advisory-db-* || { echo 'advisories were not checked'; exit; }; \
 	  cargo deny --offline --locked check advisories
+
+# Compiled alone, neither linked nor run: of arm64 are Rust's library and the C library's headers, the headers of
+# PostgreSQL and OpenSSL are this machine's.
+ARM64 = aarch64-unknown-linux-gnu
+ARM64_INCLUDE ?= /usr/aarch64-linux-gnu/include
+
+check-arm64:
+	@[ -d "$$(rustc --print target-libdir --target $(ARM64))" ] || \
+	   { echo 'skipped: there is no Rust for arm64; `rustup target add $(ARM64)`'; exit; }; \
+	 [ -e $(ARM64_INCLUDE)/stdio.h ] || \
+	   { echo 'skipped: $(ARM64_INCLUDE) is missing; `apt install libc6-dev-arm64-cross`, or set ARM64_INCLUDE'; exit; }; \
+	 set -x; export BINDGEN_EXTRA_CLANG_ARGS_$(subst -,_,$(ARM64))='-isystem $(ARM64_INCLUDE)' CC_$(subst -,_,$(ARM64))=clang \
+	   CFLAGS_$(subst -,_,$(ARM64))="-isystem $(ARM64_INCLUDE) -isystem /usr/include/$$(gcc -print-multiarch)" \
+	   AARCH64_UNKNOWN_LINUX_GNU_OPENSSL_INCLUDE_DIR="$$(pkg-config --variable=includedir openssl)" \
+	   AARCH64_UNKNOWN_LINUX_GNU_OPENSSL_LIB_DIR="$$(pkg-config --variable=libdir openssl)"; \
+	 $(CARGO) check --target $(ARM64) $(FEATURES)
 
 clean:
 	cargo clean
