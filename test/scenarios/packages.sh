@@ -156,7 +156,7 @@ else
 fi
 for root in "$deb" "$rpm"; do
     [ -n "$root" ] || continue
-    is "$(find "$root" -name pgbench_ext.so -exec grep -aoE "($HOME|$PWD)/[^:]{1,60}" {} + | head -n 3)" '' \
+    is "$(find "$root" -name pgbench_ext.so -exec grep -aoE "($HOME|$PWD)/[^:]{1,60}" {} + | tail -n 3)" '' \
         "${root##*/}: the library names no folder of this machine"
 done
 
