@@ -156,8 +156,8 @@ else
 fi
 for root in "$deb" "$rpm"; do
     [ -n "$root" ] || continue
-    is "$(find "$root" -name pgbench_ext.so -exec grep -aoE "($HOME|$PWD)/[^:]{1,60}" {} + | tail -n 3)" '' \
-        "${root##*/}: the library names no folder of this machine"
+    is "$(LC_ALL=C find "$root" -name pgbench_ext.so -exec grep -aoE "($HOME|$PWD)/[^:]{1,60}" {} + | tail -n 3)" \
+        '' "${root##*/}: the library names no folder of this machine"
 done
 
 done_testing
