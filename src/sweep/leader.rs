@@ -32,7 +32,7 @@ use crate::server::roles::superuser;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, drop_extension, guc};
-use crate::shm::{DetachCallback, Header, RunState, StopReason, Work};
+use crate::shm::{DetachCallback, Header, RunState, Segment, StopReason, Work, ask_to_stop};
 use crate::worker::server_parameters::{self, Reach, ServerParameters, put_back_own};
 use crate::worker::{WorkerContext, attach, initial_state};
 
@@ -96,6 +96,8 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Unfinished {
     sweep_id: i64,
+    /// The sweep's segment.
+    segment: u32,
     /// Its variants set parameters of the whole server.
     changes_system: bool,
     /// Its variants change the database.
@@ -132,7 +134,12 @@ static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
 
 /// Called before the two above.
 static REVERT_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
-    if let Some(Unfinished { sweep_id, applies_sql: true, .. }) = UNFINISHED.get() {
+    if let Some(Unfinished { sweep_id, segment, applies_sql: true, .. }) = UNFINISHED.get() {
+        // The run under way, whose clients use what is to be undone, would be stopped only after this.
+        let run = Segment::peek(segment, |sweep| sweep.header().sweep.under_way.load(Acquire));
+        if let Some(run) = run.filter(|run| *run != 0) {
+            Segment::peek(run, |run| ask_to_stop(run.header(), StopReason::Requested));
+        }
         // Where that fails, bench.sweep_changes says what is left.
         let _ = at_exit::put_in_order(|| revert_left(sweep_id));
     }
@@ -155,6 +162,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     transaction(drop_extension::hold)?;
     UNFINISHED.set(Some(Unfinished {
         sweep_id,
+        segment: context.segment.handle(),
         changes_system: spec.options.changes_system(),
         applies_sql: spec.options.applies_sql(),
     }));
