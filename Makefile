@@ -169,8 +169,8 @@ install-built:
 	   $(call put,644,"$$f","$(DESTDIR)$(EXTENSIONS)/$${f##*/}") || exit; done
 
 # Packages are for the folders of PGDG's servers, whatever those of PG_CONFIG's are: a library serves every server of the
-# major version that it is built for. The same commit makes the same bytes: files have its time or, in an archive, the
-# archive's.
+# major version that it is built for. The same library is packaged as the same bytes, because files
+# have the commit's time.
 EPOCH = TZ=UTC0 SOURCE_DATE_EPOCH="$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || stat -c %Y META.json)}"
 BUILT = $(shell $(PG_CONFIG) --version | sed -E 's/^PostgreSQL ([^ ]+).*/\1/')
 
