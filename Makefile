@@ -14,15 +14,18 @@ PKGLIBDIR  = $(shell $(PG_CONFIG) --pkglibdir)
 EXTENSIONS = $(shell $(PG_CONFIG) --sharedir)/extension
 # By the server's own path, whatever the PATH finds: with another one cargo would build everything anew.
 CARGO      = PGRX_PG_CONFIG_PATH="$$(ls "$$($(PG_CONFIG) --bindir)/pg_config" 2>/dev/null || command -v $(PG_CONFIG))" cargo
-# The places of panics would name folders of this machine, and the library would be another one in another folder.
-REMAP      = --config 'build.rustflags=["--remap-path-prefix=$(abspath $(or $(CARGO_TARGET_DIR),target))=/target", \
-               "--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo"]'
 FEATURES   = --no-default-features --features pg$(PG_MAJOR)
 
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
-# quick: without optimisation at link time, as make demo and make test build it.
+# quick: without optimisation at link time, as make demo builds it. dev: with assertions, as make test builds it.
 PROFILE ?= release
-LIBRARY := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/libpgbench_ext.so
+ifeq ($(PROFILE),release)
+# The places of panics would name folders of this machine, and the library would be another one in another folder. Only
+# for what is given to others: the other profiles share more of what they compile without it.
+REMAP = --config 'build.rustflags=["--remap-path-prefix=$(abspath $(or $(CARGO_TARGET_DIR),target))=/target", \
+          "--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo"]'
+endif
+LIBRARY := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE:dev=debug)/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 INSTALL_SQL = src/schema/tables/*.sql src/schema/code/*.sql
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
