@@ -25,7 +25,7 @@ use crate::script::is_variable_name;
 pub use arguments::{Json, Name, RunArguments};
 pub use before::Before;
 pub use driver::{Driver, OnDisconnect};
-pub use duel::{ARMS, Arm, Duel, MARGIN};
+pub use duel::{ARMS, Arm, Duel, MARGIN, PLAN_ADVICE};
 pub(crate) use mix::{MAX_SCRIPTS, check_deck};
 pub use mix::{Share, expand, is_name, mix};
 pub(crate) use options::workload;

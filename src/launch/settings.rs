@@ -2,7 +2,7 @@
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::similar;
-use bench_core::spec::{Driver, Observation, RunOptions};
+use bench_core::spec::{Driver, Observation, PLAN_ADVICE, RunOptions};
 use bench_core::wire::is_startup_word;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
@@ -13,6 +13,9 @@ use crate::error::{notice, warn};
 use crate::integration::citus;
 use crate::server::guc;
 use crate::server::spi::fetch;
+
+/// The library of [`PLAN_ADVICE`].
+const PLAN_ADVICE_MODULE: &str = "pg_plan_advice";
 
 /// The values of pgbench_ext.observation.
 #[derive(Clone, Copy, PostgresGucEnum)]
@@ -98,9 +101,32 @@ pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserEr
         if let Some(gone) = citus::gone_parameter(name)? {
             return Err(gone);
         }
+        if driver == Driver::Engine
+            && name.eq_ignore_ascii_case(PLAN_ADVICE)
+            && !is_preloaded(PLAN_ADVICE_MODULE)?
+        {
+            let message = format!("{PLAN_ADVICE_MODULE} is not loaded in the run's sessions");
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .detail("Advice without it has no effect, and tells nobody.")
+                .hint(format!(
+                    "PostgreSQL 19 has it: ALTER ROLE … SET session_preload_libraries = '{PLAN_ADVICE_MODULE}', and connect anew."
+                )));
+        }
         guc::check_for_session(name, value).map_err(|error| with_hint(name, error))?;
     }
     Ok(())
+}
+
+/// Whether each new session of this role has the library, as this one was told at its start.
+fn is_preloaded(library: &str) -> Result<bool, UserError> {
+    for list in ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"] {
+        let loaded = guc::current(list).unwrap_or_default();
+        let loaded = guc::list_elements(list, &loaded)?.unwrap_or_default();
+        if loaded.iter().any(|path| path.rsplit('/').next() == Some(library)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Checks that the settings of a run are not taken for something else where a connection tells them first.

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/citus_nodes.sh
 . test/lib/citus_nodes.sh
 
-citus_is_installed || { echo '1..0 # SKIP Citus is not installed'; exit; }
+citus_or_skip
 nodes_start "shared_preload_libraries = 'citus,pg_stat_statements'"
 sql 'CREATE EXTENSION pg_stat_statements'
 

@@ -7,11 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/citus.sh
 . test/lib/citus.sh
 
-if ! citus_is_installed; then
-    skip 'Citus is not installed' 'distributed fixtures'
-    done_testing
-    exit
-fi
+citus_or_skip
 citus_start 'fsync = off' 'autovacuum = off' || exit
 
 load() { sql 'SET client_min_messages = warning' "SELECT bench.load($*)" 2>&1; }

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/citus_nodes.sh
 . test/lib/citus_nodes.sh
 
-citus_is_installed || { echo '1..0 # SKIP Citus is not installed'; exit; }
+citus_or_skip
 nodes_start 'log_connections = on'
 
 # Connections that a node has taken since `mark`, by the role of that name.

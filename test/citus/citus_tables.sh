@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/citus_nodes.sh
 . test/lib/citus_nodes.sh
 
-citus_is_installed || { echo '1..0 # SKIP Citus is not installed'; exit; }
+citus_or_skip
 nodes_start 'wal_level = logical'
 
 # The audit of a counter of the newest run: both sides are equal, it is judged, there is something to judge.

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
 . test/lib/common.sh
 
-citus_is_installed || { echo '1..0 # SKIP Citus is not installed'; exit; }
+citus_or_skip
 
 # Two-phase commits are recovered when the test says so, and distributed deadlocks looked for often.
 citus_start 'fsync = off' 'citus.recover_2pc_interval = -1' 'deadlock_timeout = 50ms' || exit

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/lib/writeups.sh
 . test/lib/writeups.sh
 
-citus_is_installed || { echo '1..0 # SKIP Citus is not installed'; exit; }
+citus_or_skip
 citus_start 'fsync = off' 'autovacuum = off'
 sql "SELECT bench.load('pk', 100)" >/dev/null
 remember_server

@@ -2,7 +2,8 @@
 # A Citus cluster of three nodes, or of CITUS_NODES, on the loopback interface: source this file, which sources
 # cluster.sh.
 #
-#   citus_is_installed      whether the server has Citus
+#   citus_is_installed      whether the server has Citus; CITUS_MISSING says what is missing
+#   citus_or_skip           ends a file of tests where it has not
 #   citus_start [LINE…]     a coordinator and two workers, with both extensions; each LINE is added to
 #                           their postgresql.conf. `on 0` is in force afterwards
 #   on NODE                 psql reaches that node from now on: 0 the coordinator, 1 and 2 the workers
@@ -22,6 +23,10 @@ CITUS_NODES=${CITUS_NODES:-3}
 citus_is_installed() {
     [ -e "$("${PG_CONFIG:-pg_config}" --sharedir)/extension/citus.control" ]
 }
+
+CITUS_MISSING="this needs Citus 11.1 or newer, with its files in the folders of $("$PG_CONFIG" --version)"
+
+citus_or_skip() { citus_is_installed || { echo "1..0 # SKIP $CITUS_MISSING" && exit; }; }
 
 on() { export PGHOST=${NODE_DIRS[$1]} PGPORT=${NODE_PORTS[$1]}; }
 

@@ -7,10 +7,22 @@
 #   told TITLE          keeps the lines of its input, what failed and why, to be told at the end again: the table and
 #                       what is below it is what one sees of a long log
 #   table MILLISECONDS  the suites, the files that took longest, and those that exceed test/budget by half
+#   processors          the ticks that all processors worked, idled, and were taken by other virtual machines
+#   processors_since T  their shares since `processors` said T: beside a slow run, whether the machine was slow
 #   closing             what was told, and "N passed, N failed"; false if any failed
 
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 since() { echo $((($(now) - $1) / 1000)); }
+
+processors() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8, $5 + $6, $9 }' /proc/stat 2>/dev/null; }
+processors_since() { # TICKS
+    processors | awk -v then="$1" '{
+        split(then, t)
+        for (i = 1; i <= 3; i++) all += $i -= t[i]
+        if (all) printf "The processors worked %d %% of the time, idled %d %%, and were taken by other machines %d %%.\n",
+            100 * $1 / all, 100 * $2 / all, 100 * $3 / all
+    }'
+}
 
 counted() { # SUITE FILE PASSED FAILED SKIPPED MILLISECONDS
     echo "$*" >>"$COUNTS"

@@ -91,6 +91,26 @@ FROM bench.duel_statements(last_run()) WHERE statement LIKE 'SELECT%';
 SELECT throws_ok($$ SELECT * FROM bench.duel(NULL, '{}', '{"hide_indexes": "pg_class_oid_index"}',
     script => 'SELECT 1') $$, '0A000', NULL, 'a catalog''s index cannot be hidden');
 RESET ROLE;
+
+--
+-- Advice instead of hidden indexes
+--
+SELECT throws_ok($$ SELECT * FROM bench.duel(NULL, '{}', '{"plan_advice": "SEQ_SCAN(looked)"}', script => 'SELECT 1') $$,
+    '55000', 'pg_plan_advice is not loaded in the run''s sessions', 'advice that would have no effect is refused');
+SELECT current_setting('server_version_num')::int >= 190000 AS has_advice \gset
+\if :has_advice
+-- As a session has it that connects after the first.
+ALTER ROLE postgres SET session_preload_libraries = 'pg_plan_advice';
+SET session_preload_libraries = 'pg_plan_advice';
+LOAD 'pg_plan_advice';
+SELECT count(*) FROM bench.duel(NULL, '{}', '{"plan_advice": "SEQ_SCAN(looked)"}', secs => 1,
+    script => 'SELECT other FROM looked WHERE id = 7;') \g /dev/null
+SELECT ok(a_plan LIKE '%looked_id%' AND b_plan LIKE '%Seq Scan on looked%', 'an arm follows its advice')
+FROM bench.duel_statements(last_run()) WHERE statement LIKE 'SELECT%';
+\else
+SELECT skip('pg_plan_advice is of PostgreSQL 19', 1);
+\endif
+
 SELECT ok(bool_and(indisvalid AND indisready), 'all indexes are as they were') FROM pg_index
 WHERE indrelid IN ('parent'::regclass, 'child'::regclass, 'looked'::regclass);
 SELECT * FROM finish();

@@ -16,6 +16,9 @@ pub const ARMS: [&str; 2] = ["a", "b"];
 const OF_WHOLE_RUNS: [&str; 8] =
     ["load", "system", "restart", "sql", "driver", "jobs", "reconnect", "on_disconnect"];
 
+/// The parameter of PostgreSQL 19's pg_plan_advice that an arm's `plan_advice` is.
+pub const PLAN_ADVICE: &str = "pg_plan_advice.advice";
+
 /// What is special to the transactions of an arm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -83,6 +86,9 @@ impl Arm {
                 ("query_mode", value) => {
                     arm.query_mode = Some(options::query_mode(Some(text(name, &key, value)?))?);
                 }
+                ("plan_advice", value) => {
+                    parameters.insert(PLAN_ADVICE.to_owned(), text(name, &key, value)?.into());
+                }
                 ("results", value) => arm.results = Some(options::results(Some(text(name, &key, value)?))?),
                 ("hide_indexes", value) => {
                     arm.hide_indexes = names(value).ok_or_else(|| {
@@ -96,8 +102,8 @@ impl Arm {
                 }
                 (other, Value::Object(_) | Value::Array(_)) => {
                     return Err(invalid(format!("arm {name} has an unrecognized group: \"{other}\"")).hint(
-                        "An arm may have configuration parameters, and settings, variables, hide_indexes, workload, script, \
-                         target, query_mode, results and role_settings.",
+                        "An arm may have configuration parameters, and settings, variables, hide_indexes, plan_advice, \
+                         workload, script, target, query_mode, results and role_settings.",
                     ));
                 }
                 (_, value) => drop(parameters.insert(key, value)),
@@ -306,12 +312,15 @@ mod tests {
         assert_eq!(duel.settings_of(1, base).unwrap(), duel.arms[1].settings);
         let error = duel.settings_of(0, |_| None).unwrap_err();
         assert_eq!(error.message, "arm a has no value of \"jit\"");
+        let duel = Duel::new(&json!({"plan_advice": "SEQ_SCAN(t)"}), &json!({})).unwrap();
+        assert_eq!(duel.arms[0].settings, [setting(PLAN_ADVICE, "SEQ_SCAN(t)")]);
         let error = Duel::new(&json!({}), &json!({"system": {}})).unwrap_err();
         assert!(error.message.contains("differ in \"system\"") && error.hint.unwrap().contains("bench.ab"));
         assert!(Duel::new(&json!({"other": {}}), &json!({})).is_err());
         assert!(Duel::new(&json!([]), &json!({})).is_err());
         for arm in [
             json!({"hide_indexes": [1]}),
+            json!({"plan_advice": ["SEQ_SCAN(t)"]}),
             json!({"query_mode": "none"}),
             json!({"results": 1}),
             json!({"workload": "x", "script": "SELECT 1"}),
