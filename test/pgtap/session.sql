@@ -114,7 +114,7 @@ GRANT EXECUTE ON FUNCTION bench.run, bench.start TO ses_alice, ses_group;
 GRANT ses_group TO ses_alice;
 ALTER ROLE ses_alice SET work_mem = '5MB';
 ALTER ROLE ses_alice SET search_path = ses_mine, public;
-ALTER ROLE ses_alice IN DATABASE postgres SET jit = off;
+ALTER ROLE ses_alice IN DATABASE postgres SET jit = on;
 ALTER DATABASE postgres SET synchronous_commit = remote_write;
 ALTER DATABASE postgres SET work_mem = '6MB';
 \o
@@ -148,7 +148,7 @@ SELECT
     is(pg_temp.seen('session_user'), 'ses_alice', 'and session_user'),
     is(pg_temp.seen('is_superuser'), 'off', 'without the workload owner''s powers'),
     is(pg_temp.seen('work_mem'), '5MB', 'ALTER ROLE SET goes before ALTER DATABASE SET'),
-    is(pg_temp.seen('jit'), 'off', 'ALTER ROLE IN DATABASE SET applies'),
+    is(pg_temp.seen('jit'), 'on', 'ALTER ROLE IN DATABASE SET applies'),
     is(pg_temp.seen('search_path'), 'ses_mine, public', 'its search_path is the role''s, there being no fixture');
 TRUNCATE public.ses_seen;
 SET SESSION AUTHORIZATION ses_alice;
