@@ -17,6 +17,10 @@ const FEW: f64 = 5_000.0;
 /// Rows of which a trial draws some.
 const TRIED: f64 = 10_000.0;
 
+/// Rows of an index that are walked for each value to the upper end of its range. Of wider ranges, the rows are put in order
+/// once: thousands of values times thousands of rows are seconds of a processor.
+const WALKED: u64 = 200;
+
 /// Whether a trial looks in a sample for the value with so many of a number of rows beyond it.
 pub fn is_sampled(rows: f64, beyond: u64) -> bool {
     rows > 2.0 * TRIED && beyond as f64 > 2.0 * rows / TRIED
@@ -165,8 +169,8 @@ impl<'a> DrawnRows<'a> {
         let range = range(met);
         let upper = range.and_then(|(_, high)| met.iter().find(|(index, _)| *index == high));
         let is_indexed = match upper {
-            Some((_, meeting)) => is_indexed(relation, &meeting.expression)?,
-            None => false,
+            Some((_, meeting)) if strategy.width <= WALKED => is_indexed(relation, &meeting.expression)?,
+            _ => false,
         };
         let is_looking = met.iter().any(|(_, m)| m.row > 0 || matches!(m.how, How::Array | How::Unequal));
         let mut rows =
