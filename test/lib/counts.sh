@@ -19,7 +19,7 @@ processors_since() { # TICKS
     processors | awk -v then="$1" '{
         split(then, t)
         for (i = 1; i <= 3; i++) all += $i -= t[i]
-        if (all) printf "The processors worked %d %% of the time, idled %d %%, and were taken by other machines %d %%.\n",
+        if (all) printf "The processors worked %d %% of the time, idled %d %%, and other machines took %d %%.\n",
             100 * $1 / all, 100 * $2 / all, 100 * $3 / all
     }'
 }

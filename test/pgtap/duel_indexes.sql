@@ -95,8 +95,9 @@ RESET ROLE;
 --
 -- Advice instead of hidden indexes
 --
-SELECT throws_ok($$ SELECT * FROM bench.duel(NULL, '{}', '{"plan_advice": "SEQ_SCAN(looked)"}', script => 'SELECT 1') $$,
-    '55000', 'pg_plan_advice is not loaded in the run''s sessions', 'advice that would have no effect is refused');
+SELECT throws_ok($$ SELECT * FROM bench.duel(NULL, '{}', '{"plan_advice": "SEQ_SCAN(looked)"}',
+    script => 'SELECT 1') $$, '55000', 'pg_plan_advice is not loaded in the run''s sessions',
+    'advice that would have no effect is refused');
 SELECT current_setting('server_version_num')::int >= 190000 AS has_advice \gset
 \if :has_advice
 -- As a session has it that connects after the first.
