@@ -14,7 +14,7 @@
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 since() { echo $((($(now) - $1) / 1000)); }
 
-processors() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8, $5 + $6, $9 }' /proc/stat 2>/dev/null; }
+processors() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8, $5 + $6, $9 }' /proc/stat 2>/dev/null || true; }
 processors_since() { # TICKS
     processors | awk -v then="$1" '{
         split(then, t)

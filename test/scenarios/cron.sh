@@ -84,8 +84,8 @@ is "$(sql "SELECT workload, clients, secs, rate, settings, tags, role FROM bench
     'as it was asked for'
 eventually 10 "SELECT status = 'succeeded' FROM cron.job_run_details WHERE jobid = $job"
 is $? 0 'the job itself has ended'
-eventually 10 "SELECT EXISTS (SELECT FROM ticks, bench.runs
-    WHERE run_id = $RUN AND date_trunc('minute', at) = date_trunc('minute', started_at))"
+eventually 10 "SELECT count(*) = 1 FROM ticks, bench.runs
+    WHERE run_id = $RUN AND date_trunc('minute', at) = date_trunc('minute', started_at)"
 is $? 0 'another job of the same minute is not held up'
 is "$(sql "SELECT count(*) FROM pg_stat_activity WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
            AND backend_type !~ 'pgbench_ext' AND pid <> pg_backend_pid()")" 0 'no transaction stays open'
