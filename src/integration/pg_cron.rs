@@ -3,7 +3,7 @@
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::server::guc::current;
+use crate::server::guc::{current, lists_library};
 use crate::server::spi::{self, quote_identifier, quote_literal};
 use crate::server::{database, roles, trust};
 
@@ -25,8 +25,7 @@ pub fn check_name(name: &str) -> Result<(), UserError> {
 /// Where pg_cron keeps its jobs; `None`: the server has not loaded it.
 fn home() -> Option<String> {
     // A parameter alone does not say it: any name with a dot can be set.
-    let preloaded = current("shared_preload_libraries")?;
-    preloaded.contains("pg_cron").then(|| current("cron.database_name")).flatten()
+    lists_library("shared_preload_libraries", "pg_cron").then(|| current("cron.database_name")).flatten()
 }
 
 /// That jobs can be made and dropped from here; `remote_call` is the call that does it in pg_cron's own database.

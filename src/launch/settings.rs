@@ -103,7 +103,7 @@ pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserEr
         }
         if driver == Driver::Engine
             && name.eq_ignore_ascii_case(PLAN_ADVICE)
-            && !is_preloaded(PLAN_ADVICE_MODULE)?
+            && !is_preloaded(PLAN_ADVICE_MODULE)
         {
             let message = format!("{PLAN_ADVICE_MODULE} is not loaded in the run's sessions");
             return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
@@ -118,15 +118,10 @@ pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserEr
 }
 
 /// Whether each new session of this role has the library, as this one was told at its start.
-fn is_preloaded(library: &str) -> Result<bool, UserError> {
-    for list in ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"] {
-        let loaded = guc::current(list).unwrap_or_default();
-        let loaded = guc::list_elements(list, &loaded)?.unwrap_or_default();
-        if loaded.iter().any(|path| path.rsplit('/').next() == Some(library)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+fn is_preloaded(library: &str) -> bool {
+    ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"]
+        .iter()
+        .any(|list| guc::lists_library(list, library))
 }
 
 /// Checks that the settings of a run are not taken for something else where a connection tells them first.

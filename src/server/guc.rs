@@ -202,6 +202,13 @@ pub fn list_elements(name: &str, value: &str) -> Result<Option<Vec<String>>, Use
     }
 }
 
+/// Whether a parameter that lists libraries, such as shared_preload_libraries, has one, in whichever folder.
+pub fn lists_library(list: &str, library: &str) -> bool {
+    let value = current(list).unwrap_or_default();
+    let elements = list_elements(list, &value).ok().flatten().unwrap_or_default();
+    elements.iter().any(|path| path.rsplit('/').next() == Some(library))
+}
+
 /// Checks a value as SET would in the current role's session, without changing anything.
 ///
 /// # Errors
