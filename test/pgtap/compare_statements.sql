@@ -17,7 +17,7 @@ BEGIN
     END LOOP;
 END $$;
 CALL make('few', 20, 4);
-CALL make('many', 2000, 4);
+CALL make('many', 20000, 4);
 CALL make('scan', 20, 4, '{"enable_indexscan": "off", "enable_bitmapscan": "off"}');
 CREATE FUNCTION of(side text) RETURNS bigint[] LANGUAGE sql AS
 'SELECT array_agg(run_id ORDER BY run_id) FROM made AS m WHERE m.side = of.side';

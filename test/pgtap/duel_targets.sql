@@ -32,7 +32,7 @@ SELECT no_plan();
 
 CREATE TEMP TABLE found AS SELECT *
 FROM bench.duel('pk_select', '{"target": "target_a"}', '{"target": "target_b"}', driver => 'wire', clients => 4,
-    jobs => 2, secs => 2);
+    jobs => 2, secs => 4);
 SELECT max(run_id) AS run_id FROM bench.duels \gset
 SELECT results_eq($$ SELECT verdict, a > 0, ratio > 2, ratio_low > 1, ratio_low < ratio, ratio < ratio_high FROM found
     WHERE metric = 'latency_avg_ms' $$, $$ VALUES ('slower', true, true, true, true, true) $$,
