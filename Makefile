@@ -136,12 +136,14 @@ clean:
 	cargo clean
 	rm -rf build
 
+# With the features of the whole workspace, so that what the library depends on is not compiled twice; the library itself
+# has no tests and is not built.
 core-test:
-	cargo test -p bench_stats -p bench_core --no-fail-fast
+	$(CARGO) test --workspace $(FEATURES) --no-fail-fast
 
 # Compares with the pgbench that PGBENCH_ORACLE names.
 oracle-test:
-	cargo test -p bench_core --test pgbench_oracle --no-fail-fast
+	$(CARGO) test --workspace $(FEATURES) --test pgbench_oracle --no-fail-fast
 
 rust-version:
 	@rustc --version && rustfmt --version
