@@ -175,7 +175,7 @@ pub fn abandon(load: OwnLoad, timeout: Duration, end: LoadEnd) {
             Ok(()) => break,
             Err(error) if may_try_again && error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
             Err(error) => {
-                tell_left_over(load, Some(&error));
+                tell_left_over(load, &error);
                 break;
             }
         }
@@ -184,14 +184,10 @@ pub fn abandon(load: OwnLoad, timeout: Duration, end: LoadEnd) {
 
 /// Writes to the server's log that what a load has made is still there. An event trigger on sql_drop may forbid its
 /// removal, or a lock on something that depends on it.
-pub fn tell_left_over(load: OwnLoad, reason: Option<&UserError>) {
-    let message = format!("could not remove the tables of load {}", load.load_id);
-    let message = match reason {
-        None => message,
-        Some(reason) => format!("{message}: {}", reason.message),
-    };
+fn tell_left_over(load: OwnLoad, reason: &UserError) {
+    let message = format!("could not remove the tables of load {}: {}", load.load_id, reason.message);
     crate::error::log(
-        UserError::new(reason.map_or(sqlstate::ADMIN_SHUTDOWN, |reason| &reason.sqlstate), message)
+        UserError::new(&reason.sqlstate, message)
             .detail(format!("They are in schema \"{}\".", staging_schema(load.load_id)))
             .hint("The next bench.load removes them."),
     );

@@ -1,8 +1,8 @@
 //! What a worker still has to put in order when it is terminated, from a callback of its process's exit.
 //!
 //! In such a callback the server interrupts no wait: a lock that somebody else holds would keep the process for as long. So interrupts
-//! are let in, and locks and statements are limited. An ERROR is a FATAL error there (errstart in utils/error/elog.c):
-//! it ends the callback, and the exit goes on with the next one, which rolls back (shmem_exit in storage/ipc/ipc.c).
+//! are let in, and locks and statements are limited. And an ERROR is a FATAL error there, which nothing catches (errstart in
+//! utils/error/elog.c): so meanwhile the server does not know that the process exits.
 
 use std::ffi::CStr;
 
@@ -37,17 +37,19 @@ const LOCK_TIMEOUT: &CStr = c"2s";
 /// How long all of it may take.
 const LIMIT_MS: i32 = 5000;
 
-/// Runs `work`, which opens transactions of its own, within seconds. Where it meets an ERROR of the server's, this does not
-/// return: the callback is over, and the next one is called.
+/// Runs `work`, which opens transactions of its own, within seconds.
 ///
 /// # Errors
-/// Those of the work.
+/// Those of the work, the server's among them.
 pub fn put_in_order(work: impl FnOnce() -> Result<(), UserError>) -> Result<(), UserError> {
     // SAFETY: leaves whatever was open; outside a transaction it does nothing. The counter is what keeps interrupts off
-    // (proc_exit_prepare sets it to 1); with no transaction open nothing is held that an interrupt could leave behind.
+    // (proc_exit_prepare sets it to 1); with no transaction open nothing is held that an interrupt could leave behind. The
+    // flag is what makes ERRORs FATAL and signals of termination ignored, which the handler now does. Where something exits all
+    // the same, proc_exit sets it again and goes on with the next callback, for it has taken this one off its list.
     unsafe {
         pg_sys::AbortOutOfAnyTransaction();
         take_cancels_at_exit();
+        let exits = (&raw mut pg_sys::proc_exit_inprogress).replace(false);
         pg_sys::SetConfigOption(
             c"lock_timeout".as_ptr(),
             LOCK_TIMEOUT.as_ptr(),
@@ -59,6 +61,7 @@ pub fn put_in_order(work: impl FnOnce() -> Result<(), UserError>) -> Result<(), 
         pg_sys::InterruptHoldoffCount = 0;
         let result = timeouts::within(LIMIT_MS, work);
         pg_sys::InterruptHoldoffCount = held_off;
+        pg_sys::proc_exit_inprogress = exits;
         result
     }
 }

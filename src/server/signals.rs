@@ -41,10 +41,14 @@ pub(super) fn install(on_terminate: OnTerminate) {
     }
 }
 
-/// Has a cancel ([`cancel_or_set_flag`]) reach a process that exits, which the server's own handler does not.
+/// Has a cancel ([`cancel_or_set_flag`]) reach a process that exits, which the server's own handler does not, and another
+/// termination do nothing.
 pub(super) fn take_cancels_at_exit() {
-    // SAFETY: the handler is of this library, which stays loaded.
-    unsafe { raw::pqsignal(libc::SIGINT, Some(cancel_or_set_flag)) };
+    // SAFETY: the handlers are of this library, which stays loaded.
+    unsafe {
+        raw::pqsignal(libc::SIGINT, Some(cancel_or_set_flag));
+        raw::pqsignal(libc::SIGTERM, Some(set_termination_flag));
+    }
 }
 
 /// Whether SIGTERM has come to a worker that takes it as a session: the server's own word for it is gone as soon as the

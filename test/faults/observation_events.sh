@@ -49,9 +49,9 @@ name='autovacuum'
 sql 'ALTER TABLE bench_data.pk SET (autovacuum_enabled = on, autovacuum_vacuum_threshold = 100,
     autovacuum_vacuum_scale_factor = 0)' \
     'ALTER SYSTEM SET autovacuum = on' 'ALTER SYSTEM SET autovacuum_naptime = 1'
-begin "'pk_update', clients => 2, secs => 10, rate => 500, sample_interval => 0.5" 2
+begin "'pk_update', clients => 2, secs => 14, rate => 500, sample_interval => 0.5" 2
 sql 'SELECT pg_reload_conf()' 'ANALYZE bench_data.pk' >/dev/null
-as_pg pg_basebackup -h "$PGHOST" -p "$PGPORT" -U postgres -D "$PGHOST/backup" -c fast --max-rate 20M >/dev/null 2>&1
+as_pg pg_basebackup -h "$PGHOST" -p "$PGPORT" -U postgres -D "$PGHOST/backup" -c fast --max-rate 40M >/dev/null 2>&1
 finish
 sql 'ALTER SYSTEM RESET autovacuum' 'ALTER SYSTEM RESET autovacuum_naptime' 'SELECT pg_reload_conf()' >/dev/null
 is "$(sql "SELECT count(*) > 0 AND bool_and(relation = 'bench_data.pk') FROM bench.events

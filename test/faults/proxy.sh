@@ -88,10 +88,8 @@ for user in mdfive clear; do
     mode 'delay 200'
     session caller "SELECT bench.run('pk_select', transactions => 1, driver => 'wire', target => 'of_$user')"
     seen=0
-    for _ in {1..200}; do
+    while [ "$seen" = 0 ] && kill -0 "${PIDS[caller]}" 2>/dev/null; do
         seen=$(secrets_in_segments)
-        [ "$seen" = 0 ] || break
-        sleep 0.01
     done
     is "$seen" 1 "$name: until its clients are connected, the run's segment has it"
     mode pass

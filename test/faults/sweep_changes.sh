@@ -58,8 +58,8 @@ resumes "$name"
 is_undone "$name, resumed"
 
 # While the statements run.
-SLOW='{"v": {"sql": {"apply": ["CREATE INDEX changed_i ON changed (i)", "SELECT pg_sleep(30)"],
-    "revert": "DROP INDEX changed_i"}}}'
+SLOW='{"v": {"sql": {"apply": ["CREATE INDEX changed_i ON changed (i)", "SELECT pg_sleep(30)",
+    "CREATE INDEX changed_j ON changed (i)"], "revert": ["DROP INDEX changed_j", "DROP INDEX changed_i"]}}}'
 in_apply() {
     SWEEP=$(sql "SELECT bench.start_sweep('changed', '{1}', secs => 0.2, variants => '$SLOW')")
     DONE=

@@ -5,7 +5,7 @@ SET client_min_messages = error;
 SELECT no_plan();
 
 SELECT bench.create_workload('scr_planted', $$
-    SELECT pg_sleep(0.002 * CASE current_setting('geqo') WHEN 'off' THEN 2 ELSE 1 END
+    SELECT pg_sleep(0.005 * CASE current_setting('geqo') WHEN 'off' THEN 2 ELSE 1 END
         * CASE current_setting('bgwriter_lru_maxpages') WHEN '99' THEN 2 ELSE 1 END
         / CASE current_setting('checkpoint_warning') WHEN '31s' THEN 0 ELSE 1 END);
 $$) \g /dev/null
@@ -15,7 +15,7 @@ $$) \g /dev/null
 --
 CREATE TEMP TABLE found AS
 SELECT * FROM bench.screen('scr_planted', '{"geqo": ["on", "off"], "geqo_seed": [0, 0.5],
-    "bgwriter_lru_maxpages": [100, 99], "log_rotation_size": ["10MB", "11MB"]}', rounds => 2, secs => 0.3,
+    "bgwriter_lru_maxpages": [100, 99], "log_rotation_size": ["10MB", "11MB"]}', rounds => 2, secs => 0.5,
     margin => 0.3);
 SELECT max(sweep_id) AS screen FROM bench.sweeps \gset
 SELECT is(string_agg(factor || ' ' || a || ' ' || b, ', ' ORDER BY factor),

@@ -66,23 +66,14 @@ thread_local! {
 /// As the server removes the temporary tables of a session that is terminated (RemoveTempRelationsCallback in
 /// catalog/namespace.c). By now the loaders have been told to end: that callback of theirs comes before this one.
 static UNDO_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
-    if let Some(load) = UNFINISHED.get() {
-        let undone = at_exit::put_in_order(|| {
+    if let Some(load) = UNFINISHED.take() {
+        // Where that fails, the server's log says what is left.
+        let _ = at_exit::put_in_order(|| {
             let message = "the load's leader was terminated by an administrator's command";
             let error = UserError::new(sqlstate::ADMIN_SHUTDOWN, message);
             catalog::abandon(load, Duration::from_secs(2), LoadEnd::Failed(&error));
             Ok(())
         });
-        if undone.is_ok() {
-            UNFINISHED.set(None);
-        }
-    }
-});
-
-/// Called after [`UNDO_UNFINISHED`], also where that did not come to its end.
-static TELL_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
-    if let Some(load) = UNFINISHED.take() {
-        catalog::tell_left_over(load, None);
     }
 });
 
@@ -105,7 +96,6 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
         catalog::begin_load(&spec.name, &spec.schema, spec.role_oid.into(), &segment)
     })
     .map_err(|error| with_hint_on_names(&spec, error))?;
-    at_exit::register(&TELL_UNFINISHED);
     at_exit::register(&UNDO_UNFINISHED);
     UNFINISHED.set(Some(load));
     context.segment.announce(Work::Load(load.load_id));
