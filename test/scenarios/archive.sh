@@ -8,7 +8,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PROFILE=${PROFILE:-quick}
 make() { env "${MAKE:-make}" --no-print-directory "$@"; }
 version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
 name='the archive'
@@ -28,14 +27,15 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
         # In the same folder of targets, where what it depends on is built already.
         target=${CARGO_TARGET_DIR:-$PWD/target}
         chmod -R u+x "$archive/scripts" "$archive/test"
-        cp -p "$target/$PROFILE/libpgbench_ext.so" "$work/first.so"
-        CARGO_TARGET_DIR=$target make -C "$archive" build >"$work/build" 2>&1
+        library=$target/release/libpgbench_ext.so
+        make build PROFILE=release >"$work/build" 2>&1 && cp -p "$library" "$work/first.so"
+        CARGO_TARGET_DIR=$target make -C "$archive" build PROFILE=release >>"$work/build" 2>&1
         is $? 0 "$name: builds"
-        is "$(cmp "$target/$PROFILE/libpgbench_ext.so" "$work/first.so" 2>&1)" '' "$name: the library is the same"
+        is "$(cmp "$library" "$work/first.so" 2>&1)" '' "$name: the library is the same"
         is "$(cmp "$archive/build/pgbench_ext--$version.sql" "build/pgbench_ext--$version.sql" 2>&1)" '' \
             "$name: the install SQL is the same"
         touch "$archive"/src/core/stats/scalability/tests.rs "$archive"/src/schema/upgrade/*.sql
-        unlike "$(CARGO_TARGET_DIR=$target make -C "$archive" build 2>&1)" Compiling \
+        unlike "$(CARGO_TARGET_DIR=$target make -C "$archive" build PROFILE=release 2>&1)" Compiling \
             "$name: a changed test or update has nothing compiled"
     fi
 else
