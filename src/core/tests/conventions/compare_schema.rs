@@ -1,14 +1,13 @@
 //! What `docs/compare-json.md` says of the JSON report of a comparison, held against what is written.
 
-mod json_keys;
-
 use bench_core::comparison::statements::StatementLine;
 use bench_core::comparison::{Comparison, ComparisonLine, Difference};
 use bench_core::document::{Bucket, CommandSummary, Document, Run, Samples, Unreplayed, Wait};
 use bench_core::report::Format;
 use bench_core::report::compare::{Collected, ComparisonReport, SCHEMA_VERSION, render};
-use json_keys::{Keys, collect, differences, keys_in};
 use serde_json::Value;
+
+use crate::json_keys::{self, Keys, collect, differences, keys_in};
 
 /// A run with an element in every list, executed by that plan.
 fn document(plan: &str) -> Document {

@@ -3,11 +3,11 @@
 //! function, relation and type that the SQL of the server's side names is looked at, as text; what is let pass is listed with
 //! its reason.
 
-mod sources;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::sources;
 
 /// What is named although it is elsewhere, by file: nothing else may be, and each of these has to be there.
 const ALLOWED: &[(&str, &str, &str)] = &[

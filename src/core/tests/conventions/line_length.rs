@@ -1,9 +1,9 @@
 //! Tests are read in terminals and side by side: no line of their SQL and shell is longer than 120 columns.
 
-mod sources;
-
 use std::fs;
 use std::path::Path;
+
+use crate::sources;
 
 /// Columns of a line, counted in characters.
 const COLUMNS: usize = 120;

@@ -2,11 +2,11 @@
 //! uses those that stand before it, so that there is no circle. Unsafe code is in four places of the server's side, and
 //! files and functions can be read in one go.
 
-mod sources;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::sources;
 
 /// Where unsafe code may be: rooms, and files with their reasons.
 const UNSAFE_ROOMS: [&str; 3] = ["server", "shm", "engine"];

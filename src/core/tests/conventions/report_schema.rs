@@ -1,12 +1,11 @@
 //! What `docs/report-json.md` says of the JSON report is written by hand; here it is held against the document
 //! that the report is made of: each object has its section, and each section's table names the object's keys.
 
-mod json_keys;
-
 use bench_core::document::*;
 use bench_core::fidelity::FidelityPart;
-use json_keys::{Keys, collect, differences, keys_in};
 use serde_json::Map;
+
+use crate::json_keys::{self, Keys, collect, differences, keys_in};
 
 /// A document with an element in every list. Its fields are all named, so that a new one is not forgotten here.
 fn filled() -> Document {

@@ -1,9 +1,9 @@
 //! Documents and comments name files that exist.
 
-mod sources;
-
 use std::fs;
 use std::path::Path;
+
+use crate::sources;
 
 /// What a path in the repository begins with.
 const ROOTS: [&str; 9] =

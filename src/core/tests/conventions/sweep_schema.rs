@@ -1,7 +1,5 @@
 //! What `docs/sweep-json.md` says of the JSON report of a sweep, held against what is written.
 
-mod json_keys;
-
 use bench_core::document::capacity::{CapacityAnswer, TrialOutcome};
 use bench_core::document::index_worth::IndexLine;
 use bench_core::document::screen::ScreenLine;
@@ -9,8 +7,9 @@ use bench_core::document::sweep::*;
 use bench_core::document::{Environment, Severity, Topic, Unreplayed};
 use bench_core::report::Format;
 use bench_core::report::sweep::render;
-use json_keys::{Keys, collect, differences, keys_in};
 use serde_json::{Map, Value};
+
+use crate::json_keys::{self, Keys, collect, differences, keys_in};
 
 /// A sweep with a law that is fitted. Its fields are all named, so that a new one is not forgotten here.
 fn filled() -> SweepDocument {

@@ -1,10 +1,10 @@
 //! Whatever runs with more rights than its author has is listed in docs/architecture.md, with what keeps others out of it.
 
-mod sources;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+
+use crate::sources;
 
 /// What gives a statement another role's rights, or judges one that has them.
 const WAYS: [&str; 10] = [
