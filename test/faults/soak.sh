@@ -34,14 +34,14 @@ context_bytes() { # PID
 own_kb() { awk '/^RssAnon/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
 progress() { PGHOST=$memory sql "SELECT count(*), sum(transactions) FROM bench.samples WHERE run_id = $long"; }
 # Every half second: samples and transactions so far, kB that the coordinator and a client have to themselves, whatever
-# allocated them; and at a third and shortly before the end the contexts.
+# allocated them; and at a third and at three quarters the contexts, which takes seconds beside others' work.
 watch() {
     local line at=$((samples / 3))
     while line="$(progress)|$(own_kb "$coordinator")|$(own_kb "$client")" && [[ $line =~ ^[0-9]+([|][0-9]+){3}$ ]]; do
         echo "$line"
         if [ "${line%%|*}" -ge "$at" ]; then
             echo "$(progress)|$(context_bytes "$coordinator")|$(context_bytes "$client")" >>"$work/contexts"
-            at=$((at < samples * 9 / 10 ? samples * 9 / 10 : samples * 2))
+            at=$((at < samples * 3 / 4 ? samples * 3 / 4 : samples * 2))
         fi
         sleep 0.5
     done
