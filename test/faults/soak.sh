@@ -205,8 +205,8 @@ is "$(sql "SELECT count(DISTINCT n), min(n) > 100000 FROM (VALUES
 is "$(sql "SELECT count(*) FROM bench.audit($long) WHERE NOT ok")" 0 "$name: the audit agrees"
 
 # The server's memory contexts are counted to the byte. Of the coordinator 10 bytes a sample are allowed, less than any
-# allocation that somebody forgets; of a client, which is in the middle of some statement, 64 kB: after 60,000
-# transactions at least that is 1.1 bytes for each. The rest is seen in pages only, and pages are touched for the first
+# allocation that somebody forgets; of a client, which is in the middle of some statement, 64 kB: after 50,000
+# transactions at least that is 1.3 bytes for each. The rest is seen in pages only, and pages are touched for the first
 # time now and then, while a leak grows all the time: of all stretches of 150 samples after the first third the one that
 # grew least tells. 48 kB are allowed, twelve pages, of which five have been seen: 328 bytes a sample, less than one
 # takes. In such a stretch the coordinator looks 6,000 times at what two clients wait for: 8 bytes a look. Of a client
