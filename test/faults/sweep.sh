@@ -233,9 +233,9 @@ name='worker slots that are not there any more'
 echo 'max_worker_processes = 12' | as_pg tee -a "$PGHOST/data/postgresql.conf" >/dev/null
 cluster_restart fast || exit
 remember_server
-# The rung of one client first.
+# The rung of one client first, long enough for another run to begin beside it.
 for seed in {1..20}; do
-    SWEEP=$(sql "SELECT bench.start_sweep('pk_update', '{1,6}', secs => 0.8, rounds => 2, seed => $seed)")
+    SWEEP=$(sql "SELECT bench.start_sweep('pk_update', '{1,6}', secs => 3, rounds => 2, seed => $seed)")
     eventually 5 "SELECT status = 'running' FROM bench.sweep_runs WHERE sweep_id = $SWEEP AND place = 1"
     [ "$(in_sweep 'min(clients) FILTER (WHERE place = 1)')" != 1 ] || break
     sql "SELECT bench.stop_sweep($SWEEP)" >/dev/null

@@ -25,9 +25,10 @@ CREATE TEMP TABLE found AS SELECT * FROM bench.index_worth_results(:sweep);
 SELECT is(string_agg(index || ': ' || verdict, ', ' ORDER BY index),
     'bench_data.iwo_costs: costs, bench_data.pk_pkey: earns', 'each has its verdict')
 FROM found WHERE index <> 'bench_data.iwo_idle';
--- Intervals that hold in 95 of 100 times.
-SELECT ok(abs(saved_us - cost_us) < (SELECT min(greatest(saved_us, cost_us)) / 4 FROM found AS f
-        WHERE index <> 'bench_data.iwo_idle'), 'one that nothing uses is worth nothing')
+-- Within the intervals, which hold in 95 of 100 times, or next to what the others are worth.
+SELECT ok(saved_low < cost_high AND cost_low < saved_high OR abs(saved_us - cost_us) < (
+        SELECT min(greatest(saved_us, cost_us)) / 4 FROM found AS f WHERE index <> 'bench_data.iwo_idle'),
+    'one that nothing uses is worth nothing')
 FROM found WHERE index = 'bench_data.iwo_idle';
 SELECT ok(cost_us > 100 AND cost_low < cost_us AND cost_us < cost_high, 'with what it costs')
 FROM found
