@@ -36,7 +36,8 @@ fn margin(duel: &Duel) -> String {
 
 /// The statement that makes most of a difference in milliseconds per transaction.
 fn main_part(statements: &[DuelStatement], difference_ms: f64) -> String {
-    let executed = statements.iter().filter(|of| finite(of.effect_us).is_some_and(|us| us != 0.0));
+    let is_executed = |of: &&DuelStatement| of.is_sql() && finite(of.effect_us).is_some_and(|us| us != 0.0);
+    let executed = statements.iter().filter(is_executed);
     // Of the only statement there is nothing to say.
     if executed.clone().count() < 2 {
         return String::new();
@@ -188,4 +189,26 @@ pub fn waits(document: &Document) -> Section {
     }
     let note = "Shares of the time of each arm's transactions, and milliseconds of a transaction.";
     Section::of_table("duel-waits", "Waits of both arms", table).with_note(Some(note.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_meta_command_is_no_part_of_a_difference() {
+        let command = |command, statement: &str, effect_us| DuelStatement {
+            command,
+            statement: statement.to_owned(),
+            workload: "w".to_owned(),
+            effect_us: Some(effect_us),
+            ..DuelStatement::default()
+        };
+        let select = command(2, "SELECT :id;", 20.0);
+        assert_eq!(main_part(&[command(1, "\\set id 1", 1.5), select.clone()], 0.0215), "");
+        assert_eq!(
+            main_part(&[command(1, "SELECT 1;", 1.5), select], 0.0215),
+            "; 20.0 µs of that in command 2 of w"
+        );
+    }
 }
