@@ -10,7 +10,7 @@ SELECT bench.load('pk', 20000) \g /dev/null
 --
 CREATE TEMP TABLE found AS SELECT *
 FROM bench.duel('pk_select', '{}', '{"enable_indexscan": "off", "settings": {"enable_indexonlyscan": false}}',
-    clients => 3, secs => 2, seed => 7);
+    clients => 3, secs => 5, seed => 7);
 SELECT is(array_agg(metric), '{latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms,server_cpu_us,blocks,'
     'wal_bytes,rows,failed,retried}', 'all metrics are there') FROM found;
 SELECT is_empty($$ SELECT * FROM found WHERE metric NOT IN ('wal_bytes', 'failed', 'retried')

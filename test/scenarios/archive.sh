@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The archive for PGXN is made, and the extension builds from it, without .git: with the same install SQL, and, with
-# BUILDS=yes, the same library, which takes ten minutes. Cargo takes what is built from another folder for another version
-# of what is here, so that this comes last.
+# BUILDS=yes, the same library, which takes ten minutes. Cargo takes what is built from another folder for another
+# version of what is here, so that this comes last.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/tap.sh
