@@ -7,7 +7,7 @@ use bench_core::report::Format;
 use bench_core::report::compare::{Collected, ComparisonReport, SCHEMA_VERSION, render};
 use serde_json::Value;
 
-use crate::json_keys::{self, Keys, collect, differences, keys_in};
+use crate::json_keys::{Keys, assert_documented, assert_title, collect};
 
 /// A run with an element in every list, executed by that plan.
 fn document(plan: &str) -> Document {
@@ -57,19 +57,14 @@ fn keys() -> Keys {
     found
 }
 
-fn documentation() -> String {
-    json_keys::documentation("compare-json.md")
-}
-
 #[test]
 fn the_documentation_and_the_report_have_the_same_keys() {
-    let found = differences(&keys(), &keys_in(&documentation()));
-    assert!(found.is_empty(), "docs/compare-json.md:\n{}", found.join("\n"));
+    assert_documented("compare-json.md", &keys());
     assert!(keys()["candidate.runs[].samples"].contains("tps"), "{:?}", keys());
 }
 
 #[test]
 fn the_documentation_is_of_this_version() {
     let title = format!("# The JSON report of a comparison, schema version {SCHEMA_VERSION}");
-    assert_eq!(documentation().lines().next(), Some(title.as_str()));
+    assert_title("compare-json.md", &title);
 }

@@ -1,10 +1,10 @@
 //! `bench.help` says of every function of schema `bench`, and of each argument, what the install SQL declares.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
 use bench_core::help::Help;
+
+use crate::sources;
 
 /// The functions of schema `bench` with the names of their arguments.
 fn declared() -> BTreeMap<String, Vec<String>> {
@@ -13,19 +13,10 @@ fn declared() -> BTreeMap<String, Vec<String>> {
 
 /// The functions of schema `bench` with the names of their arguments and of the columns of their results.
 fn signatures() -> BTreeMap<String, (Vec<String>, Vec<String>)> {
-    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema");
-    let run_arguments = fs::read_to_string(schema.join("run_arguments.sql")).expect("the arguments of a run");
-    let mut paths = vec![schema];
+    let run_arguments = sources::run_arguments();
     let mut found = BTreeMap::new();
-    while let Some(path) = paths.pop() {
-        if path.is_dir() {
-            paths.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
-            continue;
-        }
-        if path.extension().is_none_or(|ending| ending != "sql") {
-            continue;
-        }
-        let sql = fs::read_to_string(&path).expect("text").replace("@run_arguments@", &run_arguments);
+    for sql in sources::texts("src/schema", "sql") {
+        let sql = sql.replace("@run_arguments@", &run_arguments);
         for piece in sql.split("CREATE FUNCTION bench.").skip(1) {
             let text: Vec<&str> = piece.split_whitespace().collect();
             let text = text.join(" ");

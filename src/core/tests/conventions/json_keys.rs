@@ -1,10 +1,10 @@
 //! The keys of a JSON document, and those that a text says it has.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
+
+use crate::sources::{root, text};
 
 /// Keys by the path of their object, as `environment.server_settings[]`; that of the document is empty.
 pub type Keys = BTreeMap<String, BTreeSet<String>>;
@@ -76,6 +76,16 @@ pub fn differences(document: &Keys, text: &Keys) -> Vec<String> {
 
 /// A file of the directory docs.
 pub fn documentation(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
-    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    text(root().join("docs").join(name))
+}
+
+/// Sees that a file of the directory docs tells of these keys and of no other.
+pub fn assert_documented(name: &str, keys: &Keys) {
+    let found = differences(keys, &keys_in(&documentation(name)));
+    assert!(found.is_empty(), "docs/{name}:\n{}", found.join("\n"));
+}
+
+/// Sees that a file of the directory docs begins with this title.
+pub fn assert_title(name: &str, title: &str) {
+    assert_eq!(documentation(name).lines().next(), Some(title));
 }

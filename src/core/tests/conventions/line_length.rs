@@ -1,7 +1,6 @@
 //! Tests are read in terminals and side by side: no line of their SQL and shell is longer than 120 columns.
 
 use std::fs;
-use std::path::Path;
 
 use crate::sources;
 
@@ -16,7 +15,7 @@ const ENDINGS: [&str; 4] = ["sql", "sh", "bash", ""];
 
 #[test]
 fn lines_of_tests_fit() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = sources::root();
     let mut long = Vec::new();
     for file in FOLDERS.iter().flat_map(|folder| sources::files(&root.join(folder))) {
         let ending = file.extension().map_or("", |ending| ending.to_str().expect("a name"));

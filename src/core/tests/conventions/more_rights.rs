@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use crate::sources;
 
@@ -31,7 +30,7 @@ const MAKERS: [&str; 5] = [
 
 #[test]
 fn the_table_names_every_place_and_no_other() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = sources::root();
     let document = fs::read_to_string(root.join("docs/architecture.md")).expect("a document");
     let (_, section) =
         document.split_once("### What runs with more rights than its author has").expect("a section");

@@ -2,17 +2,14 @@
 //! without a valid one: the required fields, no others than it knows, and files that are there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+
+use crate::sources::root;
 
 const REQUIRED: [&str; 7] = ["name", "version", "abstract", "maintainer", "license", "provides", "meta-spec"];
 const OPTIONAL: [&str; 7] =
     ["description", "generated_by", "no_index", "prereqs", "release_status", "resources", "tags"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 fn metadata() -> Map<String, Value> {
     let text = fs::read_to_string(root().join("META.json")).expect("META.json");

@@ -48,7 +48,7 @@ fn exists(root: &Path, path: &str, after: char) -> bool {
 
 #[test]
 fn files_that_are_named_exist() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = sources::root();
     let mut missing = Vec::new();
     for folder in ["src", "test", "docs", "sql", "benches", "scripts", "writeups", ".ci", "."] {
         let files = match folder {
@@ -80,7 +80,7 @@ fn paths_are_found_in_texts() {
         found("see `src/core/lib.rs`, and src/wire/*.rs."),
         [("src/core/lib.rs", '`'), ("src/wire/", '*')]
     );
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = sources::root();
     assert!(exists(&root, "src/core/lib.rs", '`') && exists(&root, "src/wire/", '*'));
     let nowhere = "src/".to_owned() + "nowhere/";
     assert!(!exists(&root, &(nowhere.clone() + "lib.rs"), '`') && !exists(&root, &nowhere, '*'));

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::sources;
 
@@ -152,7 +152,7 @@ const CONSTRUCTS: &[&str] = &[
 const BEFORE_RELATIONS: &[&str] = &["from", "join", "into", "update", "truncate"];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    sources::root().join("src")
 }
 
 /// Files of the server's side, each by its path from src.
@@ -406,16 +406,7 @@ const RUNS_MORE: [(&str, &str); 5] = [
 #[test]
 fn the_install_sql_names_only_its_own() {
     let mut functions = 0;
-    let mut paths = vec![root().join("schema")];
-    while let Some(path) = paths.pop() {
-        if path.is_dir() {
-            paths.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
-            continue;
-        }
-        if path.extension().is_none_or(|ending| ending != "sql") {
-            continue;
-        }
-        let sql = fs::read_to_string(&path).expect("text");
+    for sql in sources::texts("src/schema", "sql") {
         let lines: Vec<_> =
             sql.lines().map(|line| line.split_once("--").map_or(line, |(code, _)| code)).collect();
         let sql = lines.join("\n");

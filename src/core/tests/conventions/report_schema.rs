@@ -5,7 +5,7 @@ use bench_core::document::*;
 use bench_core::fidelity::FidelityPart;
 use serde_json::Map;
 
-use crate::json_keys::{self, Keys, collect, differences, keys_in};
+use crate::json_keys::{Keys, assert_documented, assert_title, collect, differences, documentation, keys_in};
 
 /// A document with an element in every list. Its fields are all named, so that a new one is not forgotten here.
 fn filled() -> Document {
@@ -66,27 +66,22 @@ fn keys_of(document: &Document) -> Keys {
     found
 }
 
-fn documentation() -> String {
-    json_keys::documentation("report-json.md")
-}
-
 #[test]
 fn the_documentation_and_the_document_have_the_same_keys() {
-    let found = differences(&keys_of(&filled()), &keys_in(&documentation()));
-    assert!(found.is_empty(), "docs/report-json.md:\n{}", found.join("\n"));
+    assert_documented("report-json.md", &keys_of(&filled()));
 }
 
 #[test]
 fn the_documentation_is_of_this_version() {
     let title = format!("# The JSON report, schema version {SCHEMA_VERSION}");
-    assert_eq!(documentation().lines().next(), Some(title.as_str()));
+    assert_title("report-json.md", &title);
 }
 
 #[test]
 fn differences_are_found() {
     let document = keys_of(&filled());
     assert!(document["environment.server_settings[]"].contains("source"), "{document:?}");
-    let text = documentation();
+    let text = documentation("report-json.md");
     for (was, becomes, expected) in [
         ("| `tps_avg` |", "| tps_avg |", vec!["`tps_avg` of `summary` is not documented"]),
         (

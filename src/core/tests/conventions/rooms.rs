@@ -42,7 +42,7 @@ struct House {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    sources::root().join("src")
 }
 
 impl House {

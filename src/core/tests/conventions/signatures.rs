@@ -3,8 +3,8 @@
 //! type as another.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+
+use crate::sources;
 
 /// Argument names and SQL types, and the result's SQL type.
 #[derive(Debug, PartialEq)]
@@ -14,18 +14,7 @@ struct Signature {
 }
 
 fn read_all(folder: &str, ending: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let mut texts = Vec::new();
-    let mut paths = vec![folder];
-    while let Some(path) = paths.pop() {
-        if path.is_dir() {
-            let entries = fs::read_dir(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            paths.extend(entries.map(|entry| entry.expect("an entry").path()));
-        } else if path.extension().is_some_and(|e| e == ending) {
-            texts.push(fs::read_to_string(&path).expect("text"));
-        }
-    }
-    texts.join("\n")
+    sources::texts(folder, ending).collect::<Vec<_>>().join("\n")
 }
 
 /// The text up to the parenthesis that closes the one before `text`, and what follows it.
@@ -180,7 +169,7 @@ fn rust_signatures(rust: &str, run_arguments: &str) -> BTreeMap<String, Signatur
 
 /// The arguments of a run as they are declared in Rust, and their defaults.
 fn run_arguments() -> Vec<(String, String, String)> {
-    let source = read_all("spec", "rs");
+    let source = read_all("src/core/spec", "rs");
     let (_, list) = source.split_once("{ $($($given)*)? }").expect("the list");
     let (list, _) = list.split_once("\n        }\n").expect("its end");
     let lines = list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("///"));
@@ -195,14 +184,12 @@ fn run_arguments() -> Vec<(String, String, String)> {
 
 /// The install SQL, as make joins it.
 fn install_sql() -> String {
-    let list = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema/run_arguments.sql"));
-    read_all("../schema/code", "sql").replace("@run_arguments@", &list.expect("the list"))
+    read_all("src/schema/code", "sql").replace("@run_arguments@", &sources::run_arguments())
 }
 
 #[test]
 fn defaults_of_a_run_agree() {
-    let sql = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema/run_arguments.sql"));
-    let sql = sql.expect("the list");
+    let sql = sources::run_arguments();
     let sql: Vec<_> =
         split_arguments(&sql).iter().map(|line| line.rsplit(' ').next().expect("a default")).collect();
     let run_arguments = run_arguments();
@@ -224,7 +211,7 @@ fn install_sql_and_rust_agree() {
     let run: Vec<_> =
         run_arguments().iter().map(|(name, kind, _)| format!("{name}: Option<{kind}>")).collect();
     let sql = sql_signatures(&install_sql());
-    let rust = rust_signatures(&read_all("../api", "rs"), &run.join(", "));
+    let rust = rust_signatures(&read_all("src/api", "rs"), &run.join(", "));
     assert!(sql.len() >= 11, "the install SQL was not understood: {:?}", sql.keys());
     assert_eq!(sql.keys().collect::<Vec<_>>(), rust.keys().collect::<Vec<_>>(), "functions on one side only");
     for (name, signature) in &sql {

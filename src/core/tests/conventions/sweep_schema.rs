@@ -9,7 +9,7 @@ use bench_core::report::Format;
 use bench_core::report::sweep::render;
 use serde_json::{Map, Value};
 
-use crate::json_keys::{self, Keys, collect, differences, keys_in};
+use crate::json_keys::{Keys, assert_documented, assert_title, collect};
 
 /// A sweep with a law that is fitted. Its fields are all named, so that a new one is not forgotten here.
 fn filled() -> SweepDocument {
@@ -90,20 +90,15 @@ fn keys() -> Keys {
     found
 }
 
-fn documentation() -> String {
-    json_keys::documentation("sweep-json.md")
-}
-
 #[test]
 fn the_documentation_and_the_report_have_the_same_keys() {
-    let found = differences(&keys(), &keys_in(&documentation()));
-    assert!(found.is_empty(), "docs/sweep-json.md:\n{}", found.join("\n"));
+    assert_documented("sweep-json.md", &keys());
 }
 
 #[test]
 fn the_documentation_is_of_this_version() {
     let title = format!("# The JSON report of a sweep, schema version {SCHEMA_VERSION}");
-    assert_eq!(documentation().lines().next(), Some(title.as_str()));
+    assert_title("sweep-json.md", &title);
 }
 
 #[test]
