@@ -16,14 +16,14 @@ use crate::shm::Work;
 const HEADLINE: &str = "\
 SELECT pg_catalog.jsonb_build_object( \
     'run', pg_catalog.to_jsonb(r) || pg_catalog.jsonb_build_object('script_hash', \
-                pg_catalog.md5(r.script || coalesce(pg_catalog.jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != \"rows\").value', '{}', true)::pg_catalog.text, '')), \
-            'other_runs', (SELECT coalesce(pg_catalog.jsonb_agg(o.run_id ORDER BY o.run_id), '[]') FROM bench_internal.run_log o \
-                WHERE r.origin IS NULL AND o.origin IS NULL AND o.part_of IS NULL AND o.run_id OPERATOR(pg_catalog.<>) r.run_id \
-                  AND o.started_at OPERATOR(pg_catalog.<) r.finished_at \
-                  AND coalesce(o.finished_at, 'infinity') OPERATOR(pg_catalog.>) r.started_at \
-                  AND pg_catalog.tstzrange(least(o.counted_from, o.started_at), CASE WHEN o.finished_at IS NOT NULL \
-                      THEN greatest(o.finished_at, least(o.counted_from, o.started_at)) END) \
-                      OPERATOR(pg_catalog.&&) pg_catalog.tstzrange(r.started_at, greatest(r.started_at, r.finished_at)))), \
+            pg_catalog.md5(r.script || coalesce(pg_catalog.jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != \"rows\").value', '{}', true)::pg_catalog.text, '')), \
+        'other_runs', (SELECT coalesce(pg_catalog.jsonb_agg(o.run_id ORDER BY o.run_id), '[]') FROM bench_internal.run_log o \
+            WHERE r.origin IS NULL AND o.origin IS NULL AND o.part_of IS NULL AND o.run_id OPERATOR(pg_catalog.<>) r.run_id \
+              AND o.started_at OPERATOR(pg_catalog.<) r.finished_at \
+              AND coalesce(o.finished_at, 'infinity') OPERATOR(pg_catalog.>) r.started_at \
+              AND pg_catalog.tstzrange(least(o.counted_from, o.started_at), CASE WHEN o.finished_at IS NOT NULL \
+                  THEN greatest(o.finished_at, least(o.counted_from, o.started_at)) END) \
+                  OPERATOR(pg_catalog.&&) pg_catalog.tstzrange(r.started_at, greatest(r.started_at, r.finished_at)))), \
     'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
     'scripts', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(x)) ORDER BY x.script), '[]') FROM ( \
         SELECT script, pg_catalog.min(workload) AS workload, \

@@ -167,13 +167,13 @@ pub fn end_load(load: OwnLoad) -> Result<(), UserError> {
 }
 
 /// Removes everything that a load has left, in a transaction of its own, unless others hold locks on it for longer than
-/// this: then the next load will.
-pub fn abandon(load: OwnLoad, timeout: Duration, end: LoadEnd) {
-    // A DROP EXTENSION that was under way may have come first, or have been in the way.
-    for may_try_again in [true, true, false] {
+/// this: then the next load will. More than one of the `tries` where there is time for it: a DROP EXTENSION that was under way
+/// may have come first, or have been in the way.
+pub fn abandon(load: OwnLoad, timeout: Duration, tries: u32, end: LoadEnd) {
+    for left in (0..tries).rev() {
         match transaction(AssertUnwindSafe(|| abandon_load(load, timeout, end))) {
             Ok(()) => break,
-            Err(error) if may_try_again && error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
+            Err(error) if left > 0 && error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
             Err(error) => {
                 tell_left_over(load, &error);
                 break;

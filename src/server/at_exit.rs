@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use bench_core::error::UserError;
 use pgrx::pg_sys;
 
-use super::signals::take_cancels_at_exit;
+use super::signals::take_signals_at_exit;
 use super::{process, timeouts};
 
 /// What is called before this process lets go of shared memory, however it ends. A static, by whose address the server knows
@@ -48,7 +48,7 @@ pub fn put_in_order(work: impl FnOnce() -> Result<(), UserError>) -> Result<(), 
     // the same, proc_exit sets it again and goes on with the next callback, for it has taken this one off its list.
     unsafe {
         pg_sys::AbortOutOfAnyTransaction();
-        take_cancels_at_exit();
+        take_signals_at_exit();
         let exits = (&raw mut pg_sys::proc_exit_inprogress).replace(false);
         pg_sys::SetConfigOption(
             c"lock_timeout".as_ptr(),

@@ -71,7 +71,7 @@ static UNDO_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
         let _ = at_exit::put_in_order(|| {
             let message = "the load's leader was terminated by an administrator's command";
             let error = UserError::new(sqlstate::ADMIN_SHUTDOWN, message);
-            catalog::abandon(load, Duration::from_secs(2), LoadEnd::Failed(&error));
+            catalog::abandon(load, Duration::from_secs(2), 1, LoadEnd::Failed(&error));
             Ok(())
         });
     }
@@ -110,7 +110,7 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
             // The rollback has let in a DROP EXTENSION, which would meet the removal half-way. It waits for no caller of ours.
             let _ = transaction(drop_extension::let_pass);
         }
-        catalog::abandon(load, Duration::from_secs(10), LoadEnd::Failed(error));
+        catalog::abandon(load, Duration::from_secs(10), 3, LoadEnd::Failed(error));
     }
     UNFINISHED.set(None);
     result
@@ -191,7 +191,7 @@ fn fill(
         put_in_place(spec, load, is_local, &LoadFigures { index_levels, key_correlation, ..figures })
     })?;
     if !is_local {
-        catalog::abandon(load, Duration::from_secs(10), LoadEnd::Completed);
+        catalog::abandon(load, Duration::from_secs(10), 3, LoadEnd::Completed);
     }
     Ok(())
 }
