@@ -31,6 +31,8 @@ context_bytes() { # PID
     done
     grep "\[$1\].*Grand total" "$memory/log" | tail -n +$((before + 1)) | sed 's/.* \([0-9]*\) used.*/\1/'
 }
+# The least of three readings: one may come amid a statement.
+least_context_bytes() { for _ in 1 2 3; do context_bytes "$1"; done | sort -n | head -n 1; }
 own_kb() { awk '/^RssAnon/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
 progress() { PGHOST=$memory sql "SELECT count(*), sum(transactions) FROM bench.samples WHERE run_id = $long"; }
 # Every half second: samples and transactions so far, kB that the coordinator and a client have to themselves, whatever
@@ -40,7 +42,7 @@ watch() {
     while line="$(progress)|$(own_kb "$coordinator")|$(own_kb "$client")" && [[ $line =~ ^[0-9]+([|][0-9]+){3}$ ]]; do
         echo "$line"
         if [ "${line%%|*}" -ge "$at" ]; then
-            echo "$(progress)|$(context_bytes "$coordinator")|$(context_bytes "$client")" >>"$work/contexts"
+            echo "$(progress)|$(least_context_bytes "$coordinator")|$(context_bytes "$client")" >>"$work/contexts"
             at=$((at < samples * 3 / 4 ? samples * 3 / 4 : samples * 2))
         fi
         sleep 0.5
