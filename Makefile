@@ -17,7 +17,8 @@ CARGO      = PGRX_PG_CONFIG_PATH="$$(ls "$$($(PG_CONFIG) --bindir)/pg_config" 2>
 FEATURES   = --no-default-features --features pg$(PG_MAJOR)
 
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
-# quick: without optimisation at link time, as make demo builds it. dev: with assertions, as make test builds it.
+# quick: without optimisation at link time, as make demo and make test-full build it. dev: with assertions, as make test
+# builds it.
 PROFILE ?= release
 ifeq ($(PROFILE),release)
 # The places of panics would name folders of this machine, and the library would be another one in another folder. Only
@@ -208,7 +209,8 @@ dist:
 	@mkdir -p build
 	TZ=UTC0 git archive --format=zip --prefix=pgbench_ext-$(VERSION)/ -o build/pgbench_ext-$(VERSION).zip HEAD
 
-# For the server of PG_CONFIG, or for those that scripts/servers brings.
+# For the server of PG_CONFIG, or for those that scripts/servers brings. A library that names folders of this machine is
+# not released.
 MAJORS ?=
 PACKAGES = $(if $(shell command -v dh),deb) $(if $(shell command -v rpmbuild),rpm)
 
@@ -221,6 +223,8 @@ release:
 	@for major in $(or $(MAJORS),here); do \
 	   server='$(PG_CONFIG)'; [ $$major = here ] || server=$$(scripts/servers $$major) || exit; \
 	   $(foreach kind,$(PACKAGES),$(MAKE) --no-print-directory $(kind) PG_CONFIG="$$server" || exit;) \
+	   $(if $(REMAP),! grep -aqF -e '$(CURDIR)/' -e "$${CARGO_HOME:-$$HOME/.cargo}/" $(LIBRARY) || \
+	     { echo '$(LIBRARY) names folders of this machine' >&2; exit 1; };) \
 	 done
 	@cd build && find . -maxdepth 1 -name '*.deb' -o -name '*.rpm' -o -name '*.zip' | sed 's/^..//' | LC_ALL=C sort | \
 	  xargs sha256sum >SHA256SUMS && cat SHA256SUMS

@@ -53,9 +53,9 @@ is "$(sql "SELECT jsonb_array_length(d -> 'node_samples'), (SELECT min(jsonb_arr
 is "$(sql "SELECT count(*) FROM bench.export(ARRAY[$run])")" 1 'a small run is one part'
 sql "INSERT INTO bench.transactions (run_id, node, client, transaction, script, started, latency_ms, retries,
          outcome) SELECT $run, 1 + g % 3, 0, g, 0, now(), 1, 0, 'processed'
-     FROM generate_series(1, 200000) g" >/dev/null
+     FROM generate_series(1, 400000) g" >/dev/null
 parts=$(sql "SELECT count(*) FROM bench.export(ARRAY[$run])")
-is "$((parts > 2))" 1 'a large one is several'
+is "$((parts > 4))" 1 'a large one is several'
 sql 'CREATE ROLE reader LOGIN SUPERUSER'
 is "$(PGUSER=reader sql "SELECT count(DISTINCT i) FROM (SELECT bench.import(p) AS i
     FROM bench.export(ARRAY[$run]) WITH ORDINALITY AS x (p, n) ORDER BY n DESC) AS i")" 1 \
