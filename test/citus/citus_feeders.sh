@@ -32,7 +32,7 @@ completed 'random rows of a distributed table'
 is "$(sql 'SELECT count(*), count(DISTINCT at_port), count(DISTINCT id) > 200, min(id) >= 1, max(id) <= 10000
     FROM own.ids')" '300|3|t|t|t' 'of three nodes, each with its own'
 
-script once "$insert" 'SELECT g AS n FROM generate_series(1, 301) AS g' ", \"order\" => 'sequence', once => true"
+script once "$insert" 'SELECT g AS n FROM generate_series(1, 301) AS g' ", pick => 'sequence', once => true"
 for kind in all workers; do
     sql 'TRUNCATE own.ids'
     run "'once', clients => 2, secs => 20, nodes => '$kind'"
@@ -41,7 +41,7 @@ for kind in all workers; do
         "$kind: each row once"
 done
 
-script heavy "$insert" 'SELECT * FROM (VALUES (1, 9.0), (2, 1.0)) AS v (n, weight)' ", \"order\" => 'weighted'"
+script heavy "$insert" 'SELECT * FROM (VALUES (1, 9.0), (2, 1.0)) AS v (n, weight)' ", pick => 'weighted'"
 run "'heavy', clients => 2, transactions => 100, nodes => 'all', seed => 5"
 completed 'weighted rows'
 is "$(sql 'SELECT count(*), count(*) FILTER (WHERE id = 1) BETWEEN 500 AND 580 FROM own.ids')" '600|t' \

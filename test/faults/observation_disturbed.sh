@@ -18,7 +18,8 @@ SELECT extract(epoch FROM clock_timestamp()) + 4 AS until \\gset
 \\endif
 SELECT pg_sleep(CASE WHEN extract(epoch FROM clock_timestamp()) < :until THEN 0.06 ELSE 0.02 END);
 \$\$)" >/dev/null
-RUN=$(sql "SELECT bench.start('cold', clients => 8, secs => 20, sample_interval => 0.5, variables => '{\"until\": 0}')")
+RUN=$(sql "SELECT bench.start('cold', clients => 8, secs => 20, sample_interval => 0.5,
+    variables => '{\"until\": 0}')")
 finish
 said "$RUN" \
     "topic = 'warmup' AND finding LIKE 'The measurement began before the warm-up was over%'

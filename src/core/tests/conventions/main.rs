@@ -6,6 +6,7 @@ mod help;
 mod json_keys;
 mod line_length;
 mod more_rights;
+mod named_arguments;
 mod pgxn_metadata;
 mod pointers;
 mod qualified_names;
