@@ -111,12 +111,20 @@ impl<'a> Intervals<'a> {
         Some(weighted / self.measured_secs())
     }
 
-    /// The wait events and each one's shares of the clients' time.
+    /// The wait events and each one's shares of the clients' time. An interval of which nothing was seen, as of a target that
+    /// was slow to answer, has the means of the others.
     pub fn waits(&self) -> impl Iterator<Item = (&'a str, Vec<f64>)> + '_ {
-        self.samples.waits.iter().map(|(event, shares)| {
-            let share =
-                |&row: &usize| shares.get(row).copied().filter(|share| share.is_finite()).unwrap_or(0.0);
-            (event.as_str(), self.rows.iter().map(share).collect())
+        let share = |shares: &[f64], row: usize| {
+            shares.get(row).copied().filter(|share| share.is_finite()).unwrap_or(0.0)
+        };
+        let is_seen = |&row: &usize| self.samples.waits.values().any(|shares| share(shares, row) > 0.0);
+        let seen: Vec<bool> = self.rows.iter().map(is_seen).collect();
+        let count = seen.iter().filter(|&&seen| seen).count().max(1);
+        self.samples.waits.iter().map(move |(event, shares)| {
+            let mut shares: Vec<f64> = self.rows.iter().map(|&row| share(shares, row)).collect();
+            let mean = shares.iter().sum::<f64>() / count as f64;
+            shares.iter_mut().zip(&seen).filter(|(_, seen)| !**seen).for_each(|(share, _)| *share = mean);
+            (event.as_str(), shares)
         })
     }
 }

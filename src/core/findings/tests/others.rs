@@ -277,6 +277,20 @@ fn everything_else_where_it_is_planted_and_nowhere_else() {
     }
 }
 
+#[test]
+fn intervals_of_which_nothing_was_seen_say_nothing_of_waits() {
+    let mut document = quiet(10, 60, 1.0, WHITE);
+    wait_throughout(&mut document, "Lock:transactionid", 0.6);
+    let told = findings(&document);
+    assert_eq!(told.iter().map(|finding| finding.topic.as_str()).collect::<Vec<_>>(), ["waits"]);
+    // A target that answered in every fourth interval.
+    for shares in document.samples.waits.values_mut() {
+        let unseen = shares.iter_mut().enumerate().filter(|(index, _)| index % 4 != 0);
+        unseen.for_each(|(_, share)| *share = 0.0);
+    }
+    assert_eq!(findings(&document), told);
+}
+
 /// Almost a finding each.
 const HARMLESS: &[(&str, Plant)] = &[
     ("a few failures", |document| document.summary.failed = 500),
