@@ -7,7 +7,7 @@ use bench_core::help::Help;
 use crate::sources;
 
 /// The functions of schema `bench` with the names of their arguments.
-fn declared() -> BTreeMap<String, Vec<String>> {
+pub fn declared() -> BTreeMap<String, Vec<String>> {
     signatures().into_iter().map(|(name, (arguments, _))| (name, arguments)).collect()
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::help::declared;
 use crate::sources;
 
 const FOLDERS: [&str; 6] = ["benches", "ci", "docs", "scripts", "sql", "test"];
@@ -19,24 +20,10 @@ fn last_word(text: &str) -> &str {
     &text[start..]
 }
 
-/// The first words of the lists in parentheses behind `CREATE FUNCTION`, parted by commas.
-fn arguments(sql: &str) -> BTreeSet<String> {
-    let lists =
-        sql.split("CREATE FUNCTION ").skip(1).filter_map(|rest| rest.split_once('(')).map(|(_, rest)| {
-            let end = rest.find("RETURNS").unwrap_or(rest.len());
-            &rest[..end]
-        });
-    let words =
-        lists.flat_map(|list| list.split(',')).filter_map(|argument| argument.split_whitespace().next());
-    words.map(|word| word.trim_matches(['"', ')']).to_owned()).collect()
-}
-
 #[test]
 fn named_arguments_are_there() {
     let root = sources::root();
-    let install: String = sources::texts("src/schema/code", "sql").collect();
-    let known = arguments(&install.replace("@run_arguments@", &sources::run_arguments()));
-    assert!(known.len() > 100, "the install SQL was not understood: {known:?}");
+    let known: BTreeSet<String> = declared().into_values().flatten().collect();
     let mut unknown = Vec::new();
     for file in FOLDERS.iter().flat_map(|folder| sources::files(&root.join(folder))) {
         if file.extension().is_some_and(|ending| ending == "rs") {
