@@ -95,12 +95,7 @@ is_undone "$name, by hand in part, and resumed"
 
 name='kill -9 of a client, which restarts the server'
 begin_changed "$name"
-# Between two runs there is none.
-for _ in {1..200}; do
-    client=$(sql "SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'")
-    [ -z "$client" ] || ! as_pg kill -KILL "$client" 2>/dev/null || break
-    sleep 0.02
-done
+kill_client
 eventually 30 'SELECT true'
 eventually 30 "SELECT status = 'crashed' FROM bench.sweeps WHERE sweep_id = $SWEEP"
 is $? 0 "$name: the sweep is crashed"

@@ -217,7 +217,7 @@ back() { # waits for the server after a crash
 }
 name='kill -9 of a client'
 begin "'pk_update', '{1}', secs => 1.5, rounds => 3" 1
-as_pg kill -9 "$(sql "SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'")"
+kill_client
 eventually 20 "SELECT status <> 'running' FROM bench.sweeps WHERE sweep_id = $SWEEP"
 back
 ended_as crashed "$name"

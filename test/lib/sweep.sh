@@ -89,4 +89,16 @@ message() { sql "SELECT error ->> 'message' FROM bench.sweeps WHERE sweep_id = $
 
 terminate() { sql "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'" \
     >/dev/null; }
+# kill -9 of a client until it hits one: between two runs there is none, and one that has just ended takes signals too.
+kill_client() {
+    local client kills
+    kills=$(grep -c 'terminated by signal 9' "$PGHOST/log")
+    for _ in {1..200}; do
+        client=$(sql "SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'" 2>/dev/null)
+        [ -z "$client" ] || as_pg kill -KILL "$client" 2>/dev/null
+        sleep 0.05
+        [ "$(grep -c 'terminated by signal 9' "$PGHOST/log")" = "$kills" ] || return 0
+    done
+    tap_fail 'a client is killed'
+}
 backend_signal() { sql "SELECT $1(pid) FROM pg_stat_activity WHERE application_name = 'caller'" >/dev/null; }
