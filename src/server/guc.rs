@@ -125,15 +125,10 @@ pub fn with_setting<T>(
     value: &CStr,
     work: impl FnOnce() -> Result<T, UserError>,
 ) -> Result<T, UserError> {
-    // SAFETY: as functions with a SET clause do it (fmgr_security_definer in utils/fmgr/fmgr.c): an
-    // error that leaves from here ends the transaction, and the nest level with it.
-    unsafe {
-        let level = pg_sys::NewGUCNestLevel();
+    in_nest_level(|| {
         set_local(name, value);
-        let result = work();
-        pg_sys::AtEOXact_GUC(true, level);
-        result
-    }
+        work()
+    })
 }
 
 /// Does something with this project's own SQL: what it reads and compares is the same whatever the session, its role or its
@@ -142,10 +137,18 @@ pub fn with_own_syntax<T>(work: impl FnOnce() -> T) -> T {
     if has_own_syntax() {
         return work();
     }
-    // SAFETY: as in `with_setting`.
+    in_nest_level(|| {
+        set_own_syntax();
+        work()
+    })
+}
+
+/// Does something at whose end all parameters that it has set are as before.
+pub fn in_nest_level<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: as functions with a SET clause do it (fmgr_security_definer in utils/fmgr/fmgr.c): an
+    // error that leaves from here ends the transaction, and the nest level with it.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
-        set_own_syntax();
         let result = work();
         pg_sys::AtEOXact_GUC(true, level);
         result

@@ -7,7 +7,7 @@ use bench_core::spec::Role;
 use pgrx::pg_sys;
 
 use super::guard::Guard;
-use super::guc::{set_local, set_own_syntax};
+use super::guc::{in_nest_level, set_local, set_own_syntax};
 use super::spi::{fetch, quote_identifier};
 
 /// Whether the current role is a superuser.
@@ -130,22 +130,11 @@ pub fn current_role() -> String {
 /// (sub)transaction restores role and settings.
 pub fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     let _guard = Guard::new();
-    // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
-    // LOCAL_USERID_CHANGE forbids SET ROLE inside. The settings' nest level is closed below, or by
-    // the abort of the transaction.
-    unsafe {
-        let mut role = pg_sys::InvalidOid;
-        let mut context = 0;
-        pg_sys::GetUserIdAndSecContext(&raw mut role, &raw mut context);
-        let level = pg_sys::NewGUCNestLevel();
+    in_nest_level(|| {
         set_local(c"search_path", c"pg_catalog, pg_temp");
         set_own_syntax();
-        pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
-        let result = body();
-        pg_sys::SetUserIdAndSecContext(role, context);
-        pg_sys::AtEOXact_GUC(true, level);
-        result
-    }
+        with_user_id(owner, pg_sys::SECURITY_LOCAL_USERID_CHANGE, body)
+    })
 }
 
 /// Runs `body`, in the recorder, as a run's role. Nothing in it can go back to being the recorder, nor leave behind what runs
@@ -154,13 +143,18 @@ pub fn as_run_role<T>(
     role: pg_sys::Oid,
     body: impl FnOnce() -> Result<T, UserError>,
 ) -> Result<T, UserError> {
-    // SAFETY: as in `as_role`; the abort of the transaction goes back after an error.
+    with_user_id(role, pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE, body)
+}
+
+/// Runs `body` as another user, within more of the server's restrictions, and goes back.
+fn with_user_id<T>(user: pg_sys::Oid, restrictions: u32, body: impl FnOnce() -> T) -> T {
+    // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
+    // LOCAL_USERID_CHANGE forbids SET ROLE inside. After an error, the abort of the (sub)transaction goes back.
     unsafe {
         let mut before = pg_sys::InvalidOid;
         let mut context = 0;
         pg_sys::GetUserIdAndSecContext(&raw mut before, &raw mut context);
-        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE;
-        pg_sys::SetUserIdAndSecContext(role, context | restricted as i32);
+        pg_sys::SetUserIdAndSecContext(user, context | restrictions as i32);
         let result = body();
         pg_sys::SetUserIdAndSecContext(before, context);
         result
