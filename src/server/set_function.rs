@@ -48,16 +48,28 @@ const FIND: &str = "\
     JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang \
     JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) p.proowner \
     WHERE e.extname OPERATOR(pg_catalog.=) $1::pg_catalog.name \
-      AND p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.name \
-      AND l.lanname OPERATOR(pg_catalog.=) 'c'::pg_catalog.name AND r.rolsuper AND p.proretset AND p.proconfig IS NULL \
-      AND p.probin OPERATOR(pg_catalog.=) pg_catalog.concat('$libdir/', $1) \
-      AND p.proargtypes[0] OPERATOR(pg_catalog.=) 'pg_catalog.bool'::pg_catalog.regtype::pg_catalog.oid \
-      AND p.pronargs OPERATOR(pg_catalog.=) 1";
+      AND p.proname OPERATOR(pg_catalog.=) $2::pg_catalog.name \
+      AND l.lanname OPERATOR(pg_catalog.=) 'c'::pg_catalog.name AND r.rolsuper AND p.proconfig IS NULL \
+      AND p.probin OPERATOR(pg_catalog.=) pg_catalog.concat('$libdir/', $1) AND ";
+
+/// What is asked of a set-returning function of one boolean.
+const OF_BOOLEAN: &str = "\
+    p.proretset AND p.pronargs OPERATOR(pg_catalog.=) 1 \
+    AND p.proargtypes[0] OPERATOR(pg_catalog.=) 'pg_catalog.bool'::pg_catalog.regtype::pg_catalog.oid";
+
+/// What is asked of a function of no argument that returns one row.
+const OF_NOTHING: &str = "\
+    NOT p.proretset AND p.pronargs OPERATOR(pg_catalog.=) 0 \
+    AND p.prorettype OPERATOR(pg_catalog.=) 'pg_catalog.record'::pg_catalog.regtype::pg_catalog.oid";
+
+fn find(extension: &str, function: &str, conditions: &str) -> Result<Option<pg_sys::Oid>, UserError> {
+    fetch(&format!("{FIND}{conditions}"), &[extension.into(), function.into()])
+}
 
 impl SetFunction {
     /// The function of the extension with that name; `None` where there is none.
     pub fn find(name: &str) -> Result<Option<Self>, UserError> {
-        Ok(fetch::<pg_sys::Oid>(FIND, &[name.into()])?.map(Self))
+        Ok(find(name, name, OF_BOOLEAN)?.map(Self))
     }
 
     /// Calls it and shows the named columns of each row; false when its rows do not have columns of all these names.
@@ -70,7 +82,7 @@ impl SetFunction {
         argument: bool,
         visit: impl FnMut([ResultValue; N]),
     ) -> Result<bool, UserError> {
-        // SAFETY: a function as `call` needs it, by the conditions of FIND.
+        // SAFETY: a function as `call` needs it, by FIND and OF_BOOLEAN.
         unsafe { call(self.0, argument, columns, visit) }
     }
 }
@@ -159,30 +171,15 @@ unsafe fn cell(value: Option<pg_sys::Datum>, type_oid: pg_sys::Oid) -> ResultVal
     }
 }
 
-/// A function of no argument that returns one row, named as its extension and something behind it.
-const FIND_ROW: &str = "\
-    SELECT p.oid FROM pg_catalog.pg_extension e \
-    JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-        AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
-        AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
-    JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid \
-    JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang \
-    JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) p.proowner \
-    WHERE e.extname OPERATOR(pg_catalog.=) $1::pg_catalog.name \
-      AND p.proname OPERATOR(pg_catalog.=) $2::pg_catalog.name \
-      AND l.lanname OPERATOR(pg_catalog.=) 'c'::pg_catalog.name AND r.rolsuper AND NOT p.proretset AND p.proconfig IS NULL \
-      AND p.probin OPERATOR(pg_catalog.=) pg_catalog.concat('$libdir/', $1) AND p.pronargs OPERATOR(pg_catalog.=) 0 \
-      AND p.prorettype OPERATOR(pg_catalog.=) 'pg_catalog.record'::pg_catalog.regtype::pg_catalog.oid";
-
 /// A column of type bigint of the one row that a function of an extension returns; `None` where there is no such function.
 ///
 /// # Errors
 /// What the function says.
 pub fn bigint_of_row(extension: &str, function: &str, column: &CStr) -> Result<Option<i64>, UserError> {
-    let Some(function) = fetch::<pg_sys::Oid>(FIND_ROW, &[extension.into(), function.into()])? else {
+    let Some(function) = find(extension, function, OF_NOTHING)? else {
         return Ok(None);
     };
-    // SAFETY: a function without arguments that returns a row, by the conditions of FIND_ROW; such a row is a tuple's header.
+    // SAFETY: a function without arguments that returns a row, by FIND and OF_NOTHING; such a row is a tuple's header.
     unsafe {
         let row = pg_sys::OidFunctionCall0Coll(function, pg_sys::InvalidOid);
         let mut is_null = false;
