@@ -4,7 +4,7 @@ SET client_min_messages = error;
 \ir ../lib/pgtap.sql
 SELECT no_plan();
 
-SELECT bench.load('pk', 30000) \g /dev/null
+SELECT bench.load('pk', 100000) \g /dev/null
 -- An index that no statement uses, and that each update pays for; copies are made at once. Next to what it costs, and
 -- to a table that is read as a whole, the work of others is small.
 CREATE FUNCTION iwo_slow(crt_time timestamp) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
