@@ -37,8 +37,15 @@ ok() {
     if output=$("$@" 2>&1); then tap_pass "$description"; else tap_fail "$description" "$* failed: $output"; fi
 }
 
+# Of texts with several lines only those that differ: a reader of many failures sees the beginnings of each.
 is() {
-    if [ "$1" = "$2" ]; then tap_pass "$3"; else tap_fail "$3" "     got: $1"$'\n'"expected: $2"; fi
+    if [ "$1" = "$2" ]; then
+        tap_pass "$3"
+    elif [[ $1$2 = *$'\n'* ]]; then
+        tap_fail "$3" "expected (<) and got (>):"$'\n'"$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$1"))"
+    else
+        tap_fail "$3" "     got: $1"$'\n'"expected: $2"
+    fi
 }
 
 like() {
