@@ -84,7 +84,7 @@ same() { # NAME TRANSACTIONS [MODE…]
             tap_pass "$name, $mode: $(wc -l <<<"$got") rows are the same"
         else
             tap_fail "$name, $mode: the rows are the same" \
-                "$(diff <(echo "$expected") <(echo "$got") | head -n 20)"$'\n'"$OUT"
+                "$(differences "$expected" "$got" | head -n 20)"$'\n'"$OUT"
         fi
     done
     VARIABLES=() WEIGHTS=()
@@ -377,7 +377,7 @@ for share in 1 0.2; do
         tap_pass "pgbench --log --sampling-rate=$share logs the same $(wc -l <<<"$expected") transactions"
     else
         tap_fail "pgbench --log --sampling-rate=$share logs the same transactions" \
-            "$(diff <(echo "$expected") <(echo "$got") | head -n 20)"$'\n'"$OUT"
+            "$(differences "$expected" "$got" | head -n 20)"$'\n'"$OUT"
     fi
 done
 

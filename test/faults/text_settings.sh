@@ -67,7 +67,9 @@ number=0
 createdb plain
 expected=$(work_in plain)
 diag "${expected//$'\n'/ }"
-like "$expected" 'engine.completed.100.wire.completed.100.*LIKE .1.t.1.1.1.t.imported.completed.' 'without any setting'
+captured='"Select" = .1.t.1.1.[^|]* at = .1.t.1.1.[^|]*tsquery[^|]*.t.1.[^|]* LIKE .1.t.1.1'
+like "$expected" "engine.completed.100.wire.completed.100.completed.40.*$captured.1.t.imported.completed.t." \
+    'without any setting'
 while IFS='|' read -r name value; do
     database=set_$((++number))
     createdb "$database"

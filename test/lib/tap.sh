@@ -7,6 +7,7 @@
 #   like GOT REGEX DESCRIPTION passes when the extended regular expression matches
 #   unlike GOT REGEX DESCRIPTION
 #   skip REASON DESCRIPTION    a test that cannot be made here
+#   differences WANT GOT       prints the lines in which two texts differ
 #   diag TEXT                  a remark
 #   done_testing               prints the plan if there was none; fails if any test did; calls `last_tests` before, if
 #                              that is a function
@@ -37,12 +38,17 @@ ok() {
     if output=$("$@" 2>&1); then tap_pass "$description"; else tap_fail "$description" "$* failed: $output"; fi
 }
 
+# The lines in which two texts differ.
+differences() { # WANT GOT
+    diff <(printf '%s\n' "$1") <(printf '%s\n' "$2")
+}
+
 # Of texts with several lines only those that differ: a reader of many failures sees the beginnings of each.
 is() {
     if [ "$1" = "$2" ]; then
         tap_pass "$3"
     elif [[ $1$2 = *$'\n'* ]]; then
-        tap_fail "$3" "expected (<) and got (>):"$'\n'"$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$1"))"
+        tap_fail "$3" "expected (<) and got (>):"$'\n'"$(differences "$2" "$1")"
     else
         tap_fail "$3" "     got: $1"$'\n'"expected: $2"
     fi
