@@ -102,6 +102,9 @@ pub unsafe fn in_subtransaction(body: impl FnOnce(), told: impl FnOnce(&std::ffi
 ///
 /// An error in here finds no trap: in a worker it ends the process cleanly (StartBackgroundWorker
 /// catches it and exits with 1), having released what the backend held.
+///
+/// # Safety
+/// After an error's longjmp, with the globals as they were before its sigsetjmp, and the error still on the server's stack.
 #[cold]
 unsafe fn recover(log: Log) -> SqlError {
     // SAFETY: the order is PostgresMain's. The error's data is copied into a context that

@@ -56,7 +56,7 @@ pub fn check_may_read(table: pg_sys::Oid) -> Result<(), UserError> {
 }
 
 /// NULL for one that is gone.
-unsafe fn open(relation: pg_sys::Oid) -> pg_sys::Relation {
+fn open(relation: pg_sys::Oid) -> pg_sys::Relation {
     // SAFETY: inside a transaction, which gives the lock back.
     unsafe { pg_sys::try_relation_open(relation, pg_sys::AccessShareLock as i32) }
 }

@@ -91,21 +91,26 @@ pub mod pg_sys {
     }
 
     pub unsafe fn dsm_segment_handle(segment: *mut dsm_segment) -> u32 {
+        // SAFETY: by the caller attached: from Box::into_raw, and not detached yet.
         unsafe { (*segment).handle }
     }
 
     pub unsafe fn dsm_segment_address(segment: *mut dsm_segment) -> *mut c_void {
-        of(unsafe { (*segment).handle }, |memory| memory.base.cast()).expect("attached")
+        // SAFETY: by the caller attached.
+        of(unsafe { dsm_segment_handle(segment) }, |memory| memory.base.cast()).expect("attached")
     }
 
     pub unsafe fn dsm_segment_map_length(segment: *mut dsm_segment) -> usize {
-        of(unsafe { (*segment).handle }, |memory| memory.length).expect("attached")
+        // SAFETY: by the caller attached.
+        of(unsafe { dsm_segment_handle(segment) }, |memory| memory.length).expect("attached")
     }
 
     pub unsafe fn dsm_pin_mapping(_segment: *mut dsm_segment) {}
 
     pub unsafe fn dsm_detach(segment: *mut dsm_segment) {
+        // SAFETY: by the caller attached; each borrow ends before the callback, which may change the list.
         while let Some((callback, argument)) = unsafe { (*segment).callbacks.pop() } {
+            // SAFETY: registered with this argument, for a segment that is still attached.
             unsafe { callback(segment, argument) };
         }
         // SAFETY: from Box::into_raw; nobody uses it after it was detached.
@@ -113,16 +118,19 @@ pub mod pg_sys {
         of(handle, |memory| {
             memory.attached -= 1;
             if memory.attached == 0 {
+                // SAFETY: from `alloc` with this layout; nobody is attached any more.
                 unsafe { dealloc(memory.base, layout(memory.length)) };
             }
         });
     }
 
     pub unsafe fn on_dsm_detach(segment: *mut dsm_segment, callback: Option<Callback>, argument: Datum) {
+        // SAFETY: by the caller attached.
         unsafe { (*segment).callbacks.push((callback.expect("a function"), argument)) };
     }
 
     pub unsafe fn cancel_on_dsm_detach(segment: *mut dsm_segment, _: Option<Callback>, argument: Datum) {
+        // SAFETY: by the caller attached.
         unsafe { (*segment).callbacks.retain(|(_, other)| *other != argument) };
     }
 }
