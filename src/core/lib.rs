@@ -23,10 +23,10 @@
 //! | `tally` | counts of one client in one interval |
 //! | `intervals` | tallies of all clients, in shared memory |
 //! | `transaction_log` | single transactions, in shared memory |
-//! | `fidelity` | how well a run replays what was captured |
-//! | `document` | everything known of a run or a sweep: the JSON report |
-//! | `wait_events` | names of wait events in each version of the server |
 //! | `views` | what statistics views say: queries in each version of the server, and their answers |
+//! | `document` | everything known of a run or a sweep: the JSON report |
+//! | `fidelity` | how well a run replays what was captured |
+//! | `wait_events` | names of wait events in each version of the server |
 //! | `findings` | sentences about a run, drawn from its document |
 //! | `comparison` | differences between groups of runs, and how much equal runs vary |
 //! | `capacity` | how much load a server sustains: trials, what they say, and which comes next |

@@ -1,4 +1,4 @@
-//! What a search for a capacity has shown; [`crate::capacity`] makes it.
+//! What a search for a capacity has shown; the room `capacity` makes it.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::views::ServerSetting;
+
 /// What the run ran on. What is not known is `None`, or missing from a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -61,15 +63,4 @@ pub struct Environment {
     pub unlogged_tables: Vec<String>,
     /// Whoever, other than the caller, held back the xmin horizon from before the run's begin to its end.
     pub horizon_holder: Option<String>,
-}
-
-/// A configuration parameter that is not at its default.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ServerSetting {
-    pub name: String,
-    /// As SHOW shows it.
-    pub setting: String,
-    /// As pg_settings.source.
-    pub source: String,
 }

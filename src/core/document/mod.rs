@@ -4,6 +4,7 @@
 pub mod capacity;
 mod duel;
 mod environment;
+mod fidelity;
 mod finding;
 pub mod index_worth;
 mod merged;
@@ -15,12 +16,13 @@ pub mod sweep;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::fidelity::FidelityPart;
 use crate::rates::Rates;
 use crate::stats::until_steady::LONGEST_SECS;
 
+pub use crate::views::ServerSetting;
 pub use duel::{Duel, DuelBatch, DuelCommand, DuelLine, DuelMeasured, DuelStatement, DuelWait};
-pub use environment::{Environment, ServerSetting};
+pub use environment::Environment;
+pub use fidelity::{FidelityPart, whole};
 pub(crate) use finding::topics;
 pub use finding::{Finding, Severity, Topic};
 pub use merged::weighted_mean;

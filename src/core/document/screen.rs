@@ -1,4 +1,4 @@
-//! Which of several settings matter: what is tried, and what it has shown; [`crate::comparison::screen`] makes that.
+//! Which of several settings matter: what is tried, and what it has shown; the room `comparison` makes that.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -92,7 +92,7 @@ pub struct Sweep {
     pub sure_within: Option<f64>,
 }
 
-/// What is searched for; see [`crate::capacity::CapacitySearch`].
+/// What is searched for; see `CapacitySearch`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchDescription {

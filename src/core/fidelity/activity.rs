@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::call::{Call, likeness, overall, ratio};
+use crate::document::FidelityPart;
 
 /// Totals over a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -60,19 +61,6 @@ pub struct ReplayShares {
     pub without_error: Option<f64>,
     /// Whether anything that is replayed writes.
     pub writes: bool,
-}
-
-/// One aspect of a replay.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FidelityPart {
-    pub part: String,
-    pub captured: Option<f64>,
-    pub replayed: Option<f64>,
-    /// From 0 to 1; `None`: is not judged.
-    pub score: Option<f64>,
-    /// What makes the score low, or why there is none.
-    pub reason: Option<String>,
 }
 
 impl Activity {
@@ -296,18 +284,10 @@ pub fn calls(all: &[ReplayedCall]) -> FidelityPart {
     FidelityPart { part: "each call".to_owned(), captured: judged, replayed: score, score, reason }
 }
 
-/// The score of the whole, which is that of the worst part, and what is wrong with the worst three.
-pub fn whole(parts: &[FidelityPart]) -> Option<(f64, Option<String>)> {
-    let mut judged: Vec<(f64, &FidelityPart)> =
-        parts.iter().filter_map(|part| Some((part.score?, part))).collect();
-    judged.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let reasons: Vec<&str> = judged.iter().filter_map(|(_, part)| part.reason.as_deref()).take(3).collect();
-    judged.first().map(|(score, _)| (*score, (!reasons.is_empty()).then(|| reasons.join("; "))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::whole;
 
     fn activity(transactions: i64, statements: i64) -> Activity {
         Activity {

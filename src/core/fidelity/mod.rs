@@ -4,6 +4,7 @@ mod activity;
 mod call;
 mod counts;
 
-pub use activity::{Activity, CPU, FidelityPart, ReplayShares, ReplayedCall, calls, parts, whole};
+pub use crate::document::{FidelityPart, whole};
+pub use activity::{Activity, CPU, ReplayShares, ReplayedCall, calls, parts};
 pub use call::{Call, Likeness, likeness, overall};
 pub use counts::Counts;

@@ -10,8 +10,8 @@ use super::nodes::lost_nodes;
 use super::text::{counted, first_few, grouped, milliseconds, percent};
 use super::{UNSENT, finding};
 use crate::document::{AuditLine, Document, ErrorLine, Finding, Severity, Topic};
+use crate::document::{FidelityPart, whole};
 use crate::error::is_of_data;
-use crate::fidelity::{FidelityPart, whole};
 use crate::stats::robust::median;
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::ServerSetting;
 use crate::target::{Host, Target};
-use crate::views::Views;
+use crate::views::{ServerSetting, Views};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,12 @@
 mod counters;
 mod query;
 mod replication;
+mod setting;
 
 pub use counters::{ServerCounters, counters_query};
 pub use query::{Views, ViewsAnswer, ViewsQuery};
 pub use replication::{Lag, Replication, Standby, replication_query};
+pub use setting::ServerSetting;
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@
 //! | results that are kept of a command | [`MAX_CAPTURED`](crate::script::MAX_CAPTURED) bytes | 54000 |
 //! | columns of such a result | [`MAX_COLUMNS`](crate::script::MAX_COLUMNS) | 54000 |
 //! | results of a command | one for each statement | 08P01 |
-//! | texts of an error | [`MAX_TEXT`](crate::foreign::MAX_TEXT) bytes each | cut |
+//! | texts of an error | [`MAX_TEXT`](MAX_TEXT) bytes each | cut |
 //! | settings that are kept | four, of 30,000 bytes | 08P01 |
 //! | requests for authentication | 2,000 bytes, one for a password | 08P01 |
 //! | notices, notifications, rows that nobody wants | none is kept | passed over |

@@ -2,7 +2,7 @@
 
 use super::others::wait_throughout;
 use super::*;
-use crate::fidelity::FidelityPart;
+use crate::document::FidelityPart;
 
 fn part(name: &str, captured: f64, replayed: f64, score: f64, reason: &str) -> FidelityPart {
     FidelityPart {
