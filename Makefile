@@ -309,10 +309,10 @@ endif
 
 fuzz:
 	$(if $(SANITIZER),RUSTC_BOOTSTRAP=1) RUSTFLAGS="$(COVER)" CARGO_TARGET_DIR=$(FUZZ) \
-	  cargo build --release --target $(HOST) --manifest-path src/core/fuzz/Cargo.toml
+	  cargo build --release --target $(HOST) --manifest-path crates/fuzz/Cargo.toml
 	@set -xe; for target in $(TARGETS); do \
 	  mkdir -p $(FUZZ)/corpus/$$target; \
-	  words=; [ ! -e src/core/fuzz/dictionaries/$$target ] || words=-dict=src/core/fuzz/dictionaries/$$target; \
+	  words=; [ ! -e crates/fuzz/dictionaries/$$target ] || words=-dict=crates/fuzz/dictionaries/$$target; \
 	  $(FUZZ)/$(HOST)/release/$$target -runs=$(RUNS) -max_len=2000 -len_control=10 -timeout=10 $$words \
-	    -artifact_prefix=$(FUZZ)/$$target- $(FUZZ)/corpus/$$target src/core/fuzz/seeds/$$target; \
+	    -artifact_prefix=$(FUZZ)/$$target- $(FUZZ)/corpus/$$target crates/fuzz/seeds/$$target; \
 	done

@@ -23,6 +23,7 @@ fn main() {
     }
     let mut files = vec![PathBuf::from("Cargo.lock"), PathBuf::from("Cargo.toml")];
     collect(Path::new("src"), &mut files);
+    collect(Path::new("crates"), &mut files);
     files.sort();
     // A file of SQL that is added is noticed by its folder, one of Rust by the file that names it. Not src as a whole: a
     // changed test would have the library built anew.
@@ -57,7 +58,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if ["tests", "tests.rs", "fuzz", "upgrade"].contains(&name) {
+        if ["tests", "tests.rs", "conventions", "fuzz", "upgrade"].contains(&name) {
             continue;
         }
         if path.is_dir() {

@@ -1,7 +1,7 @@
 --
 -- bench.findings and bench.report: their surface. What they say is in test/pgtap/observation.sql and
 -- test/faults/observation.sh
--- and the plain tests of src/core.
+-- and the plain tests of crates/findings and crates/report.
 --
 SET client_min_messages = error;
 SELECT bench.load('pk', 1000);

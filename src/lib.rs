@@ -4,9 +4,9 @@
 //! wrong with them, lays out a shared segment ([`shm`]) and starts a coordinator. That one ([`worker`]) writes the run's row
 //! ([`catalog`]) and launches a background worker for each client; each of those runs the script's transactions in a loop
 //! ([`engine`]) and counts into its own slot; the coordinator turns the slots into samples, beside what it observes of the
-//! server ([`observe`]). A sweep ([`sweep`]) launches one run after the other. The pure rooms are in the crate `bench_core`.
+//! server ([`observe`]). A sweep ([`sweep`]) launches one run after the other. What needs no server is in `crates`.
 //!
-//! The rooms, from the ground floor up; each uses what stands before it, which the test `rooms` of `bench_core` holds:
+//! The rooms, from the ground floor up; each uses what stands before it, which the test `rooms` of `crates/conventions` holds:
 //!
 //! | room | what |
 //! |---|---|
@@ -50,6 +50,6 @@ pgrx::pg_module_magic!(name, version);
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     server::process::take_no_backtraces();
-    bench_core::interrupts::set_check(server::process::check_interrupts);
+    bench_base::interrupts::set_check(server::process::check_interrupts);
     launch::settings::define();
 }

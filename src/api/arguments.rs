@@ -1,4 +1,4 @@
-//! Functions that take the arguments of a run, which are declared in bench_core::spec.
+//! Functions that take the arguments of a run, which are declared in bench_model::spec.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::server::jsonb::Jsonb;
 pub(super) type Json = Jsonb;
 pub(super) type Name<'a> = &'a std::ffi::CStr;
 
-/// An argument as SQL hands it over, as [`RunArguments`](bench_core::spec::RunArguments) keeps it.
+/// An argument as SQL hands it over, as [`RunArguments`](bench_model::spec::RunArguments) keeps it.
 pub(super) trait Argument<T> {
     fn kept(self) -> T;
 }
@@ -34,7 +34,7 @@ impl Argument<String> for Name<'_> {
 /// does with its own arguments and those of a run, which come behind them.
 macro_rules! run_function {
     ($(#[$doc:meta])* $name:ident($($own:ident: [$($type:tt)+]),*) -> [$($result:tt)+] = $does:expr) => {
-        bench_core::run_arguments! {
+        bench_model::run_arguments! {
             with_run_arguments, $(#[$doc])* $name ($($own: [$($type)+]),*) [$($result)+] ($does)
         }
     };
@@ -49,7 +49,7 @@ macro_rules! with_run_arguments {
         #[pg_extern(sql = false)]
         #[allow(clippy::too_many_arguments, clippy::type_complexity)]
         fn $name($($own: $($type)+,)* $($argument: Option<$kind>,)*) -> $($result)+ {
-            let run = bench_core::spec::RunArguments {
+            let run = bench_model::spec::RunArguments {
                 $($argument: $argument.map(Argument::kept),)*
                 ..Default::default()
             };

@@ -1,9 +1,9 @@
 //! bench.calibrate: equal runs against each other.
 
-use bench_core::comparison::calibration::{CalibrationLine, LEAST_RUNS, calibrate};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::RunArguments;
-use bench_core::sweep::SweepArguments;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::RunArguments;
+use bench_questions::comparison::calibration::{CalibrationLine, LEAST_RUNS, calibrate};
+use bench_questions::sweep::SweepArguments;
 use pgrx::prelude::*;
 use serde_json::json;
 

@@ -1,9 +1,9 @@
 //! bench.capacity and bench.start_capacity: how much load a server sustains.
 
-use bench_core::error::UserError;
-use bench_core::report::sweep::answer_sentence;
-use bench_core::spec::RunArguments;
-use bench_core::sweep::{SearchArguments, SweepArguments};
+use bench_base::error::UserError;
+use bench_model::spec::RunArguments;
+use bench_questions::sweep::{SearchArguments, SweepArguments};
+use bench_report::sweep::answer_sentence;
 use pgrx::prelude::*;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! bench.capture and its kin.
 
-use bench_core::error::UserError;
-use bench_core::fidelity::Call;
+use bench_base::error::UserError;
+use bench_capture::fidelity::Call;
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde_json::Value;

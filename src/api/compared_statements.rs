@@ -1,14 +1,14 @@
 //! bench.compare_statements, bench.verify and bench.verify_report: which statements got slower.
 
-use bench_core::comparison::statements::{
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Duel, RunArguments};
+use bench_questions::comparison::statements::{
     StatementLine, StatementsOfRun, compare_statements as compare_all, statements_of_duel,
 };
-use bench_core::comparison::{check_margin, check_runs};
-use bench_core::document::Document;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::report::statements::sentence;
-use bench_core::report::{ExportFormat, Format, export, render};
-use bench_core::spec::{Duel, RunArguments};
+use bench_questions::comparison::{check_margin, check_runs};
+use bench_report::statements::sentence;
+use bench_report::{ExportFormat, Format, export, render};
+use bench_results::Document;
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};

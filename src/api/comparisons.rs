@@ -1,18 +1,18 @@
 //! bench.compare, bench.compare_report, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
-use bench_core::comparison::{
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{RunArguments, limits};
+use bench_questions::comparison::{
     Comparison, Difference, calibration, check_margin, check_pairs, compare as compare_groups, compare_pairs,
     differences_of, scripts_differ,
 };
-use bench_core::document::Document;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::report::Format;
-use bench_core::report::compare::{Collected, ComparisonReport, render};
-use bench_core::report::statements::junit;
-use bench_core::spec::{RunArguments, limits};
-use bench_core::stats::change_points::change_points as changes_of;
-use bench_core::stats::{Estimate, scalability as usl};
-use bench_core::sweep::SweepArguments;
+use bench_questions::sweep::SweepArguments;
+use bench_report::Format;
+use bench_report::compare::{Collected, ComparisonReport, render};
+use bench_report::statements::junit;
+use bench_results::Document;
+use bench_stats::change_points::change_points as changes_of;
+use bench_stats::{Estimate, scalability as usl};
 use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! bench.create_fixture, bench.drop_fixture, and what the built-in fixtures are made of.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 
 use super::required;

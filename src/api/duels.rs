@@ -1,9 +1,9 @@
 //! bench.duel and what is read of duels.
 
-use bench_core::document::{Duel as ComparedDuel, DuelLine, DuelStatement};
-use bench_core::error::UserError;
-use bench_core::report;
-use bench_core::spec::{Duel, RunArguments};
+use bench_base::error::UserError;
+use bench_model::spec::{Duel, RunArguments};
+use bench_report as report;
+use bench_results::{Duel as ComparedDuel, DuelLine, DuelStatement};
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
@@ -26,7 +26,7 @@ fn duel_run(
 }
 
 fn check_margin(margin: Option<f64>) -> Result<(), UserError> {
-    margin.map_or(Ok(()), bench_core::comparison::check_margin)
+    margin.map_or(Ok(()), bench_questions::comparison::check_margin)
 }
 
 fn rows(duel: ComparedDuel) -> Vec<DuelRow> {
@@ -173,7 +173,7 @@ fn duel_waits(
 > {
     let found = compared(run_id, None).map(|duel| {
         let [a_ms, b_ms] = duel.latencies_ms();
-        let row = |of: bench_core::document::DuelWait| {
+        let row = |of: bench_results::DuelWait| {
             let (a, b) = (a_ms.map(|ms| ms * of.a), b_ms.map(|ms| ms * of.b));
             (of.wait_event_type, of.wait_event, of.a, of.b, a, b)
         };

@@ -1,7 +1,7 @@
 //! bench.add_feeder and bench.drop_feeder.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::Feeder;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::feeder::Feeder;
 use pgrx::prelude::*;
 
 use super::required;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::FixtureSpec;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::FixtureSpec;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! bench.help.
 
-use bench_core::error::UserError;
-use bench_core::help::Help;
+use bench_base::error::UserError;
+use bench_report::help::Help;
 use pgrx::prelude::*;
 
 use crate::error::{OrRaise, for_client, internal};

@@ -1,11 +1,11 @@
 //! bench.index_worth and its kin: what indexes save, and what they cost.
 
-use bench_core::comparison::check_margin;
-use bench_core::comparison::index_worth::sentence;
-use bench_core::document::index_worth::IndexLine;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::RunArguments;
-use bench_core::sweep::SweepArguments;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::RunArguments;
+use bench_questions::comparison::check_margin;
+use bench_questions::comparison::index_worth::sentence;
+use bench_questions::sweep::SweepArguments;
+use bench_results::index_worth::IndexLine;
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};

@@ -2,8 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::RunArguments;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::RunArguments;
 use pgrx::prelude::*;
 use serde_json::Value;
 

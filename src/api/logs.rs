@@ -1,6 +1,6 @@
 //! bench.capture_log.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 

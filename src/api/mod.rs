@@ -32,4 +32,4 @@ mod visibility;
 pub mod workloads;
 
 /// A value that must not be NULL.
-pub use bench_core::spec::required;
+pub use bench_model::spec::required;

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::part::{PartAnswer, PartState};
-use bench_core::spec::limits::MAX_ARGUMENT;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::part::{PartAnswer, PartState};
+use bench_model::spec::limits::MAX_ARGUMENT;
 
 use pgrx::JsonB;
 use pgrx::prelude::*;

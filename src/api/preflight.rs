@@ -1,7 +1,7 @@
 //! bench.preflight: what would spoil a run now.
 
-use bench_core::error::UserError;
-use bench_core::spec::RunArguments;
+use bench_base::error::UserError;
+use bench_model::spec::RunArguments;
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};

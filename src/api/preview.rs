@@ -2,10 +2,11 @@
 
 use std::sync::atomic::AtomicU64;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::{RowSource, Stride, unpack};
-use bench_core::script::{self, PreviewLine, Prng, Symbols, Variables};
-use bench_core::spec::ScriptSpec;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::feeder::{RowSource, Stride, unpack};
+use bench_model::spec::ScriptSpec;
+use bench_script as script;
+use bench_script::{PreviewLine, Prng, Symbols, Variables};
 use pgrx::prelude::*;
 
 use super::required;
@@ -63,7 +64,7 @@ fn lines(
     let transactions = between("transactions", required("transactions", transactions)?, 1, MAX_TRANSACTIONS)?;
     let client = between("client", required("client", client)?, 0, 100_000)?;
     let seed = required("seed", seed)?;
-    let given = bench_core::spec::variables(required("variables", variables)?.0)?;
+    let given = bench_model::spec::variables(required("variables", variables)?.0)?;
     let mut symbols = Symbols::new();
     let script = script::parse("preview", &script, &mut symbols)?;
     // As with fixture shards where it is a local table.

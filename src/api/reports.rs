@@ -1,8 +1,8 @@
 //! bench.findings and bench.report.
 
-use bench_core::document::{Document, Finding};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::report::{ExportFormat, Format, export, render};
+use bench_base::error::{UserError, sqlstate};
+use bench_report::{ExportFormat, Format, export, render};
+use bench_results::{Document, Finding};
 use pgrx::prelude::*;
 
 use super::required;
@@ -12,7 +12,7 @@ use crate::error::{OrRaise, for_client};
 /// A run with all that was measured of it and what there is to say of it.
 pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
     let document = catalog::document(required("run_id", run_id)?)?;
-    Ok(Document { findings: bench_core::findings::findings(&document), ..document })
+    Ok(Document { findings: bench_findings::findings(&document), ..document })
 }
 
 /// What there is to say of a run. See the COMMENT ON.

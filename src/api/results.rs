@@ -1,7 +1,7 @@
 //! What was measured, read back: bench.percentile.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::stats::histogram::percentile_of;
+use bench_base::error::{UserError, sqlstate};
+use bench_stats::histogram::percentile_of;
 use pgrx::prelude::*;
 
 use super::required;

@@ -2,7 +2,7 @@
 //! calls them with arguments of other types, so that none is read here; and the server looks for them where such a database
 //! is made, by CREATE EXTENSION at that version or by pg_upgrade.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 
 use crate::catalog::version;

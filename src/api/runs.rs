@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::RunArguments;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::RunArguments;
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};

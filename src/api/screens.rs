@@ -1,11 +1,11 @@
 //! bench.screen and its kin: which of several settings matter.
 
-use bench_core::comparison::check_margin;
-use bench_core::comparison::screen::{ScreenMetric, sentence};
-use bench_core::document::screen::{FactorKind, ScreenLine};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::RunArguments;
-use bench_core::sweep::{Asked, Question, SweepArguments, screen_of, variants_of_screen};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::RunArguments;
+use bench_questions::comparison::check_margin;
+use bench_questions::comparison::screen::{ScreenMetric, sentence};
+use bench_questions::sweep::{Asked, Question, SweepArguments, screen_of, variants_of_screen};
+use bench_results::screen::{FactorKind, ScreenLine};
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};

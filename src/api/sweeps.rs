@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::document::Finding;
-use bench_core::document::sweep::{RunFinding, SweepDocument};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::findings::findings;
-use bench_core::report::sweep::render;
-use bench_core::spec::RunArguments;
-use bench_core::spec::limits::check_text;
-use bench_core::sweep::{Resumption, SweepArguments, SweepSpec};
+use bench_base::error::{UserError, sqlstate};
+use bench_findings::findings;
+use bench_model::spec::RunArguments;
+use bench_model::spec::limits::check_text;
+use bench_questions::sweep::{Resumption, SweepArguments, SweepSpec};
+use bench_report::sweep::render;
+use bench_results::Finding;
+use bench_results::sweep::{RunFinding, SweepDocument};
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};

@@ -1,7 +1,7 @@
 //! The validator of foreign-data wrapper bench_wire.
 
-use bench_core::error::UserError;
-use bench_core::target::{OptionOf, check_options as check_all};
+use bench_base::error::UserError;
+use bench_protocol::foreign_server::{OptionOf, check_options as check_all};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 

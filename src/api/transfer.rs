@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::limits;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::limits;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 

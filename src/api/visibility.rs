@@ -1,7 +1,7 @@
 //! Whose is what: bench_internal.is_visible, by which views and policies go, the names of roles that they show, and
 //! bench.reassign_owned.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 
 use super::required;

@@ -1,8 +1,8 @@
 //! bench.create_workload and bench.drop_workload.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::script::{Symbols, parse};
-use bench_core::spec::{is_name, limits};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{is_name, limits};
+use bench_script::{Symbols, parse};
 use pgrx::prelude::*;
 
 use super::required;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use bench_core::error::UserError;
-use bench_core::fidelity::{Activity, CPU, Counts};
+use bench_base::error::UserError;
+use bench_capture::fidelity::{Activity, CPU, Counts};
 
 use crate::observe::server;
 use crate::server::database;

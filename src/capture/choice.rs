@@ -1,7 +1,7 @@
 //! Which feeders, or which values with which weights, come nearest to what was captured, by the rows and blocks that trials took.
 
-use bench_core::captured::{fit, generic_share, mean};
-use bench_core::fidelity::{Call, Likeness, likeness};
+use bench_capture::fidelity::{Call, Likeness, likeness};
+use bench_capture::statements::{fit, generic_share, mean};
 
 use super::queries::is_sampled;
 use super::replay_plan::{ParameterValues, ReplayPlan};

@@ -1,6 +1,6 @@
 //! Relations whose rows give parameters their values.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use crate::server::spi::{fetch_all, quote_identifier};

@@ -1,9 +1,9 @@
 //! Captures as documents: what a server has seen, to be run on another one with a copy of the data.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::Feeder;
-use bench_core::part::KeptRows;
-use bench_core::script::{Symbols, parse};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::feeder::Feeder;
+use bench_model::part::KeptRows;
+use bench_script::{Symbols, parse};
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

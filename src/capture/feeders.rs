@@ -1,11 +1,11 @@
 //! From a captured statement to the script that replays it and the feeders that give its parameters their values.
 
-use bench_core::captured::{
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_capture::statements::{
     CaptureOptions, expanded, grouped, masked, parsable, script, squashed, with_types, with_values,
 };
-use bench_core::error::UserError;
-use bench_core::feeder::{Feeder, Pick};
-use bench_core::fidelity::Counts;
+use bench_model::feeder::{Feeder, Pick};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

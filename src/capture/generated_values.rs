@@ -1,6 +1,6 @@
 //! Values that no row gives: of unique columns that are inserted into, and of parameters that meet no column.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::columns::target;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use bench_core::captured::Roles;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::fidelity::{Activity, Counts};
-use bench_core::log_capture::{CapturedLog, LogOptions, begins_transaction};
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::fidelity::{Activity, Counts};
+use bench_capture::log::{CapturedLog, LogOptions, begins_transaction};
+use bench_capture::statements::Roles;
 
 use super::activity::with_statements;
 use super::spec::CaptureSpec;

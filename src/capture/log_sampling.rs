@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::log_capture::{CapturedLog, LogCapture, LogOptions};
-use bench_core::spec::Results;
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::log::{CapturedLog, LogCapture, LogOptions};
+use bench_model::spec::Results;
 
 use crate::catalog::Changer;
 use crate::engine::Session;

@@ -1,9 +1,9 @@
 //! Captured statements, looked at and tried in sessions of the role that executed them.
 
-use bench_core::captured::CaptureOptions;
-use bench_core::error::UserError;
-use bench_core::fidelity::Counts;
-use bench_core::spec::Role;
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_capture::statements::CaptureOptions;
+use bench_model::spec::Role;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The queries of feeders: rows of a relation as values of the parameters that meet it.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 
 use super::columns::{SampledRelation, is_indexed};
 use super::replay_plan::{ReplayPlan, column};

@@ -1,6 +1,6 @@
 //! Where the values of a statement's parameters come from, and what takes the parameters' places.
 
-use bench_core::captured::with_values;
+use bench_capture::statements::with_values;
 
 use super::columns::SampledRelation;
 use super::sampling::FeederShape;
@@ -36,7 +36,7 @@ pub struct ReplayPlan<'a> {
 
 /// The name of a column of a feeder.
 pub fn column(index: usize) -> String {
-    bench_core::captured::variable(index as u32 + 1)
+    bench_capture::statements::variable(index as u32 + 1)
 }
 
 impl ReplayPlan<'_> {

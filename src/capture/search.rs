@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use bench_core::error::UserError;
-use bench_core::fidelity::{Call, Counts};
+use bench_base::error::UserError;
+use bench_capture::fidelity::{Call, Counts};
 
 pub use super::choice::ChosenFeeders;
 use super::choice::{CapturedCalls, NEAR, SURE, choose, nearest, single};

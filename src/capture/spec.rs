@@ -1,7 +1,7 @@
 //! The arguments of bench.capture, checked.
 
-use bench_core::captured::CaptureOptions;
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::statements::CaptureOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

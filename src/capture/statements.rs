@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bench_core::captured::{CaptureOptions, Excluded, Importance, Roles, weights};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::fidelity::Counts;
-use bench_core::spec::Role;
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::fidelity::Counts;
+use bench_capture::statements::{CaptureOptions, Excluded, Importance, Roles, weights};
+use bench_model::spec::Role;
 use pgrx::pg_sys;
 
 use super::feeders::StatementReplay;

@@ -1,6 +1,6 @@
 //! The strategies to draw values that are worth a trial.
 
-use bench_core::fidelity::Call;
+use bench_capture::fidelity::Call;
 
 use super::replay_plan::{ParameterSource, ReplayPlan, has};
 use super::sampling::{SampledValues, SamplingStrategy};

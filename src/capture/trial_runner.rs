@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use bench_core::captured::with_values;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::fidelity::Call;
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::fidelity::Call;
+use bench_capture::statements::with_values;
 
 use super::queries::trial_query;
 use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, has, sql_of};

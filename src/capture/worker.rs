@@ -4,10 +4,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::fidelity::Activity;
-use bench_core::log_capture::LogOptions;
-use bench_core::spec::Results;
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::fidelity::Activity;
+use bench_capture::log::LogOptions;
+use bench_model::spec::Results;
 use pgrx::pg_sys;
 
 use super::activity::{ActivityMoment, WaitWatch, sessions_at_work};

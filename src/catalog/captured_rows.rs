@@ -1,8 +1,8 @@
 //! Values that captures have kept: rows of bench.captured_rows.
 
-use bench_core::error::UserError;
-use bench_core::feeder::Feeder;
-use bench_core::part::KeptRows;
+use bench_base::error::UserError;
+use bench_model::feeder::Feeder;
+use bench_model::part::KeptRows;
 use pgrx::{JsonB, pg_sys};
 use serde_json::Value;
 

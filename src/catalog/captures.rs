@@ -1,8 +1,8 @@
 //! Captures: rows of bench_internal.capture_list and bench.capture_statements, and the mix that a capture is.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::fidelity::Activity;
-use bench_core::spec::Share;
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::fidelity::Activity;
+use bench_model::spec::Share;
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

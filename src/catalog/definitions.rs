@@ -1,6 +1,6 @@
 //! Fixtures that users have defined.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::as_owner;

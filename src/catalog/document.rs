@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::document::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
-use bench_core::error::UserError;
-use bench_core::stats::coarse_histogram::LAST;
+use bench_base::error::UserError;
+use bench_results::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
+use bench_stats::coarse_histogram::LAST;
 use pgrx::JsonB;
 
 use super::{as_owner, duels, fidelity, visible};

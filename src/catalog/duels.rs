@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::document::{Duel, DuelCommand, DuelMeasured, DuelWait};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{ARMS, MARGIN};
-use bench_core::stats::duel::{ArmBatch, BATCHES};
-use bench_core::stats::histogram;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{ARMS, MARGIN};
+use bench_results::{Duel, DuelCommand, DuelMeasured, DuelWait};
+use bench_stats::duel::{ArmBatch, BATCHES};
+use bench_stats::histogram;
 use pgrx::JsonB;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Feeders: rows of bench.feeders.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::{Feeder, Pick};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::feeder::{Feeder, Pick};
 
 use super::{Workload, as_owner};
 use crate::error::internal;

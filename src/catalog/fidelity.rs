@@ -1,10 +1,10 @@
 //! A run of a capture beside what was captured.
 
-use bench_core::document::Unreplayed;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::fidelity::{
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::fidelity::{
     Activity, Call, Counts, FidelityPart, ReplayShares, ReplayedCall, calls, likeness, parts, whole,
 };
+use bench_results::Unreplayed;
 use pgrx::JsonB;
 
 use super::as_owner;

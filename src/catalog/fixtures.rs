@@ -1,6 +1,6 @@
 //! Loaded fixtures: rows of bench.fixtures.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::as_owner;

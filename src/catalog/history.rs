@@ -1,6 +1,6 @@
 //! Runs of the same kind, in the order of time, and what was found to be their spread.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};

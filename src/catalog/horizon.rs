@@ -1,6 +1,6 @@
 //! The holders of the xmin horizon, which keep VACUUM from removing dead rows.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::as_owner;

@@ -1,7 +1,7 @@
 //! Active runs: by fixture and by job.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::RunSpec;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::RunSpec;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::comparison::index_worth::{VariantDuels, index_worth};
-use bench_core::document::index_worth::{AskedIndex, IndexLine, IndexWorth};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep::Question;
+use bench_base::error::{UserError, sqlstate};
+use bench_questions::comparison::index_worth::{VariantDuels, index_worth};
+use bench_questions::sweep::Question;
+use bench_results::index_worth::{AskedIndex, IndexLine, IndexWorth};
 
 use super::duels::duel_batches;
 use super::sweeps::{sweep_options, sweep_runs_of};

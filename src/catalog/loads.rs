@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
 use pgrx::{JsonB, pg_sys};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use crate::server::process::nap_until_canceled;
 use crate::server::signals::termination_requested;

@@ -34,7 +34,7 @@ pub mod version;
 mod work;
 mod workloads;
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use crate::error::internal;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::{NodeSpec, Tenant, machines};
-use bench_core::error::UserError;
+use bench_base::error::UserError;
+use bench_model::cluster::{NodeSpec, Tenant, machines};
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
 
@@ -279,7 +279,7 @@ fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize
         &[run_id.into(), status.into(), error.map(JsonB).into()],
     )?;
     let histogram = super::histogram(run_id)?;
-    let percentile = |p| bench_core::stats::histogram::percentile_of(histogram.iter().copied(), p);
+    let percentile = |p| bench_stats::histogram::percentile_of(histogram.iter().copied(), p);
     run(
         "UPDATE bench_internal.run_log SET latency_p50_ms = $2, latency_p95_ms = $3, latency_p99_ms = $4, latency_p999_ms = $5 WHERE run_id = $1",
         &[

@@ -1,6 +1,6 @@
 //! Whose rows are whose: a row of the tables below belongs to the role with the OID that it has, whatever its name.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::as_owner;

@@ -1,6 +1,6 @@
 //! How runs went, by their rows.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 
 use super::as_owner;
 use crate::server::spi::{fetch, fetch_all};

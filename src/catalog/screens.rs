@@ -1,10 +1,10 @@
 //! The runs of a sweep that screens settings.
 
-use bench_core::comparison::screen::{CombinedRun, ScreenMetric, ScreenRuns, above_limit, screen};
-use bench_core::document::screen::{Screen, ScreenLine};
-use bench_core::document::sweep::SweepRun;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep::{Question, SweepOptions, row_of};
+use bench_base::error::{UserError, sqlstate};
+use bench_questions::comparison::screen::{CombinedRun, ScreenMetric, ScreenRuns, above_limit, screen};
+use bench_questions::sweep::{Question, SweepOptions, row_of};
+use bench_results::screen::{Screen, ScreenLine};
+use bench_results::sweep::SweepRun;
 
 use super::duels::duel_batches;
 use super::sweeps::{sweep_options, sweep_runs_of};

@@ -1,7 +1,7 @@
 //! Searches for a capacity: sweeps whose runs are trials, each of which decides on the next.
 
-use bench_core::capacity::{CapacityAnswer, NextTrial, Purpose, Trial, TrialOutcome};
-use bench_core::error::UserError;
+use bench_base::error::UserError;
+use bench_questions::capacity::{CapacityAnswer, NextTrial, Purpose, Trial, TrialOutcome};
 use pgrx::JsonB;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

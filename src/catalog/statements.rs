@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::comparison::statements::{PerCall, StatementsOfRun};
-use bench_core::document::{CommandSummary, Document, ScriptSummary};
-use bench_core::error::UserError;
+use bench_base::error::UserError;
+use bench_questions::comparison::statements::{PerCall, StatementsOfRun};
+use bench_results::{CommandSummary, Document, ScriptSummary};
 use pgrx::JsonB;
 
 use super::as_owner;

@@ -3,9 +3,9 @@
 //! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
 //! recorder's, as for any run.
 
-use bench_core::document::sweep::{Sweep, SweepChange, SweepDocument, SweepRun};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep::{Question, SweepCell, SweepOptions, SweepSpec};
+use bench_base::error::{UserError, sqlstate};
+use bench_questions::sweep::{Question, SweepCell, SweepOptions, SweepSpec};
+use bench_results::sweep::{Sweep, SweepChange, SweepDocument, SweepRun};
 use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};

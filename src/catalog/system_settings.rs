@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::JsonB;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

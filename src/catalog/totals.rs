@@ -1,6 +1,6 @@
 //! What was measured, added up: of an interval, of a script, of the whole.
 
-use bench_core::stats::{Histogram, Moments};
+use bench_stats::{Histogram, Moments};
 
 use crate::observe::Observed;
 use crate::shm::Tally;

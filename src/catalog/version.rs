@@ -1,7 +1,7 @@
 //! Whether the SQL of the extension is this library's: `make install` replaces the library for all databases at once, and
 //! each of them has its SQL updated by itself, later.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use crate::server::extension::LIBRARY_VERSION;
 use crate::server::spi::fetch;

@@ -1,6 +1,6 @@
 //! Runs, loads and sweeps as their rows tell of them, for those who wait for one, stop it, or ask how it went.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::{as_owner, may_see};

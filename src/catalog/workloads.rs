@@ -1,7 +1,7 @@
 //! Workloads: rows of bench.workloads.
 
-use bench_core::error::UserError;
-use bench_core::spec::Terminal;
+use bench_base::error::UserError;
+use bench_model::spec::Terminal;
 use pgrx::pg_sys;
 
 use super::as_owner;

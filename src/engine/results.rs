@@ -11,8 +11,8 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int};
 
-use bench_core::script::CapturedRows;
-use bench_core::spec::Results;
+use bench_model::spec::Results;
+use bench_script::CapturedRows;
 use pgrx::pg_sys;
 
 use super::raw;

@@ -5,9 +5,9 @@ mod commands;
 
 use std::ffi::{CStr, c_char};
 
-use bench_core::error::{SqlError, sqlstate};
-use bench_core::script::{CapturedRows, Variables};
-use bench_core::spec::Results;
+use bench_base::error::{SqlError, sqlstate};
+use bench_model::spec::Results;
+use bench_script::{CapturedRows, Variables};
 use pgrx::pg_sys;
 
 pub(super) use self::commands::{drive, start_timeout, stop_timeout};

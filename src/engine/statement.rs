@@ -3,8 +3,8 @@
 
 use std::ffi::{CStr, CString};
 
-use bench_core::error::{SqlError, sqlstate};
-use bench_core::script::{Value, VariableId, Variables, format_double};
+use bench_base::error::{SqlError, sqlstate};
+use bench_script::{Value, VariableId, Variables, format_double};
 use pgrx::pg_sys;
 
 use super::analysis::{AnalysedStatement, ExecutionPlan, analyse};

@@ -1,6 +1,6 @@
 //! PG_TRY for the transaction loop.
 
-use bench_core::error::SqlError;
+use bench_base::error::SqlError;
 use cee_scape::{SigJmpBufFields, call_with_sigsetjmp};
 use pgrx::pg_sys;
 

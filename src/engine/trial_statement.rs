@@ -5,9 +5,9 @@
 
 use std::ffi::{CString, c_int};
 
-use bench_core::error::UserError;
-use bench_core::fidelity::Call;
-use bench_core::spec::Results;
+use bench_base::error::UserError;
+use bench_capture::fidelity::Call;
+use bench_model::spec::Results;
 use pgrx::{Spi, pg_sys};
 
 use super::lists::{list_first, list_length};

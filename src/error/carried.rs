@@ -5,7 +5,7 @@
 use std::cell::{RefCell, UnsafeCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use bench_core::error::{UserError, cut, pack};
+use bench_base::error::{UserError, cut, pack};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 unsafe extern "C-unwind" {

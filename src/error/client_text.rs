@@ -1,6 +1,6 @@
 //! Texts for clients whose encoding lacks some of our characters: the server would refuse the whole with 22P05.
 
-use bench_core::untrusted::in_ascii;
+use bench_base::untrusted::in_ascii;
 use pgrx::pg_sys;
 
 /// The text as this session's client can show it.

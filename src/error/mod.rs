@@ -3,7 +3,7 @@
 mod carried;
 mod client_text;
 
-use bench_core::error::{UserError, cut, pack, sqlstate, unpack};
+use bench_base::error::{UserError, cut, pack, sqlstate, unpack};
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 

@@ -3,8 +3,8 @@
 
 use std::ffi::CStr;
 
-use bench_core::cluster::NodeSpec;
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::NodeSpec;
 
 use crate::server::extension::LIBRARY_VERSION;
 use crate::server::spi::{fetch, fetch_all, run};

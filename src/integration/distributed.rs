@@ -1,7 +1,7 @@
 //! Tables that are spread over the shards of a Citus cluster: here they are empty, and what a size or a statistic of
 //! the server's says of them is of no account.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::citus;

@@ -1,6 +1,6 @@
 //! Jobs of pg_cron 1.4 or newer (<https://github.com/citusdata/pg_cron>), as the current role.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use crate::server::guc::{current, lists_library};

@@ -9,9 +9,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bench_core::cluster::NodeSpec;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::target::{Secrets, SslMode, Target, parse_conninfo};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::NodeSpec;
+use bench_protocol::foreign_server::{Secrets, SslMode, Target, parse_conninfo};
 use mio::{Events, Poll, Registry};
 
 use super::citus::failure;

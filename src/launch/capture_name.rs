@@ -1,7 +1,7 @@
 //! Names of captures. bench.run accepts names of captures and of workloads, so no name may be both.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::is_name;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::is_name;
 
 use crate::catalog;
 use crate::server::roles;

@@ -1,7 +1,7 @@
 //! What can be found wrong before any worker is started, apart from the arguments themselves.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Role, RunOptions, ScriptSpec};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Role, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
 use crate::catalog;

@@ -1,9 +1,10 @@
 //! Whether the nodes of a Citus cluster have the connections that a run's clients need to each other.
 
-use bench_core::cluster::{Demand, FanOut, Limits, NodeSpec, check_connections, check_pool};
-use bench_core::error::UserError;
-use bench_core::script::{self, Symbols, Variables};
-use bench_core::spec::{FixtureSpec, RunOptions, ScriptSpec};
+use bench_base::error::UserError;
+use bench_model::cluster::{Demand, FanOut, Limits, NodeSpec, check_connections, check_pool};
+use bench_model::spec::{FixtureSpec, RunOptions, ScriptSpec};
+use bench_script as script;
+use bench_script::{Symbols, Variables};
 use pgrx::{Json, pg_sys};
 
 use super::checks::{has_blocks, lock_of};

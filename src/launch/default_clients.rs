@@ -1,7 +1,7 @@
 //! How many clients there is room for, where nobody has said how many there are to be.
 
-use bench_core::cluster::{Nodes, room_for};
-use bench_core::error::UserError;
+use bench_base::error::UserError;
+use bench_model::cluster::{Nodes, room_for};
 
 use super::checks::connection_limit;
 use super::nodes;

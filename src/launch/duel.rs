@@ -1,7 +1,7 @@
 //! What of a duel is found out before it starts: the scripts of its arms, and the indexes that they do without.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{
     ARMS, Arm, Duel, FixtureSpec, RunOptions, RunSpec, SCRIPT, ScriptSpec, Share, TargetSpec, mix,
 };
 use pgrx::pg_sys;

@@ -1,6 +1,6 @@
 //! What is said at the end of a run.
 
-use bench_core::error::{UserError, is_of_data};
+use bench_base::error::{UserError, is_of_data};
 
 use crate::catalog;
 use crate::error::{notice, warn};
@@ -50,5 +50,5 @@ pub fn tell_of_errors(run_id: i64) -> Result<(), UserError> {
 
 /// What pgbench prints at its end, for a run.
 pub fn closing_report(run_id: i64) -> Result<String, UserError> {
-    Ok(bench_core::report::closing(&catalog::headline(run_id)?))
+    Ok(bench_report::closing(&catalog::headline(run_id)?))
 }

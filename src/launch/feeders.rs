@@ -6,9 +6,9 @@ pub use other_roles::{read, read_as};
 
 use std::collections::HashSet;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::{Collector, Feeder, MAX_BYTES, ValueKind};
-use bench_core::spec::ScriptSpec;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::feeder::{Collector, Feeder, MAX_BYTES, ValueKind};
+use bench_model::spec::ScriptSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Workload;
@@ -24,7 +24,7 @@ use crate::server::trust::statement::{self, Judged};
 /// The rows of a run's feeders.
 #[derive(Default)]
 pub struct RunFeeders {
-    /// As `bench_core::feeder::unpack` reads them.
+    /// As `bench_model::feeder::unpack` reads them.
     pub bytes: Vec<u8>,
     /// How many feeders there are.
     pub feeders: u32,
@@ -177,7 +177,7 @@ pub fn collect(
 /// # Errors
 /// 22023 for a variable that another feeder of the script has as well.
 fn check_twice(fed: &RunFeeders, script: usize, collector: &Collector) -> Result<(), UserError> {
-    let others = bench_core::feeder::unpack(&fed.bytes).unwrap_or_default();
+    let others = bench_model::feeder::unpack(&fed.bytes).unwrap_or_default();
     let theirs = others.iter().filter(|rows| rows.script == script).flat_map(|rows| &rows.variables);
     let mine: HashSet<&str> = collector.variables().into_iter().collect();
     match theirs.copied().find(|name| mine.contains(name)) {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bench_core::cluster::NodeSpec;
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::NodeSpec;
 
 use super::node_connectivity::sessions_to;
 use crate::catalog;

@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::role_session::check_may_start;

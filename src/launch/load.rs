@@ -1,7 +1,7 @@
 //! Loads: from arguments to a started leader.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep;
+use bench_base::error::{UserError, sqlstate};
+use bench_questions::sweep;
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 

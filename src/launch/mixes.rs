@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{self, Share};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec;
+use bench_model::spec::Share;
 
 use crate::catalog::{self, Workload};
 

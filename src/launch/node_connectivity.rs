@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use bench_core::cluster::{Limits, NodeSpec};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::part::UnreachedNode;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::{Limits, NodeSpec};
+use bench_model::part::UnreachedNode;
 
 use crate::catalog;
 use crate::error::internal;

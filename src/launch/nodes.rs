@@ -1,11 +1,11 @@
 //! What a run has to know of the Citus cluster that it is on, found out before it starts.
 
-use bench_core::cluster::{
+use bench_base::error::{UserError, sqlstate};
+use bench_findings::preflight::{NodeFailure, NodesSeen};
+use bench_model::cluster::{
     ClusterSpec, Limits, NodeSpec, Nodes, check_worker_slots, place, sample_interval_secs,
 };
-use bench_core::error::{UserError, sqlstate};
-use bench_core::preflight::{NodeFailure, NodesSeen};
-use bench_core::spec::{Extent, FixtureSpec, RunOptions, ScriptSpec};
+use bench_model::spec::{Extent, FixtureSpec, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
 use super::node_connectivity::{self, NodePairs};

@@ -1,10 +1,10 @@
 //! What would spoil a run that is to start: as rows of bench.preflight, and as NOTICEs of a run.
 
-use bench_core::error::UserError;
-use bench_core::preflight::{
+use bench_base::error::UserError;
+use bench_findings::preflight::{
     FixtureState, LOOK_MS, PlannedRun, Risk, ServerState, Situation, announced, risks,
 };
-use bench_core::spec::{Before, FixtureSpec, RunArguments, RunSpec};
+use bench_model::spec::{Before, FixtureSpec, RunArguments, RunSpec};
 use pgrx::pg_sys;
 
 use super::run::{dry_run, plan_of};

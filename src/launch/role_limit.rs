@@ -1,6 +1,6 @@
 //! `pgbench_ext.max_clients_per_role`: how many clients, and workers of loads and sweeps, a role may have at a time.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 use crate::catalog;

@@ -10,8 +10,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::Role;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::Role;
 use pgrx::pg_sys;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

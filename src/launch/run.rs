@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::Nodes;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::preflight::PlannedRun;
-use bench_core::spec::{
+use bench_base::error::{UserError, sqlstate};
+use bench_findings::preflight::PlannedRun;
+use bench_model::cluster::Nodes;
+use bench_model::spec::{
     Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Share, Starter,
 };
-use bench_core::stats::duel::BATCHES;
-use bench_core::target::Secrets;
+use bench_protocol::foreign_server::Secrets;
+use bench_stats::duel::BATCHES;
 use pgrx::pg_sys;
 
 use super::checks::{

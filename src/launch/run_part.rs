@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::part::PartRequest;
-use bench_core::spec::{FixtureSpec, RunSpec};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::part::PartRequest;
+use bench_model::spec::{FixtureSpec, RunSpec};
 use pgrx::pg_sys;
 
 use super::checks::{check_connection_limit, check_length, check_role, check_server};

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::progress::{SampleFigures, Window};
-use bench_core::spec::RunSpec;
-use bench_core::stats::until_steady::LONGEST_SECS;
+use bench_model::progress::{SampleFigures, Window};
+use bench_model::spec::RunSpec;
+use bench_stats::until_steady::LONGEST_SECS;
 
 use crate::engine::unsupported_settings;
 use crate::error::{notice, warn};

@@ -1,8 +1,9 @@
 //! Whose sessions the clients of a run are, and how many workers that takes.
 
-use bench_core::cluster::{ClusterSpec, Nodes};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{self, Driver, Role, RunArguments, RunOptions, RunSpec};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::{ClusterSpec, Nodes};
+use bench_model::spec;
+use bench_model::spec::{Driver, Role, RunArguments, RunOptions, RunSpec};
 
 use super::checks::{check_connection_limit_of, check_session_of};
 use super::mixes::expanded;

@@ -1,9 +1,9 @@
 //! Settings of a run, and this project's own parameters.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::similar;
-use bench_core::spec::{Driver, Observation, PLAN_ADVICE, RunOptions};
-use bench_core::wire::is_startup_word;
+use bench_base::error::{UserError, sqlstate};
+use bench_base::similar;
+use bench_model::spec::{Driver, Observation, PLAN_ADVICE, RunOptions};
+use bench_protocol::is_startup_word;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
 

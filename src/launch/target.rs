@@ -1,12 +1,12 @@
 //! The server that the connections of a run lead to: a foreign server of the wrapper bench_wire and the caller's mapping on
 //! it, and what has to be known of it before the run.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{FixtureSpec, HostAddress, Observation, QueryMode, RunSpec, TargetSpec};
-use bench_core::target::{
+use bench_base::error::{UserError, sqlstate};
+use bench_base::untrusted;
+use bench_model::spec::{FixtureSpec, HostAddress, Observation, QueryMode, RunSpec, TargetSpec};
+use bench_protocol::foreign_server::{
     Secrets, SessionAttributes, Suitability, Target, check_password_given, check_password_used,
 };
-use bench_core::untrusted;
 use pgrx::pg_sys;
 use serde::Deserialize;
 

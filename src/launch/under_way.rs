@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use super::horizon::releasable_or_warn;
 use super::launch_handle::{Watch, stop_and_wait};

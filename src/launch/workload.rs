@@ -1,10 +1,11 @@
 //! From a workload's name to what a run executes, with every question of ownership answered.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::script::{self, Script, Symbols};
-use bench_core::shard_keys;
-use bench_core::similar;
-use bench_core::spec::{Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
+use bench_base::error::{UserError, sqlstate};
+use bench_base::similar;
+use bench_model::shard_keys;
+use bench_model::spec::{Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
+use bench_script as script;
+use bench_script::{Script, Symbols};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 

@@ -5,9 +5,9 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::ClusterSpec;
-use bench_core::findings::UNSENT;
-use bench_core::spec::RunSpec;
+use bench_findings::UNSENT;
+use bench_model::cluster::ClusterSpec;
+use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
 
 use super::counters::{Counters, Tuples};

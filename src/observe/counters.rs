@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use bench_core::error::UserError;
-use bench_core::fidelity::Counts;
-use bench_core::spec::RunSpec;
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
 
 use super::statement_calls;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use bench_core::document::{Environment, ServerSetting};
-use bench_core::error::UserError;
-use bench_core::spec::TargetSpec;
+use bench_base::error::UserError;
+use bench_model::spec::TargetSpec;
+use bench_results::{Environment, ServerSetting};
 
 use super::{machine, probes};
 use crate::error::internal;

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bench_core::document::Event;
-use bench_core::error::UserError;
-use bench_core::views::ServerCounters;
+use bench_base::error::UserError;
+use bench_model::views::ServerCounters;
+use bench_results::Event;
 use pgrx::pg_sys;
 
 use crate::server::database;

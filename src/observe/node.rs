@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::cluster::Limits;
-use bench_core::error::UserError;
+use bench_base::error::UserError;
+use bench_model::cluster::Limits;
 use serde::{Deserialize, Serialize};
 
 use super::machine::{self, CpuTicks};

@@ -1,11 +1,11 @@
 //! What the coordinator observes beside the clients' own counts, interval by interval.
 
-use bench_core::document::Event;
-use bench_core::error::UserError;
-use bench_core::spec::{Observation, RunSpec};
-use bench_core::target::Secrets;
-use bench_core::timeline::Timeline;
-use bench_core::views::{Lag, Replication, ServerCounters, Standby};
+use bench_base::error::UserError;
+use bench_model::spec::{Observation, RunSpec};
+use bench_model::timeline::Timeline;
+use bench_model::views::{Lag, Replication, ServerCounters, Standby};
+use bench_protocol::foreign_server::Secrets;
+use bench_results::Event;
 use serde_json::{Value, json};
 
 use super::events::EventWatch;

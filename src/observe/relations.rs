@@ -1,6 +1,6 @@
 //! The run's tables and their indexes: sizes and the server's statistics of them.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::{JsonB, pg_sys};
 use serde_json::Value;
 

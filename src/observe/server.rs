@@ -1,7 +1,7 @@
 //! The server's cumulative counters of WAL, checkpoints and buffers, and how far its standbys are behind.
 
-use bench_core::error::UserError;
-use bench_core::views::{Replication, ServerCounters, counters_query, replication_query};
+use bench_base::error::UserError;
+use bench_model::views::{Replication, ServerCounters, counters_query, replication_query};
 use pgrx::pg_sys;
 
 use crate::server::spi::fetch;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::preflight::{
+use bench_base::error::{UserError, sqlstate};
+use bench_findings::preflight::{
     BlockingLock, Checkpoint, Holder, MachineState, ReplicationSlot, TableStatistics,
 };
 use pgrx::datum::DatumWithOid;

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::fidelity::Counts;
-use bench_core::log_capture::is_utility;
-use bench_core::spec::RunSpec;
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::fidelity::Counts;
+use bench_capture::log::is_utility;
+use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
 
 use crate::server::database;

@@ -1,11 +1,11 @@
 //! What is observed of a target: one connection, over which the server is asked the questions that this one is asked where
 //! the run is here. Nothing waits for its answers but the run's beginning and its end, each for a moment.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::TargetSpec;
-use bench_core::target::Secrets;
-use bench_core::timeline::{Phase, Timeline};
-use bench_core::views::{Replication, ServerCounters, ViewsAnswer, ViewsQuery};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::TargetSpec;
+use bench_model::timeline::{Phase, Timeline};
+use bench_model::views::{Replication, ServerCounters, ViewsAnswer, ViewsQuery};
+use bench_protocol::foreign_server::Secrets;
 
 use super::waits::WaitTimes;
 use crate::error::warn;

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use bench_core::error::UserError;
-use bench_core::fidelity::Counts;
-use bench_core::spec::{Observation, RunSpec, TargetSpec};
-use bench_core::target::Secrets;
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_model::spec::{Observation, RunSpec, TargetSpec};
+use bench_protocol::foreign_server::Secrets;
 
 use crate::server::process::{nap, now_ns};
 use crate::wire::{PolledSession, Route};

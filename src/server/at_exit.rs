@@ -6,7 +6,7 @@
 
 use std::ffi::CStr;
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::signals::take_signals_at_exit;

@@ -1,6 +1,6 @@
 //! This session's database, and the server's state as a whole.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::spi::fetch;

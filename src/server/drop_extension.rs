@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::at_exit;

@@ -1,6 +1,6 @@
 //! The extension itself, as the server's catalogs have it.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::guard;

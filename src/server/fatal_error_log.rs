@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 
-use bench_core::error::{SqlError, sqlstate};
+use bench_base::error::{SqlError, sqlstate};
 use pgrx::pg_sys;
 
 thread_local! {

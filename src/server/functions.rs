@@ -1,7 +1,7 @@
 //! Declarations of the extension's functions, as the server's catalog has them.
 
-use bench_core::error::UserError;
-use bench_core::help::Declared;
+use bench_base::error::UserError;
+use bench_report::help::Declared;
 
 use super::spi::{fetch, fetch_all};
 

@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::{pg_guard, pg_sys};
 
 use super::relations::owner_of;

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::{PgTryBuilder, pg_sys};
 
 use super::roles::superuser;

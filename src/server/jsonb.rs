@@ -3,8 +3,8 @@
 
 use std::ffi::CStr;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::limits::MAX_ARGUMENT;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::limits::MAX_ARGUMENT;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::nullable::Nullable;
 use pgrx::{FromDatum, pg_sys};

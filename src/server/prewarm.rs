@@ -3,7 +3,7 @@
 //! As pg_prewarm does with its mode 'buffer' (contrib/pg_prewarm), and without it: its function is in a schema whose owner
 //! could put another one in its place, for a sweep's superuser to call. Nothing here is looked up by a name.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::signals::termination_requested;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 
 use crate::error::from_caught;

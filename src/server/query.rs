@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_int};
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::spi::SpiClient;
 use pgrx::{Spi, pg_guard, pg_sys};
 

@@ -1,6 +1,6 @@
 //! Tables and schemas, by their OIDs and names.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::buffers::{SHARE, lock};

@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::Role;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::Role;
 use pgrx::pg_sys;
 
 use super::guard::Guard;

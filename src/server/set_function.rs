@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::spi::fetch;

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiHeapTupleData};

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::process::forget_cancel;

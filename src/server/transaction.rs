@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
 use super::guc::set_local;

@@ -7,7 +7,7 @@ pub mod names;
 pub mod objects;
 pub mod statement;
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use super::spi::{fetch_all, quote_identifier};
 

@@ -1,6 +1,6 @@
 //! Slots of background workers: how many there are, and how many are taken.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 /// max_worker_processes.

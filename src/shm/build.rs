@@ -5,7 +5,7 @@ use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::*;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::{Header, MAGIC, Segment, Work};

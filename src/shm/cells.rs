@@ -4,8 +4,8 @@
 
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::timeline::Timeline;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::timeline::Timeline;
 
 use super::Counter;
 
@@ -189,7 +189,7 @@ pub struct Header {
     pub untracked: AtomicU32,
     pub timeline: SharedTimeline,
     warmup_end: AtomicU32,
-    /// Under a rate: the last arrival that a client has taken, as [`Schedule`](bench_core::schedule::Schedule) counts them.
+    /// Under a rate: the last arrival that a client has taken, as [`Schedule`](bench_model::schedule::Schedule) counts them.
     pub arrivals: OwnLine,
     pub progress: Progress,
     pub load: LoadProgress,

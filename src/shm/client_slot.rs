@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering::*};
 
-use bench_core::client::{Consequence, Lateness};
-use bench_core::error::SqlError;
+use bench_base::error::SqlError;
+use bench_model::client::{Consequence, Lateness};
 
 use super::{Counter, Text};
 

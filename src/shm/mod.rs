@@ -27,9 +27,9 @@ use std::mem::size_of;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::intervals::{ClientIntervals, Ring};
-pub use bench_core::tally::{Counter, Tally};
-use bench_core::transaction_log::{Ends, LogCell, LogQueue};
+use bench_model::intervals::{ClientIntervals, Ring};
+pub use bench_model::tally::{Counter, Tally};
+use bench_model::transaction_log::{Ends, LogCell, LogQueue};
 use pgrx::pg_sys;
 
 pub use cells::*;

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
-use bench_core::cluster::ClockOffset;
-use bench_core::error::UserError;
+use bench_base::error::UserError;
+use bench_model::cluster::ClockOffset;
 
 use super::{Progress, Text};
 

@@ -3,9 +3,9 @@
 use std::mem::{align_of, size_of};
 use std::sync::atomic::AtomicU64;
 
-use bench_core::intervals::ClientIntervals;
-use bench_core::tally::Tally;
-use bench_core::transaction_log::{Ends, LogCell};
+use bench_model::intervals::ClientIntervals;
+use bench_model::tally::Tally;
+use bench_model::transaction_log::{Ends, LogCell};
 
 use super::{
     BatchOfArms, ClientSlot, CommandCounters, CommandPlans, CommandTimes, ConnectionCell, Header, NodeCell,

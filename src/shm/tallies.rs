@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
-use bench_core::stats::Histogram;
-use bench_core::stats::histogram::{BUCKETS, bucket_of};
+use bench_stats::Histogram;
+use bench_stats::histogram::{BUCKETS, bucket_of};
 
 use super::{Counter, Text};
 

@@ -1,15 +1,15 @@
 //! How a client counts its transactions: of a phase, of an interval, of a script. What makes the sum of the samples
-//! exactly the total, and each sample that of its own interval, is in [`bench_core::intervals`].
+//! exactly the total, and each sample that of its own interval, is in [`bench_model::intervals`].
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::{Consequence, Outcome, Transaction, TransactionRecorder};
-use bench_core::error::SqlError;
-use bench_core::intervals::IntervalWriter;
-use bench_core::stats::duel::BATCHES;
-use bench_core::timeline::{Phase, Timeline};
-use bench_core::transaction_log::{LogQueue, LogRecord};
+use bench_base::error::SqlError;
+use bench_model::client::{Consequence, Outcome, Transaction, TransactionRecorder};
+use bench_model::intervals::IntervalWriter;
+use bench_model::timeline::{Phase, Timeline};
+use bench_model::transaction_log::{LogQueue, LogRecord};
+use bench_stats::duel::BATCHES;
 
 use super::{
     BatchOfArms, ClientSlot, CommandCounters, CommandTimes, Header, PhaseTotals, Segment, StopReason, Tally,

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use std::ffi::CString;
 use std::time::Instant;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Before, RunOptions};
-use bench_core::sweep::{SweepOptions, Variant};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Before, RunOptions};
+use bench_questions::sweep::{SweepOptions, Variant};
 use pgrx::pg_sys;
 use serde_json::json;
 
@@ -170,7 +170,7 @@ impl Changes {
 /// Those of the catalog, and why it could not be undone.
 pub(super) fn revert_left(sweep_id: i64) -> Result<(), UserError> {
     let options = transaction(|| catalog::sweep_options(sweep_id))?;
-    Changes::new(sweep_id, &options)?.revert(&mut Session::new(bench_core::spec::Results::Discard))
+    Changes::new(sweep_id, &options)?.revert(&mut Session::new(bench_model::spec::Results::Discard))
 }
 
 /// What can be found wrong with variants' statements before the first run.

@@ -1,6 +1,6 @@
 //! Copies of a table for duels about its indexes: rows, constraints and defaults, with all indexes but one.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use crate::server::guc::with_search_path;

@@ -2,11 +2,11 @@
 
 use std::ffi::CString;
 
-use bench_core::document::index_worth::{AskedIndex, IndexWorth};
-use bench_core::document::sweep::AppliedSql;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Duel, FixtureSpec, RunArguments};
-use bench_core::sweep::{Asked, Question, Variant};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Duel, FixtureSpec, RunArguments};
+use bench_questions::sweep::{Asked, Question, Variant};
+use bench_results::index_worth::{AskedIndex, IndexWorth};
+use bench_results::sweep::AppliedSql;
 use pgrx::pg_sys;
 use serde_json::{Map, Value, json};
 

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
 
-use bench_core::cluster::Nodes;
-use bench_core::error::UserError;
-use bench_core::spec::RunOptions;
-use bench_core::sweep::{Resumption, SweepArguments, SweepOptions, SweepSpec};
+use bench_base::error::UserError;
+use bench_model::cluster::Nodes;
+use bench_model::spec::RunOptions;
+use bench_questions::sweep::{Resumption, SweepArguments, SweepOptions, SweepSpec};
 
 use super::leader::KIND;
 use super::{changes, parameters, state};

@@ -5,9 +5,9 @@ use std::cell::Cell as StdCell;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::Results;
-use bench_core::sweep::{Resumption, SweepSpec, Variant};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::Results;
+use bench_questions::sweep::{Resumption, SweepSpec, Variant};
 use pgrx::pg_sys;
 
 use super::changes::{Changes, revert_left};

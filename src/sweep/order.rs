@@ -1,7 +1,7 @@
 //! A run that a sweep is to make.
 
-use bench_core::spec::{Extent, RunArguments, RunSpec};
-use bench_core::sweep::Variant;
+use bench_model::spec::{Extent, RunArguments, RunSpec};
+use bench_questions::sweep::Variant;
 
 /// A run that a sweep is to make.
 pub(super) struct Order<'a> {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep::{SweepOptions, Variant};
+use bench_base::error::{UserError, sqlstate};
+use bench_questions::sweep::{SweepOptions, Variant};
 use serde_json::{Map, Value};
 
 use crate::server::guc;

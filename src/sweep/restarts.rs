@@ -4,8 +4,8 @@
 //! them again: where none of them asks for a restart any more, the server has them, and the file gets back what it had. So an
 //! end of the server that nobody asked for brings its own settings back.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::sweep::{Resumption, SweepOptions, Variant};
+use bench_base::error::{UserError, sqlstate};
+use bench_questions::sweep::{Resumption, SweepOptions, Variant};
 
 use super::parameters;
 use crate::catalog::{self, Changer, Wait};

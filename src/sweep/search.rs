@@ -1,8 +1,8 @@
 //! The search for a capacity: trials, each of which decides on the next.
 
-use bench_core::capacity::{CapacitySearch, NextTrial, Purpose, TrialOutcome, answers, next};
-use bench_core::document::Document;
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
+use bench_questions::capacity::{CapacitySearch, NextTrial, Purpose, answers, next, outcome_of};
+use bench_results::Document;
 
 use super::leader::RunningSweep;
 use super::order::Order;
@@ -53,7 +53,7 @@ impl RunningSweep<'_> {
             ));
             return Err(error);
         }
-        let mut outcome = TrialOutcome::of(&document, search.percentile);
+        let mut outcome = outcome_of(&document, search.percentile);
         // One on another server is not among the run's events.
         outcome.checkpoints = outcome.checkpoints.max(u32::from(self.has_checkpoint));
         durable_transaction(|| searches::keep_outcome(self.sweep_id, place, &outcome))?;

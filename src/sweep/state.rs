@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Before, RunArguments, RunOptions};
-use bench_core::sweep::{LoadDescription, SweepOptions, Variant};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Before, RunArguments, RunOptions};
+use bench_questions::sweep::{LoadDescription, SweepOptions, Variant};
 use serde_json::{Map, Value};
 
 use crate::engine::Session;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use crate::launch::launch_handle::LaunchHandle;
 use crate::server::drop_extension;

@@ -3,9 +3,9 @@
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Address, Encryption, HostAddress};
-use bench_core::target::{DEFAULT_PORT, Host, SslMode};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Address, Encryption, HostAddress};
+use bench_protocol::foreign_server::{DEFAULT_PORT, Host, SslMode};
 
 use super::SOCKETS;
 

@@ -3,9 +3,9 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::script::{MAX_CAPTURED, QueryResult};
-use bench_core::wire::WireSession;
+use bench_base::error::{SqlError, UserError, sqlstate};
+use bench_protocol::WireSession;
+use bench_script::{MAX_CAPTURED, QueryResult};
 use mio::{Events, Poll};
 
 use super::{PolledSession, Route, cancel, failed};

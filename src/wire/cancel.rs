@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use bench_core::spec::{Address, HostAddress};
-use bench_core::wire::cancel_request;
+use bench_model::spec::{Address, HostAddress};
+use bench_protocol::cancel_request;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 

@@ -2,10 +2,10 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::Encryption;
-use bench_core::wire::tls::TlsSession;
-use bench_core::wire::{encryption_accepted, encryption_request};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::Encryption;
+use bench_protocol::tls::TlsSession;
+use bench_protocol::{encryption_accepted, encryption_request};
 use mio::{Interest, Registry, Token};
 
 use super::socket::Socket;

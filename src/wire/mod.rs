@@ -15,8 +15,8 @@ pub use link::{Done, Link};
 pub use polled::PolledSession;
 pub use route::Route;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Address, HostAddress};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Address, HostAddress};
 
 /// The error for a connection that cannot be made, or is lost, in libpq's words.
 pub fn failed(to: &HostAddress, reason: impl ToString) -> UserError {

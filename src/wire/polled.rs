@@ -1,9 +1,9 @@
 //! A session that never waits: its owner comes back to it.
 
-use bench_core::error::UserError;
-use bench_core::script::MAX_CAPTURED;
-use bench_core::untrusted;
-use bench_core::wire::{CommandOutcome, SessionEvent, WireSession};
+use bench_base::error::UserError;
+use bench_base::untrusted;
+use bench_protocol::{CommandOutcome, SessionEvent, WireSession};
+use bench_script::MAX_CAPTURED;
 use mio::{Registry, Token};
 
 use super::{Done, Link, Route, failed};

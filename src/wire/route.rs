@@ -7,14 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Encryption, HostAddress, OnDisconnect, RunSpec, TargetSpec};
-use bench_core::target::{
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Encryption, HostAddress, OnDisconnect, RunSpec, TargetSpec};
+use bench_protocol::foreign_server::{
     ChannelBinding, SYSTEM_ROOTS, Secrets, SessionAttributes, Suitability, Target, TcpOptions, TlsOptions,
     not_asked,
 };
-use bench_core::wire::tls::{TlsClient, TlsFiles, TlsSession};
-use bench_core::wire::{Startup, WireSession};
+use bench_protocol::tls::{TlsClient, TlsFiles, TlsSession};
+use bench_protocol::{Startup, WireSession};
 
 use super::{Link, failed, failed_by, this_server, without_number};
 use crate::error::internal;

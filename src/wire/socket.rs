@@ -3,8 +3,8 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
 
-use bench_core::spec::Address;
-use bench_core::target::TcpOptions;
+use bench_model::spec::Address;
+use bench_protocol::foreign_server::TcpOptions;
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};

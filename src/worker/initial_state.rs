@@ -6,9 +6,9 @@ pub use remote::refuse_load;
 
 use std::ffi::CString;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Before, FixtureSpec, RunSpec};
-use bench_core::target::Secrets;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Before, FixtureSpec, RunSpec};
+use bench_protocol::foreign_server::Secrets;
 use pgrx::pg_sys;
 
 use crate::engine::{Session, StatementStats};

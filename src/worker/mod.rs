@@ -15,11 +15,11 @@ pub mod workers;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::Consequence;
-use bench_core::error::UserError;
-use bench_core::spec::{Extent, RunOptions};
-use bench_core::stats::until_steady::LONGEST_SECS;
-use bench_core::timeline::Timeline;
+use bench_base::error::UserError;
+use bench_model::client::Consequence;
+use bench_model::spec::{Extent, RunOptions};
+use bench_model::timeline::Timeline;
+use bench_stats::until_steady::LONGEST_SECS;
 use pgrx::pg_sys;
 
 use crate::error::OrRaise;

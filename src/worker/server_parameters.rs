@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use serde_json::Value;
 
 use super::initial_state::execute;

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 
 use crate::server::at_exit;
 use crate::server::background_worker::{Worker, WorkerKind};

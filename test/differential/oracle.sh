@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Generated expressions and scripts, given to the installed pgbench and to the script language of this project:
-# src/core/tests/pgbench_oracle. ORACLE_CASES=100000 makes it longer.
+# crates/protocol/tests/pgbench_oracle. ORACLE_CASES=100000 makes it longer.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/cluster.sh

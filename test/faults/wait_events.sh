@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Names of wait events that src/core/wait_events.rs and the findings know: this server has them. From 17 on its view
-# says so, before that the texts in its program. And what sessions write and extend by themselves is counted on each
-# version.
+# Names of wait events that crates/findings knows: this server has them. From 17 on its view says so, before that the
+# texts in its program. And what sessions write and extend by themselves is counted on each version.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -11,9 +10,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 faults_start 'bgwriter_lru_maxpages = 0' 'shared_buffers = 2MB' 'checkpoint_timeout = 1h'
 VERSION=$(($(sql 'SHOW server_version_num') / 10000))
 
-events=$(sed -nE 's/^    named\("(\w+)", "(\w+)", "(\w+)", .*/\1 \2 \3/p' src/core/wait_events.rs)
-is "$(wc -l <<<"$events")" "$(grep -c '^    named(' src/core/wait_events.rs)" 'every line of the table is read'
-is "$(wc -l <<<"$events")" "$(sed -nE 's/.*\[WaitEvent; ([0-9]+)\].*/\1/p' src/core/wait_events.rs)" \
+table=crates/findings/src/wait_events.rs
+events=$(sed -nE 's/^    named\("(\w+)", "(\w+)", "(\w+)", .*/\1 \2 \3/p' $table)
+is "$(wc -l <<<"$events")" "$(grep -c '^    named(' $table)" 'every line of the table is read'
+is "$(wc -l <<<"$events")" "$(sed -nE 's/.*\[WaitEvent; ([0-9]+)\].*/\1/p' $table)" \
     'and these are all of it'
 if [ "$VERSION" -ge 17 ]; then
     known=$(sql "SELECT type, name FROM pg_wait_events" | tr '|' ' ')
@@ -30,7 +30,7 @@ ok 'a name that it does not have is found out' eval '! has IO WALSynch'
 
 # What findings know as limits, in lower case; a star stands for any end. Before 17 the types are not known, and a name
 # may be kept as the end of a longer one.
-patterns=$(grep -E '^ *events: &\[' src/core/findings/waits.rs | grep -oE '"[^"]+"' | tr -d '"')
+patterns=$(grep -E '^ *events: &\[' crates/findings/src/waits.rs | grep -oE '"[^"]+"' | tr -d '"')
 ok 'the patterns of limits are read' [ "$(wc -l <<<"$patterns")" -ge 20 ]
 if [ "$VERSION" -ge 17 ]; then
     names=$(tr ' ' ':' <<<"$known" | tr '[:upper:]' '[:lower:]')

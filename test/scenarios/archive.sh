@@ -22,7 +22,7 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
     # Uncommitted changes are not in it: then the two builds differ rightly.
     if [ -z "${FULL:-}" ]; then
         skip 'takes two minutes: make test-full does it' "$name: builds"
-    elif [ -n "$(git status --porcelain -- src Cargo.toml Cargo.lock build.rs)" ]; then
+    elif [ -n "$(git status --porcelain -- crates src Cargo.toml Cargo.lock build.rs)" ]; then
         skip 'the sources have changes that are not committed' "$name: builds"
     else
         # In the same folder of targets, where what it depends on is built already.
@@ -45,7 +45,7 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
         fi
         is "$(cmp "$archive/build/pgbench_ext--$version.sql" "build/pgbench_ext--$version.sql" 2>&1)" '' \
             "$name: the install SQL is the same"
-        touch "$archive"/src/core/stats/scalability/tests.rs "$archive"/src/schema/upgrade/*.sql
+        touch "$archive"/crates/stats/src/scalability/tests.rs "$archive"/src/schema/upgrade/*.sql
         unlike "$(CARGO_TARGET_DIR=$target make -C "$archive" build PROFILE=$profile 2>&1)" Compiling \
             "$name: a changed test or update has nothing compiled"
     fi

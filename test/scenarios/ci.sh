@@ -28,7 +28,8 @@ fi
 
 # What was built is not built again.
 copy=$work/copy
-mkdir "$copy" "$copy/scripts" && cp -R ci src Cargo.* build.rs Makefile pgbench_ext.control rust-toolchain.toml "$copy"
+mkdir "$copy" "$copy/scripts" &&
+    cp -R ci crates docs src Cargo.* build.rs Makefile pgbench_ext.control rust-toolchain.toml "$copy"
 echo '#!/bin/sh' >"$copy/scripts/setup"
 cat >"$work/make" <<'END'
 #!/bin/sh

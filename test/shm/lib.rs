@@ -6,7 +6,7 @@
 mod shm;
 
 mod error {
-    use bench_core::error::{UserError, sqlstate};
+    use bench_base::error::{UserError, sqlstate};
 
     pub fn internal(message: impl Into<String>) -> UserError {
         UserError::new(sqlstate::INTERNAL_ERROR, message)
@@ -67,11 +67,11 @@ mod tests {
     use std::sync::atomic::Ordering::*;
     use std::thread;
 
-    use bench_core::client::{Outcome, Transaction, TransactionRecorder};
-    use bench_core::error::{SqlError, UserError};
-    use bench_core::stats::Histogram;
-    use bench_core::timeline::Timeline;
-    use bench_core::transaction_log::LogRecord;
+    use bench_model::client::{Outcome, Transaction, TransactionRecorder};
+    use bench_base::error::{SqlError, UserError};
+    use bench_stats::Histogram;
+    use bench_model::timeline::Timeline;
+    use bench_model::transaction_log::LogRecord;
 
     use crate::server::process::now_ns;
     use crate::shm::*;
@@ -234,7 +234,7 @@ mod tests {
                             segment.slot(slot).count_error(
                                 &error,
                                 1,
-                                bench_core::client::Consequence::Retried,
+                                bench_model::client::Consequence::Retried,
                             );
                         }
                     }

@@ -4,8 +4,8 @@
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::unwritten_parts::UnwrittenParts;
+use bench_base::error::{UserError, sqlstate};
+use bench_results::unwritten_parts::UnwrittenParts;
 
 use super::{RunStatus, hold};
 use crate::catalog::lock_timeout::{LockTimeout, try_to_write};

@@ -1,9 +1,9 @@
 //! Everything that is written when a run has ended.
 
-use bench_core::document::{CommandSummary, DuelMeasured, Environment, Event};
-use bench_core::error::UserError;
-use bench_core::fidelity::Counts;
-use bench_core::spec::RunSpec;
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_model::spec::RunSpec;
+use bench_results::{CommandSummary, DuelMeasured, Environment, Event};
 
 use super::end::{Part, RunColumns, RunEnd};
 use super::{ErrorRow, RunStatus, Totals, json_of, lines, ms, percentile_ms, relations};

@@ -1,11 +1,11 @@
 //! The lines of each table of results.
 
-use bench_core::document::{CommandSummary, Event};
-use bench_core::error::UserError;
-use bench_core::fidelity::Counts;
-use bench_core::spec::{RunSpec, ScriptSpec};
-use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
-use bench_core::views::Standby;
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_model::spec::{RunSpec, ScriptSpec};
+use bench_model::views::Standby;
+use bench_results::{CommandSummary, Event};
+use bench_stats::histogram::{Histogram, bucket_bounds_ns};
 
 use super::{ErrorRow, Totals, json_of, ms, percentile_ms, timestamp};
 use crate::observe::audit::AuditRow;

@@ -11,11 +11,11 @@ mod transactions;
 
 use std::cell::Cell;
 
-use bench_core::document::Environment;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Before, Driver, Extent, RunSpec, ScriptSpec};
-use bench_core::stats::coarse_histogram::coarse;
-use bench_core::stats::histogram::Histogram;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Before, Driver, Extent, RunSpec, ScriptSpec};
+use bench_results::Environment;
+use bench_stats::coarse_histogram::coarse;
+use bench_stats::histogram::Histogram;
 use pgrx::{Spi, pg_sys};
 
 pub use self::end::{Part, RunColumns, RunEnd};

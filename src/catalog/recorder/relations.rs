@@ -1,6 +1,6 @@
 //! What became of each of a run's tables and indexes.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 
 use crate::server::spi::run;
 

@@ -1,7 +1,7 @@
 //! The lines of bench.transactions.
 
-use bench_core::error::UserError;
-use bench_core::transaction_log::{LogRecord, LoggedOutcome};
+use bench_base::error::UserError;
+use bench_model::transaction_log::{LogRecord, LoggedOutcome};
 use pgrx::datum::TimestampWithTimeZone;
 
 use super::{end, hold, ms, timestamp};

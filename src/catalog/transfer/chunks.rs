@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use bench_core::chunks::{DocumentChunk, RowRange};
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
+use bench_results::chunks::{DocumentChunk, RowRange};
 
 use super::columns::key;
 use super::{RESULT_TABLES, qualified};
@@ -52,7 +52,7 @@ pub fn chunks(run_ids: &[i64]) -> Result<Vec<DocumentChunk>, UserError> {
     let chunks = as_owner(|| {
         let tables = RESULT_TABLES.map(|table| Ok((table, stretches(table, run_ids)?)));
         let tables = tables.into_iter().collect::<Result<Vec<_>, UserError>>()?;
-        Ok::<_, UserError>(bench_core::chunks::chunks(&tables, PART_BYTES))
+        Ok::<_, UserError>(bench_results::chunks::chunks(&tables, PART_BYTES))
     })?;
     PLANNED.set((run_ids.to_vec(), chunks.clone()));
     Ok(chunks)

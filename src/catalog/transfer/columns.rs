@@ -1,6 +1,6 @@
 //! The columns of the tables that runs are kept in, as the catalog has them.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 
 use super::qualified;
 use crate::server::spi::{fetch, fetch_all};

@@ -1,7 +1,7 @@
 //! Deleting a run's record: a trigger deletes all results with the run's row of bench_internal.run_log, whoever deletes that
 //! row.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 use pgrx::trigger_support::PgTriggerOperation;
 

@@ -2,8 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 
-use bench_core::chunks::DocumentChunk;
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
+use bench_results::chunks::DocumentChunk;
 use pgrx::PgTryBuilder;
 
 use super::columns::{Column, columns, key};

@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::columns::{Column, columns, joined, rows_of_lists};

@@ -1,6 +1,6 @@
 //! A run's part on another node, taken over from the document that it comes as.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::JsonB;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! The end of old runs.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 
 use super::deletion::delete_runs;

@@ -1,6 +1,6 @@
 //! Which value of a document is out of range, after a CHECK constraint has refused it.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use super::columns::{columns, joined, rows_of_lists};
 use super::{RUN_LOG, qualified};

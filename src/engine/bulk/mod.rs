@@ -10,9 +10,9 @@ mod sink;
 
 use std::ffi::{CStr, c_char};
 
-use bench_core::error::{SqlError, sqlstate};
-use bench_core::rows::{Key, KeySelection, RowColumn, RowWriter, Scene};
-use bench_core::script::Prng;
+use bench_base::error::{SqlError, sqlstate};
+use bench_model::rows::{Key, KeySelection, RowColumn, RowWriter, Scene};
+use bench_script::Prng;
 use pgrx::pg_sys;
 
 use self::batch::BATCH_ROWS;

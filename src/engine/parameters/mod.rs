@@ -15,7 +15,7 @@ use std::ffi::{CStr, CString};
 
 pub use operators::{TypeShape, shape_of};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::lists::{list_first, list_length};

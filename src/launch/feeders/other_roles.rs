@@ -1,8 +1,8 @@
 //! The rows of a run's feeders, read by those whose sessions use them: in this session by its own role, and in a session of its
 //! own by each other one.
 
-use bench_core::error::UserError;
-use bench_core::spec::{Role, RunSpec, ScriptSpec};
+use bench_base::error::UserError;
+use bench_model::spec::{Role, RunSpec, ScriptSpec};
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 

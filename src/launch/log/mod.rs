@@ -4,8 +4,8 @@ mod other_roles;
 mod source;
 mod store;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::log_capture::{LogCapture, LogFormat, LogOptions};
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::log::{LogCapture, LogFormat, LogOptions};
 use serde_json::Value;
 
 use super::capture_name;

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use bench_core::error::UserError;
-use bench_core::log_capture::{Replayable, shared, with_cast};
-use bench_core::script::{self, Action, Symbols, VariableId, Variables};
-use bench_core::spec::Role;
+use bench_base::error::UserError;
+use bench_capture::log::{Replayable, shared, with_cast};
+use bench_model::spec::Role;
+use bench_script as script;
+use bench_script::{Action, Symbols, VariableId, Variables};
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 

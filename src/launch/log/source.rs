@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::log_capture::{CsvLog, LogCapture, LogEntry, LogFormat, from_json};
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::log::{CsvLog, LogCapture, LogEntry, LogFormat, from_json};
 use pgrx::pg_sys;
 
 use crate::server::files::{Interruptible, open_regular};

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use bench_core::captured::{masked, weights};
-use bench_core::error::UserError;
-use bench_core::feeder::Feeder;
-use bench_core::fidelity::{Call, Counts};
-use bench_core::log_capture::{CapturedLog, LogFigures, LogOptions, Replayable, Skipped};
-use bench_core::spec::Role;
+use bench_base::error::UserError;
+use bench_capture::fidelity::{Call, Counts};
+use bench_capture::log::{CapturedLog, LogFigures, LogOptions, Replayable, Skipped};
+use bench_capture::statements::{masked, weights};
+use bench_model::feeder::Feeder;
+use bench_model::spec::Role;
 use serde_json::{Map, Value};
 
 use super::other_roles::{self, Checked};
@@ -234,7 +234,7 @@ fn store(
 ) -> Result<(), UserError> {
     if let Some(old) = catalog::workload(workload)? {
         let message = format!("workload \"{}\" already exists", old.name);
-        return Err(UserError::new(bench_core::error::sqlstate::DUPLICATE_OBJECT, message)
+        return Err(UserError::new(bench_base::error::sqlstate::DUPLICATE_OBJECT, message)
             .hint("A capture makes workloads of its own name with a number: choose another name."));
     }
     let description = format!("A transaction of capture {capture}: {} statements", shape.statements);

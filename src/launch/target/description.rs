@@ -1,9 +1,9 @@
 //! What a target is asked about itself before the run.
 
-use bench_core::document::ServerSetting;
-use bench_core::error::UserError;
-use bench_core::spec::TargetSpec;
-use bench_core::views::Views;
+use bench_base::error::UserError;
+use bench_model::spec::TargetSpec;
+use bench_model::views::Views;
+use bench_results::ServerSetting;
 use serde::Deserialize;
 
 use super::unexpected;

@@ -1,7 +1,7 @@
 //! Feeders whose rows are the target's.
 
-use bench_core::error::UserError;
-use bench_core::spec::FixtureSpec;
+use bench_base::error::UserError;
+use bench_model::spec::FixtureSpec;
 
 use super::Reached;
 use crate::launch::feeders::{Take, check_select, not_text};

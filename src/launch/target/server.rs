@@ -1,7 +1,7 @@
 //! Foreign servers of the wrapper and the mappings on them, as the catalogs have them.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::target::Target;
+use bench_base::error::{UserError, sqlstate};
+use bench_protocol::foreign_server::Target;
 use pgrx::pg_sys;
 
 use super::LOCAL;

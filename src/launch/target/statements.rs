@@ -1,9 +1,9 @@
 //! The statements of a run on its target before it begins: whether they are right, and how they are planned.
 
-use bench_core::client::ClientWorkload;
-use bench_core::error::{SqlError, UserError};
-use bench_core::script::Action;
-use bench_core::spec::{QueryMode, RunSpec};
+use bench_base::error::{SqlError, UserError};
+use bench_model::client::ClientWorkload;
+use bench_model::spec::{QueryMode, RunSpec};
+use bench_script::Action;
 use serde_json::Value;
 
 use crate::server::spi::quote_literal;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::objects::{Object, check_objects, guarded, refusal, trusted};

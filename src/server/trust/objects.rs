@@ -1,6 +1,6 @@
 //! What objects of a database run when they are used, and whom they belong to.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use crate::server::guc::with_search_path;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::hash::Hash;
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use pgrx::{pg_guard, pg_sys};
 
 use super::names::check_names;

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::start_margin_us;
-use bench_core::document::Environment;
-use bench_core::error::UserError;
-use bench_core::spec::RunSpec;
+use bench_base::error::UserError;
+use bench_model::cluster::start_margin_us;
+use bench_model::spec::RunSpec;
+use bench_results::Environment;
 
 use super::links::Links;
 use crate::catalog::nodes;

@@ -9,10 +9,10 @@ mod requests;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::{ClockOffset, NodeSpec};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::part::PartState;
-use bench_core::spec::{Extent, RunSpec};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::{ClockOffset, NodeSpec};
+use bench_model::part::PartState;
+use bench_model::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 
 use crate::catalog;

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::NodeSpec;
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::RunSpec;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::NodeSpec;
+use bench_model::spec::RunSpec;
 
 use super::link;
 use crate::server::background_worker::Worker;

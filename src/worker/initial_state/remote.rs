@@ -1,9 +1,9 @@
 //! The state that a run over connections to another server begins with: the steps are statements to that server, by the
 //! role of the user mapping.
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Before, FixtureSpec, RunSpec, TargetSpec};
-use bench_core::target::Secrets;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Before, FixtureSpec, RunSpec, TargetSpec};
+use bench_protocol::foreign_server::Secrets;
 use serde::Deserialize;
 
 use crate::error::internal;

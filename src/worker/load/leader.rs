@@ -6,8 +6,8 @@ use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::Results;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::Results;
 use pgrx::pg_sys;
 
 use super::loaders::check_stop;

@@ -3,11 +3,11 @@
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::Consequence;
-use bench_core::error::{SqlError, sqlstate};
-use bench_core::rows::Chunk;
-use bench_core::script::Prng;
-use bench_core::spec::Results;
+use bench_base::error::{SqlError, sqlstate};
+use bench_model::client::Consequence;
+use bench_model::rows::Chunk;
+use bench_model::spec::Results;
+use bench_script::Prng;
 use pgrx::pg_sys;
 
 use super::settings;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use super::loader;
 use crate::fixture::LoadSpec;
@@ -103,7 +103,7 @@ fn check_way_is_free(segment: &Segment) -> Result<(), UserError> {
 
 fn loader_error(segment: &Segment, index: u32) -> UserError {
     let entry = &segment.slot(index).errors[0];
-    let sqlstate = bench_core::error::unpack(entry.sqlstate.load(Acquire));
+    let sqlstate = bench_base::error::unpack(entry.sqlstate.load(Acquire));
     let message = entry.message.get().unwrap_or_else(|| "the loader failed".to_owned());
     let (detail, hint, context) = (entry.detail.get(), entry.hint.get(), entry.context.get());
     UserError { sqlstate, message, detail, hint, context }

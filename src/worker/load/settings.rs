@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use bench_core::error::SqlError;
+use bench_base::error::SqlError;
 
 use crate::engine::Session;
 use crate::server::process::memory_bytes;

@@ -1,6 +1,6 @@
 //! The tables of a load: made in a schema of their own, and put in the fixture's place.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use crate::catalog::{self, LoadFigures, OwnLoad};

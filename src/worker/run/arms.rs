@@ -2,8 +2,8 @@
 
 use std::ffi::CString;
 
-use bench_core::error::SqlError;
-use bench_core::spec::{Results, RunSpec};
+use bench_base::error::SqlError;
+use bench_model::spec::{Results, RunSpec};
 use pgrx::pg_sys;
 
 use super::client::text;

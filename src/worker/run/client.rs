@@ -4,15 +4,16 @@ use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-use bench_core::client::{
+use bench_base::error::{SqlError, sqlstate};
+use bench_model::client::{
     Client, ClientStart, ClientWorkload, Consequence, Pauses, Program, Step, Tolerance, TransactionRecorder,
 };
-use bench_core::error::{SqlError, sqlstate};
-use bench_core::feeder::{self, RowSource};
-use bench_core::schedule::Schedule;
-use bench_core::script::{Symbols, Value, VariableId, Variables, parse};
-use bench_core::spec::{Extent, Observation, OnDisconnect, RunOptions, RunSpec};
-use bench_core::transaction_log::Sampling;
+use bench_model::feeder;
+use bench_model::feeder::RowSource;
+use bench_model::schedule::Schedule;
+use bench_model::spec::{Extent, Observation, OnDisconnect, RunOptions, RunSpec};
+use bench_model::transaction_log::Sampling;
+use bench_script::{Symbols, Value, VariableId, Variables, parse};
 use pgrx::pg_sys;
 
 use super::arms::Arms;

@@ -8,9 +8,9 @@ mod warmup;
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::error::UserError;
-use bench_core::spec::{Driver, Extent, RunSpec};
-use bench_core::stats::until_steady::UntilSteady;
+use bench_base::error::UserError;
+use bench_model::spec::{Driver, Extent, RunSpec};
+use bench_stats::until_steady::UntilSteady;
 use pgrx::pg_sys;
 use serde_json::Value;
 

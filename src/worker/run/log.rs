@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 
 use crate::catalog::lock_timeout::LockTimeout;
 use crate::catalog::recorder::{self, Logged};

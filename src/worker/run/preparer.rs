@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Results, RunSpec};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Results, RunSpec};
 use pgrx::pg_sys;
 
 use crate::engine::Session;

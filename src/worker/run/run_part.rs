@@ -3,8 +3,8 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::PartOf;
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::PartOf;
 
 use crate::server::process::{current_timestamp, now_ns};
 use crate::shm::Header;

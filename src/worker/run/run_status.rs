@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::PartOf;
-use bench_core::error::{UserError, is_of_data, sqlstate};
-use bench_core::script::hint_of_prepared;
-use bench_core::spec::RunSpec;
+use bench_base::error::{UserError, is_of_data, sqlstate};
+use bench_model::cluster::PartOf;
+use bench_model::spec::RunSpec;
+use bench_script::hint_of_prepared;
 
 use crate::catalog::recorder::{ErrorRow, RunStatus};
 use crate::server::process::current_timestamp;
@@ -124,7 +124,7 @@ pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorRow> {
             add(
                 &mut lines,
                 ErrorRow {
-                    sqlstate: bench_core::error::unpack(state),
+                    sqlstate: bench_base::error::unpack(state),
                     message: entry.message.get().unwrap_or_default(),
                     detail: entry.detail.get(),
                     context: entry.context.get(),
@@ -180,7 +180,7 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
                 .hint("See the server log.")
         }
         (state, Some(message)) => {
-            let state = bench_core::error::unpack(state);
+            let state = bench_base::error::unpack(state);
             let hint = start_hint(spec, &state).or_else(|| {
                 hint_of_startup(&state, &message).or(hint_of_prepared(&state, &message)).map(str::to_owned)
             });

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::error::UserError;
-use bench_core::intervals::Ring;
-use bench_core::spec::RunSpec;
-use bench_core::timeline::Timeline;
+use bench_base::error::UserError;
+use bench_model::intervals::Ring;
+use bench_model::spec::RunSpec;
+use bench_model::timeline::Timeline;
 
 use crate::catalog::lock_timeout::LockTimeout;
 use crate::catalog::recorder::{self, RunSample, Totals};

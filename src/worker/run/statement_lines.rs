@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_core::document::CommandSummary;
-use bench_core::fidelity::Counts;
-use bench_core::log_capture::is_utility;
-use bench_core::script::{Action, Symbols, parse};
-use bench_core::spec::RunSpec;
-use bench_core::stats::Histogram;
+use bench_capture::fidelity::Counts;
+use bench_capture::log::is_utility;
+use bench_model::spec::RunSpec;
+use bench_results::CommandSummary;
+use bench_script::{Action, Symbols, parse};
+use bench_stats::Histogram;
 
 use crate::catalog::recorder::ms;
 use crate::observe::target_statements::CountsById;

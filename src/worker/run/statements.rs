@@ -2,10 +2,10 @@
 
 use std::ffi::CStr;
 
-use bench_core::client::{ClientWorkload, Program};
-use bench_core::error::SqlError;
-use bench_core::script::{Action, Parameterized, Sql, Variables, with_caret};
-use bench_core::spec::QueryMode;
+use bench_base::error::SqlError;
+use bench_model::client::{ClientWorkload, Program};
+use bench_model::spec::QueryMode;
+use bench_script::{Action, Parameterized, Sql, Variables, with_caret};
 
 use crate::engine::{Log, PreparedStatement, Session, StatementStats, Traits, Unprepared};
 use crate::shm::{CommandCounters, CommandPlans};

@@ -1,6 +1,6 @@
 //! Waiting for a moment of the clock, to the microsecond, unless the run is stopped.
 
-use bench_core::error::SqlError;
+use bench_base::error::SqlError;
 
 use crate::engine::Session;
 use crate::server::process::now_ns;

@@ -1,8 +1,8 @@
 //! What a client's variables are before its first transaction.
 
-use bench_core::script::{ClientSeeds, Value, client_seeds};
-use bench_core::shard_keys;
-use bench_core::spec::{FixtureSpec, RunSpec, ScriptSpec};
+use bench_model::shard_keys;
+use bench_model::spec::{FixtureSpec, RunSpec, ScriptSpec};
+use bench_script::{ClientSeeds, Value, client_seeds};
 use serde_json::{Map, Value as Json};
 
 /// Variables that every script has, beside those that its run is given.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use crate::catalog;
 use crate::server::database;

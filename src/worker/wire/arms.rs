@@ -1,6 +1,6 @@
 //! The arms of a duel over connections: what makes a session that of an arm.
 
-use bench_core::spec::Duel;
+use bench_model::spec::Duel;
 
 /// Something to be sent where a stretch of an arm begins.
 pub enum ArmMessage {

@@ -4,11 +4,11 @@ mod failure;
 mod lifecycle;
 mod switch;
 
-use bench_core::client::{Client, ClientStart, Step, TransactionRecorder};
-use bench_core::error::{SqlError, UserError};
-use bench_core::script::{Action, Pipeline, PipelineMode};
-use bench_core::spec::QueryMode;
-use bench_core::wire::{SessionEvent, TransactionStatus, WireSession};
+use bench_base::error::{SqlError, UserError};
+use bench_model::client::{Client, ClientStart, Step, TransactionRecorder};
+use bench_model::spec::QueryMode;
+use bench_protocol::{SessionEvent, TransactionStatus, WireSession};
+use bench_script::{Action, Pipeline, PipelineMode};
 
 use super::shared::{JobState, Sent, keep};
 use crate::shm::{ClientState, ConnectionCell};

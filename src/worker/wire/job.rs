@@ -7,9 +7,9 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-use bench_core::client::{ClientWorkload, Consequence, Lateness, TransactionRecorder};
-use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::spec::{Extent, RunSpec};
+use bench_base::error::{SqlError, UserError, sqlstate};
+use bench_model::client::{ClientWorkload, Consequence, Lateness, TransactionRecorder};
+use bench_model::spec::{Extent, RunSpec};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pgrx::pg_sys;

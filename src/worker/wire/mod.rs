@@ -11,8 +11,8 @@ mod open_files;
 pub mod script_check;
 mod shared;
 
-use bench_core::error::UserError;
-use bench_core::target::Secrets;
+use bench_base::error::UserError;
+use bench_protocol::foreign_server::Secrets;
 
 use crate::error::internal;
 use crate::shm::Header;

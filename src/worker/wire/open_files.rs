@@ -1,6 +1,6 @@
 //! How many files a job may have open.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_base::error::{UserError, sqlstate};
 
 use crate::server::process::raise_open_files;
 

@@ -3,9 +3,9 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::Consequence;
-use bench_core::error::{SqlError, UserError};
-use bench_core::spec::{Results, RunSpec};
+use bench_base::error::{SqlError, UserError};
+use bench_model::client::Consequence;
+use bench_model::spec::{Results, RunSpec};
 use pgrx::pg_sys;
 
 use crate::engine::Session;

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::ClientWorkload;
-use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::script::{Action, CapturedRows, Sql, Value, Variables};
-use bench_core::spec::{OnDisconnect, QueryMode, RunSpec};
-use bench_core::wire::WireSession;
+use bench_base::error::{SqlError, UserError, sqlstate};
+use bench_model::client::ClientWorkload;
+use bench_model::spec::{OnDisconnect, QueryMode, RunSpec};
+use bench_protocol::WireSession;
+use bench_script::{Action, CapturedRows, Sql, Value, Variables};
 
 use super::arms::{ArmMessage, messages};
 use super::closing_links::ClosingLinks;

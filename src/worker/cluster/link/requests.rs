@@ -4,10 +4,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-use bench_core::cluster::{ClockOffset, ClockReading, NodeSpec, PartOf, clock_offset};
-use bench_core::error::{UserError, sqlstate};
-use bench_core::part::{PartAnswer, PartRequest, PartState};
-use bench_core::spec::RunSpec;
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::{ClockOffset, ClockReading, NodeSpec, PartOf, clock_offset};
+use bench_model::part::{PartAnswer, PartRequest, PartState};
+use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
 

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::Lateness;
-use bench_core::document::Environment;
-use bench_core::error::UserError;
-use bench_core::fidelity::Counts;
-use bench_core::spec::{Driver, Extent};
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_model::client::Lateness;
+use bench_model::spec::{Driver, Extent};
+use bench_results::Environment;
 
 use super::{LINKS_NS, RunUnderWay, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorRow, Part, RunStatus, Totals};

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::document::{DuelCommand, DuelMeasured, DuelWait};
-use bench_core::script::{Symbols, parse};
-use bench_core::spec::RunSpec;
-use bench_core::stats::Histogram;
-use bench_core::stats::duel::{self, ArmBatch, BATCHES};
-use bench_core::timeline::Timeline;
+use bench_model::spec::RunSpec;
+use bench_model::timeline::Timeline;
+use bench_results::{DuelCommand, DuelMeasured, DuelWait};
+use bench_script::{Symbols, parse};
+use bench_stats::Histogram;
+use bench_stats::duel;
+use bench_stats::duel::{ArmBatch, BATCHES};
 
 use crate::observe::waits::{self, WaitTimes};
 use crate::shm::{CommandTimes, Segment};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::spec::Driver;
+use bench_model::spec::Driver;
 
 use super::RunUnderWay;
 use crate::server::process::{cancel, nap, now_ns, wake};

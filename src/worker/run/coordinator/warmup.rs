@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::*;
 use std::sync::atomic::fence;
 
-use bench_core::spec::RunOptions;
-use bench_core::stats::until_steady::UntilSteady;
+use bench_model::spec::RunOptions;
+use bench_stats::until_steady::UntilSteady;
 
 use super::RunUnderWay;
 use crate::server::process::{now_ns, wake};

@@ -1,9 +1,9 @@
 //! What follows on a command that has failed.
 
-use bench_core::client::Step;
-use bench_core::error::SqlError;
-use bench_core::script::{Action, Pipeline, PipelineMode};
-use bench_core::wire::TransactionStatus;
+use bench_base::error::SqlError;
+use bench_model::client::Step;
+use bench_protocol::TransactionStatus;
+use bench_script::{Action, Pipeline, PipelineMode};
 
 use super::super::shared::JobState;
 use super::{Connection, Next, WaitsFor};

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::{Consequence, Step, TransactionRecorder, back_off_ns};
-use bench_core::error::{SqlError, UserError, pack, sqlstate, unpack};
-use bench_core::script::{Action, PipelineMode};
-use bench_core::wire::{SessionEvent, TransactionStatus, WireSession};
+use bench_base::error::{SqlError, UserError, pack, sqlstate, unpack};
+use bench_model::client::{Consequence, Step, TransactionRecorder, back_off_ns};
+use bench_protocol::{SessionEvent, TransactionStatus, WireSession};
+use bench_script::{Action, PipelineMode};
 
 use super::super::shared::JobState;
 use super::{Connection, Next, WaitsFor};

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::{Consequence, Step, TransactionRecorder};
-use bench_core::error::SqlError;
+use bench_base::error::SqlError;
+use bench_model::client::{Consequence, Step, TransactionRecorder};
 
 use super::{Connection, WaitsFor};
 use crate::worker::wire::arms::ArmMessage;

@@ -1,6 +1,6 @@
 //! How a job opens its connections: those of the beginning, and those of later transactions.
 
-use bench_core::error::UserError;
+use bench_base::error::UserError;
 use mio::Token;
 
 use super::{GATE, Job, failed_to_wait};

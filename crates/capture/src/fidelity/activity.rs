@@ -1,0 +1,385 @@
+//! What a database did while an application used it, beside what it did while a run replayed that.
+//!
+//! Two databases that are used alike do the same per statement, commit as often, flush as often, and wait for the same. Each
+//! of these is a part; the whole is as good as the worst of them, because a replay that is wrong in one is a wrong benchmark
+//! whatever the others are.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::call::{Call, likeness, overall, ratio};
+use bench_results::FidelityPart;
+
+/// Totals over a time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Activity {
+    /// Seconds that it was looked at.
+    pub secs: f64,
+    /// Transactions that ended, by commit or rollback.
+    pub transactions: i64,
+    /// Executions of top-level statements other than utility commands, as pg_stat_statements counts them.
+    pub statements: i64,
+    /// Rows that these returned or changed.
+    pub rows: Option<i64>,
+    /// Blocks that these accessed in shared buffers, wherever they were found.
+    pub blocks: Option<i64>,
+    /// Their execution time in milliseconds, which the commit is no part of.
+    pub exec_ms: Option<f64>,
+    /// Milliseconds for which sessions were at work, commits included.
+    pub active_ms: Option<f64>,
+    /// WAL of the whole server.
+    pub wal_bytes: Option<i64>,
+    /// Full-page images in it.
+    pub wal_fpi: Option<i64>,
+    /// Flushes of WAL of the whole server.
+    pub wal_syncs: Option<i64>,
+    /// Sessions that were at work.
+    pub sessions: Option<i64>,
+    /// Times that a session was seen idle in a transaction.
+    pub idle_in_transaction: i64,
+    /// Times that a session was seen at work, by what it waited for: `type:event`, or `CPU`.
+    pub waits: BTreeMap<String, f64>,
+}
+
+/// The key of a session that waits for nothing.
+pub const CPU: &str = "CPU";
+
+/// Sessions at work have to be seen so often, before what they wait for is compared.
+const ENOUGH_LOOKS: f64 = 100.0;
+
+/// Statements per transaction from which on it matters whether they are replayed as transactions.
+const SEVERAL: f64 = 1.2;
+
+/// Shares of the transactions, execution time and statements of a replay that are like the captured ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReplayShares {
+    /// Of the captured execution time, that of what is replayed.
+    pub kept: Option<f64>,
+    /// Of the run's transactions, those without an error.
+    pub without_error: Option<f64>,
+    /// Whether anything that is replayed writes.
+    pub writes: bool,
+}
+
+impl Activity {
+    /// Top-level statements of a transaction, on average.
+    pub fn statements_per_transaction(&self) -> Option<f64> {
+        per(self.statements as f64, self.transactions)
+    }
+
+    /// As [`statements_per_transaction`](Self::statements_per_transaction), where they are so many that a replay of single
+    /// statements is another benchmark.
+    pub fn several_statements(&self) -> Option<f64> {
+        self.statements_per_transaction().filter(|&statements| statements > SEVERAL)
+    }
+
+    /// What is told of it: rates and means.
+    pub fn told(&self) -> Option<String> {
+        let statements = self.statements_per_transaction().filter(|_| self.secs > 0.0)?;
+        let mut told = format!(
+            "{} transactions in {:.1} s ({:.1}/s) with {statements:.1} statements on average",
+            self.transactions,
+            self.secs,
+            self.transactions as f64 / self.secs
+        );
+        let per_transaction =
+            |total: Option<i64>| total.and_then(|total| per(total as f64, self.transactions));
+        if let Some(bytes) = per_transaction(self.wal_bytes) {
+            told += &format!(", {bytes:.0} bytes of WAL");
+        }
+        if let Some(syncs) = per_transaction(self.wal_syncs) {
+            told += &format!(" and {syncs:.2} WAL flushes");
+        }
+        Some(told + " per transaction")
+    }
+
+    /// How often sessions were seen at work by what they waited for; what one does between two transactions is left out.
+    fn at_work(&self) -> BTreeMap<&str, f64> {
+        const IDLE: [&str; 5] = ["Client:", "Activity:", "Extension:", "Timeout:", "Unobserved"];
+        let mut seen: BTreeMap<&str, f64> = BTreeMap::new();
+        for (key, count) in
+            self.waits.iter().filter(|(key, _)| !IDLE.iter().any(|idle| key.starts_with(idle)))
+        {
+            *seen.entry(if key == "Runnable" { CPU } else { key }).or_default() += count;
+        }
+        seen
+    }
+}
+
+fn per(total: f64, count: i64) -> Option<f64> {
+    (count > 0).then(|| total / count as f64)
+}
+
+/// The parts of a replay beside what was captured. Rows, blocks, time and WAL are those of as many statements as a captured
+/// transaction has, so that each part says something of its own.
+pub fn parts(captured: Option<&Activity>, replayed: &Activity, shares: ReplayShares) -> Vec<FidelityPart> {
+    let mut parts = vec![share("kept", shares.kept, |kept| {
+        format!(
+            "{} of the captured execution time was in statements that are not replayed",
+            percent(1.0 - kept)
+        )
+    })];
+    parts.push(share("without error", shares.without_error, |good| {
+        format!("{} of the transactions failed", percent(1.0 - good))
+    }));
+    let Some(captured) = captured.filter(|captured| captured.statements > 0 && captured.transactions > 0)
+    else {
+        let reason =
+            "how often the application commits is only known of captures with secs above 0".to_owned();
+        parts.push(FidelityPart {
+            part: "statements".to_owned(),
+            reason: Some(reason),
+            ..FidelityPart::default()
+        });
+        return parts;
+    };
+    let size = captured.statements_per_transaction();
+    let statements = replayed.statements_per_transaction();
+    let mut first = compared("statements", size, statements, 0.01);
+    if let (Some(score), Some(one), Some(other)) = (first.score, size, statements) {
+        first.reason = (score < 0.9).then(|| {
+            format!("the application's transactions have {one:.1} statements, those of the replay {other:.1}")
+        });
+    }
+    parts.push(first);
+    let of = |activity: &Activity, total: Option<f64>| {
+        total.and_then(|total| per(total, activity.statements)).zip(size).map(|(each, size)| each * size)
+    };
+    let both = |part: &str, total: fn(&Activity) -> Option<f64>, least: f64| {
+        compared(part, of(captured, total(captured)), of(replayed, total(replayed)), least)
+    };
+    parts.push(both("rows", |a| a.rows.map(|rows| rows as f64), 0.01));
+    let mut blocks = both("blocks", |a| a.blocks.map(|blocks| blocks as f64), 1.0);
+    if let (true, Some(reason)) = (shares.writes && blocks.replayed > blocks.captured, &mut blocks.reason) {
+        *reason += " (rows that writes add or move are spread over more blocks)";
+    }
+    parts.push(blocks);
+    for (part, total) in [
+        ("WAL bytes", (|a| a.wal_bytes.map(|bytes| bytes as f64)) as fn(&Activity) -> Option<f64>),
+        ("WAL flushes", |a| a.wal_syncs.map(|syncs| syncs as f64)),
+    ] {
+        // A full-page image more or less is no difference.
+        let mut part = both(part, total, if part == "WAL bytes" { 200.0 } else { 0.05 });
+        if part.part == "WAL bytes"
+            && let Some(reason) = &mut part.reason
+        {
+            let images = |activity| {
+                of(activity, activity.wal_fpi.map(|images| images as f64)).map_or_else(String::new, figure)
+            };
+            *reason += &format!(", full-page images {} → {}", images(captured), images(replayed));
+        }
+        if !shares.writes && part.captured.is_some_and(|captured| captured > 0.0) {
+            part.score = None;
+            part.reason = Some("statements that write are not replayed (option writes)".to_owned());
+        }
+        parts.push(part);
+    }
+    for (part, total) in [
+        ("execution ms", (|a| a.exec_ms) as fn(&Activity) -> Option<f64>),
+        ("ms with commit", |a| a.active_ms),
+    ] {
+        let reason = Some("depends on the machine and its load".to_owned());
+        parts.push(FidelityPart { score: None, reason, ..both(part, total, 0.0) });
+    }
+    parts.push(waits(captured, replayed));
+    parts
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn share(part: &str, replayed: Option<f64>, reason: impl Fn(f64) -> String) -> FidelityPart {
+    let score = replayed.map(|share| share.clamp(0.0, 1.0));
+    FidelityPart {
+        part: part.to_owned(),
+        captured: replayed.map(|_| 1.0),
+        replayed,
+        score,
+        reason: score.filter(|&score| score < 0.9).map(reason),
+    }
+}
+
+fn compared(part: &str, captured: Option<f64>, replayed: Option<f64>, least: f64) -> FidelityPart {
+    let score = captured.zip(replayed).map(|(captured, replayed)| ratio(captured, replayed, least));
+    let reason = match (captured, replayed, score) {
+        (Some(captured), Some(replayed), Some(score)) if score < 0.9 => {
+            Some(format!("{part} {} → {}", figure(captured), figure(replayed)))
+        }
+        _ => None,
+    };
+    FidelityPart { part: part.to_owned(), captured, replayed, score, reason }
+}
+
+/// A figure with three digits or more.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// How much of the time at work both spent on the same: the sum of the smaller shares.
+fn waits(captured: &Activity, replayed: &Activity) -> FidelityPart {
+    let part = FidelityPart { part: "waits".to_owned(), ..FidelityPart::default() };
+    let (one, other) = (captured.at_work(), replayed.at_work());
+    let (seen, replayed_seen): (f64, f64) = (one.values().sum(), other.values().sum());
+    if seen < ENOUGH_LOOKS || replayed_seen <= 0.0 {
+        let reason = "sessions were seen at work too rarely".to_owned();
+        return FidelityPart { reason: Some(reason), ..part };
+    }
+    let captured_share = |key: &str| one.get(key).map_or(0.0, |count| count / seen);
+    let replayed_share = |key: &str| other.get(key).map_or(0.0, |count| count / replayed_seen);
+    let score: f64 = one.keys().map(|key| captured_share(key).min(replayed_share(key))).sum();
+    let difference = |key: &str| (captured_share(key) - replayed_share(key)).abs();
+    let keys = one.keys().chain(other.keys()).copied();
+    let most = keys.max_by(|a, b| difference(a).total_cmp(&difference(b))).unwrap_or(CPU);
+    let reason = (score < 0.9).then(|| {
+        format!(
+            "{most} takes {} → {} of the time at work",
+            percent(captured_share(most)),
+            percent(replayed_share(most))
+        )
+    });
+    FidelityPart { captured: Some(1.0), replayed: Some(score), score: Some(score), reason, ..part }
+}
+
+/// A captured statement or transaction, and how it was replayed.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayedCall<'a> {
+    pub workload: &'a str,
+    /// Of the captured execution time.
+    pub share: f64,
+    pub captured: Option<Call>,
+    pub replayed: Option<Call>,
+    /// Of rows, blocks and errors; `None` where it was not replayed.
+    pub score: Option<f64>,
+}
+
+/// The scores of all statements or transactions together, and the one that costs most of it.
+pub fn calls(all: &[ReplayedCall]) -> FidelityPart {
+    let scores: Vec<(f64, Option<f64>)> = all.iter().map(|call| (call.share, call.score)).collect();
+    let score = overall(&scores);
+    let lost = |call: &ReplayedCall| call.share * (1.0 - call.score.unwrap_or(0.0));
+    let worst = all.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
+    let reason = worst.filter(|_| score.is_some_and(|score| score < 0.9)).map(|worst| {
+        let Some((captured, replayed)) = worst.captured.zip(worst.replayed) else {
+            return format!("{} was not replayed", worst.workload);
+        };
+        let alike = likeness(&captured, &replayed);
+        let (what, one, other) = match alike.rows < alike.blocks {
+            true => ("rows", captured.rows, replayed.rows),
+            false => ("blocks", captured.blocks(), replayed.blocks()),
+        };
+        match alike.score > worst.score.unwrap_or(0.0) + 0.1 {
+            true => format!("{} failed", worst.workload),
+            false => format!("{} {what} {} → {}", worst.workload, figure(one), figure(other)),
+        }
+    });
+    let judged = score.map(|_| 1.0);
+    FidelityPart { part: "each call".to_owned(), captured: judged, replayed: score, score, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bench_results::whole;
+
+    fn activity(transactions: i64, statements: i64) -> Activity {
+        Activity {
+            secs: 10.0,
+            transactions,
+            statements,
+            rows: Some(3 * statements),
+            blocks: Some(20 * statements),
+            exec_ms: Some(0.1 * statements as f64),
+            active_ms: Some(0.2 * statements as f64),
+            wal_bytes: Some(300 * statements),
+            wal_fpi: Some(statements / 50),
+            wal_syncs: Some(transactions * 7 / 10),
+            sessions: Some(4),
+            idle_in_transaction: 5,
+            waits: BTreeMap::from([(CPU.to_owned(), 300.0), ("IO:WALSync".to_owned(), 100.0)]),
+        }
+    }
+
+    const ALL: ReplayShares = ReplayShares { kept: Some(1.0), without_error: Some(1.0), writes: true };
+
+    fn score(parts: &[FidelityPart], part: &str) -> Option<f64> {
+        parts.iter().find(|one| one.part == part).unwrap().score
+    }
+
+    #[test]
+    fn a_replay_of_the_same_is_the_same() {
+        let captured = activity(100, 1800);
+        // Twice as long, and so twice of everything.
+        let parts = parts(Some(&captured), &activity(200, 3600), ALL);
+        assert!(parts.iter().all(|part| part.score.is_none_or(|score| score > 0.999)), "{parts:?}");
+        let (score, reason) = whole(&parts).unwrap();
+        assert!(score > 0.999 && reason.is_none());
+    }
+
+    #[test]
+    fn statements_that_commit_by_themselves_are_another_benchmark() {
+        let captured = activity(100, 1800);
+        let replayed = Activity { wal_syncs: Some(1300), ..activity(1800, 1800) };
+        let parts = parts(Some(&captured), &replayed, ALL);
+        assert!((score(&parts, "statements").unwrap() - 1.0 / 18.0).abs() < 1e-9);
+        let (lowest, reason) = whole(&parts).unwrap();
+        let reason = reason.unwrap();
+        assert!(
+            lowest < 0.06 && reason.contains("transactions have 18.0 statements, those of the replay 1.0"),
+            "{reason}"
+        );
+        assert_eq!(score(&parts, "rows"), Some(1.0));
+        assert!(score(&parts, "WAL flushes").unwrap() < 0.1);
+        assert_eq!(captured.several_statements(), Some(18.0));
+        assert_eq!(activity(100, 110).several_statements(), None);
+    }
+
+    #[test]
+    fn each_part_is_named_by_what_is_wrong() {
+        let captured = activity(100, 100);
+        let more = Activity { blocks: Some(3114), ..activity(100, 100) };
+        let worse = parts(Some(&captured), &more, ALL);
+        let reason = whole(&worse).unwrap().1.unwrap();
+        assert!(reason.starts_with("blocks 20.0 → 31.1 (rows that writes add"), "{reason}");
+        let waiting =
+            Activity { waits: BTreeMap::from([("LWLock:WALWrite".to_owned(), 1.0)]), ..captured.clone() };
+        let worse = parts(Some(&captured), &waiting, ALL);
+        let reason = whole(&worse).unwrap().1.unwrap();
+        assert_eq!(reason, "LWLock:WALWrite takes 0.0 % → 100.0 % of the time at work");
+        let few = ReplayShares { kept: Some(0.334), ..ALL };
+        let worse = parts(Some(&captured), &captured, few);
+        let (score, reason) = whole(&worse).unwrap();
+        assert!(score == 0.334 && reason.unwrap().starts_with("66.6 % of the captured"));
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_not_judged() {
+        let none = parts(None, &activity(100, 100), ALL);
+        assert_eq!(none.last().unwrap().score, None);
+        assert!(none.last().unwrap().reason.as_deref().unwrap().contains("secs"));
+        assert_eq!(whole(&none), Some((1.0, None)));
+        let captured = activity(100, 100);
+        let read_only = ReplayShares { writes: false, ..ALL };
+        let replayed = Activity { wal_bytes: Some(0), wal_syncs: Some(0), ..captured.clone() };
+        let judged = parts(Some(&captured), &replayed, read_only);
+        assert_eq!((score(&judged, "WAL bytes"), score(&judged, "WAL flushes")), (None, None));
+        let rare = Activity { waits: BTreeMap::from([(CPU.to_owned(), 3.0)]), ..captured.clone() };
+        assert_eq!(score(&parts(Some(&rare), &captured, ALL), "waits"), None);
+        assert_eq!(whole(&[]), None);
+    }
+
+    #[test]
+    fn idle_time_is_no_wait() {
+        let mut idle = activity(100, 100);
+        idle.waits.insert("Client:ClientRead".to_owned(), 1e6);
+        idle.waits.insert("Runnable".to_owned(), 0.0);
+        assert_eq!(score(&parts(Some(&activity(100, 100)), &idle, ALL), "waits"), Some(1.0));
+    }
+}

@@ -1,0 +1,13 @@
+//! From what an application does to workloads that replay it.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`log`] | transactions of an application, read from the server's log |
+//! | [`statements`] | statements of pg_stat_statements as scripts |
+//! | [`fidelity`] | how well a run replays the application |
+
+#![forbid(unsafe_code)]
+
+pub mod fidelity;
+pub mod log;
+pub mod statements;

@@ -1,0 +1,283 @@
+//! A shape as a script in pgbench's language, and the values of its transactions as rows of a feeder.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::normalise::{TemplatePart, TemplateValue};
+use super::returned::{ReturnedValue, returned_values};
+use super::shapes::{ShapeRow, TransactionShape, Variant, Width};
+use super::transaction::TransactionEnding;
+use bench_base::interrupts;
+
+/// Pauses whose mean is shorter are left out: each is the difference of two times of the log, which have milliseconds.
+const SHORTEST_PAUSE_US: f64 = 2000.0;
+
+/// What becomes of the client's pauses within a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThinkTimes {
+    /// Each transaction's own.
+    #[default]
+    Each,
+    /// The mean of all of the shape.
+    Mean,
+    None,
+}
+
+/// A column of the rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeederColumn {
+    /// Of the variable, too.
+    pub name: String,
+    source: ColumnSource,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ColumnSource {
+    /// Of the shape's slots.
+    Slot(usize),
+    /// Of the row's pauses.
+    Pause(usize),
+    /// Of the row's variants, by the statement; those behind the first ones are taken for one of these.
+    Variant { statement: usize, kept: Kept },
+}
+
+/// Which of a statement's variants are in the script, the most frequent ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kept {
+    /// By variant: its place in the script, from 1.
+    places: Vec<usize>,
+}
+
+impl FeederColumn {
+    /// Whether it holds an integer of this extension, and not a text of the log.
+    pub fn is_number(&self) -> bool {
+        !matches!(self.source, ColumnSource::Slot(_))
+    }
+
+    /// Its value in a row. Microseconds are digits.
+    pub fn value(&self, row: &ShapeRow) -> Option<String> {
+        match &self.source {
+            ColumnSource::Slot(slot) => row.values[*slot].clone(),
+            ColumnSource::Pause(place) => Some(row.pauses_us[*place].to_string()),
+            ColumnSource::Variant { statement, kept } => {
+                Some(kept.places[row.variants[*statement] as usize].to_string())
+            }
+        }
+    }
+}
+
+/// A script and the variables that it needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransactionReplay {
+    pub script: String,
+    pub columns: Vec<FeederColumn>,
+    /// What it leaves out.
+    pub omits: Option<String>,
+}
+
+/// Statements of a script at most where it is one for several relations, those of all of them counted.
+const MOST_STATEMENTS: usize = 1000;
+
+/// The script of a shape; with `hides_texts` no string constant of the log is in it.
+pub fn replay(shape: &TransactionShape, think_times: ThinkTimes, hides_texts: bool) -> TransactionReplay {
+    let outline = &shape.outline;
+    let mut first_slots = vec![0];
+    for template in &outline.statements {
+        first_slots.push(first_slots.last().unwrap_or(&0) + template.slots.len());
+    }
+    let returned = returned_values(shape);
+    let mut writer = Writer {
+        shape,
+        think_times,
+        hides_texts,
+        prefix: prefix(shape),
+        first_slots,
+        returned,
+        named: HashSet::new(),
+        replay: TransactionReplay::default(),
+    };
+    let needs_block = outline.ending != TransactionEnding::Implicit
+        || outline.statements.len() > 1
+        || outline.begin.is_some();
+    if needs_block {
+        writer.line(outline.begin.as_deref().unwrap_or("BEGIN"));
+    }
+    writer.statements();
+    if needs_block {
+        writer.pause(outline.statements.len());
+        writer.line(if outline.ending == TransactionEnding::Rollback { "ROLLBACK" } else { "COMMIT" });
+    }
+    writer.replay
+}
+
+/// A beginning of names that no string constant of the shape mentions behind a colon: with an underscore more than any of
+/// those that begin with a `p`.
+fn prefix(shape: &TransactionShape) -> String {
+    let parts = shape.outline.statements.iter().flat_map(|template| &template.parts);
+    let texts = parts.filter_map(|part| match part {
+        TemplatePart::Text(text) => Some(text.as_str()),
+        TemplatePart::Slot { .. } | TemplatePart::Number(_) => None,
+    });
+    let mut prefix = "p".to_owned();
+    for text in texts.chain(shape.sources.iter().flatten().map(String::as_str)) {
+        for (_, rest) in text.match_indices(":p").map(|(at, found)| text.split_at(at + found.len())) {
+            interrupts::check_now_and_then();
+            let underscores = rest.bytes().take_while(|&byte| byte == b'_').count();
+            prefix.extend(std::iter::repeat_n('_', (underscores + 2).saturating_sub(prefix.len())));
+        }
+    }
+    prefix
+}
+
+struct Writer<'a> {
+    shape: &'a TransactionShape,
+    think_times: ThinkTimes,
+    hides_texts: bool,
+    prefix: String,
+    /// Of each statement, in all slots of the shape.
+    first_slots: Vec<usize>,
+    returned: Vec<ReturnedValue>,
+    /// Names of columns that there are.
+    named: HashSet<String>,
+    replay: TransactionReplay,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, statement: &str) {
+        self.replay.script.push_str(statement);
+        self.replay.script.push_str(";\n");
+    }
+
+    /// Those that always have the same relations together, by turns where these are several.
+    fn statements(&mut self) {
+        let steps = &self.shape.steps;
+        let varying: usize = steps.iter().filter(|step| step.variants.len() > 1).count();
+        let most = (MOST_STATEMENTS / varying.max(1)).max(1);
+        let mut from = 0;
+        while from < steps.len() {
+            let together = steps[from + 1..].iter().take_while(|step| step.follows).count();
+            let group = from..from + 1 + together;
+            self.pause(from);
+            self.group(group.clone(), most);
+            from = group.end;
+        }
+    }
+
+    fn group(&mut self, group: Range<usize>, most: usize) {
+        let variants = &self.shape.steps[group.start].variants;
+        if variants.len() < 2 {
+            for place in group.clone() {
+                if place > group.start {
+                    self.pause(place);
+                }
+                self.statement(place, variants, 0);
+            }
+            return;
+        }
+        let mut by_frequency: Vec<usize> = (0..variants.len()).collect();
+        by_frequency.sort_by_key(|&variant| std::cmp::Reverse(variants[variant].transactions));
+        let mut places = vec![0; variants.len()];
+        for (place, &variant) in by_frequency.iter().enumerate() {
+            places[variant] = place % most + 1;
+        }
+        if variants.len() > most {
+            self.replay.omits.get_or_insert_with(|| {
+                format!("{most} of {} tables of the same form, the most frequent ones", variants.len())
+            });
+        }
+        let name = format!("{}_table{}", self.prefix, group.start + 1);
+        self.column(name.clone(), ColumnSource::Variant { statement: group.start, kept: Kept { places } });
+        for (place, &variant) in by_frequency.iter().take(most).enumerate() {
+            let word = if place == 0 { "if" } else { "elif" };
+            self.replay.script.push_str(&format!("\\{word} :{name} = {}\n", place + 1));
+            for statement in group.clone() {
+                if statement > group.start {
+                    self.pause(statement);
+                }
+                self.statement(statement, variants, variant);
+            }
+        }
+        self.replay.script.push_str("\\endif\n");
+    }
+
+    /// A statement with the relations of one of the group's variants.
+    fn statement(&mut self, place: usize, variants: &[Variant], variant: usize) {
+        let template = &self.shape.outline.statements[place];
+        let numbers = variants.get(variant).map_or(&[][..], |variant| &variant.numbers);
+        let text: String = template.parts.iter().map(|part| self.part(part, place, numbers)).collect();
+        if self.returned.iter().any(|value| value.statement == place) {
+            self.replay.script.push_str(&format!("{text} \\gset {}\n", self.result(place)));
+        } else {
+            self.line(&text);
+        }
+    }
+
+    /// How names begin of what a statement returns.
+    fn result(&self, statement: usize) -> String {
+        format!("{}_of{}_", self.prefix, statement + 1)
+    }
+
+    fn column(&mut self, name: String, source: ColumnSource) {
+        if self.named.insert(name.clone()) {
+            self.replay.columns.push(FeederColumn { name, source });
+        }
+    }
+
+    fn pause(&mut self, place: usize) {
+        let mean = self.shape.pause_sums_us[place] / self.shape.transactions as f64;
+        if mean < SHORTEST_PAUSE_US {
+            return;
+        }
+        match self.think_times {
+            ThinkTimes::None => {}
+            ThinkTimes::Mean => self.replay.script.push_str(&format!("\\sleep {mean:.0} us\n")),
+            ThinkTimes::Each => {
+                let name = format!("{}_sleep{}", self.prefix, place + 1);
+                self.replay.script.push_str(&format!("\\sleep :{name} us\n"));
+                self.column(name, ColumnSource::Pause(place));
+            }
+        }
+    }
+
+    fn part(&mut self, part: &TemplatePart, statement: usize, numbers: &[String]) -> String {
+        interrupts::check_now_and_then();
+        let (slot, cast) = match part {
+            TemplatePart::Text(text) => return text.clone(),
+            TemplatePart::Number(name) => return numbers.get(*name).cloned().unwrap_or_default(),
+            TemplatePart::Slot { slot, cast } => (*slot, cast.as_deref()),
+        };
+        let slots = &self.shape.outline.statements[statement].slots;
+        let place = self.first_slots[statement] + slot;
+        let returned = self.returned.iter().find(|value| value.slot == place).map(|value| value.statement);
+        match &self.shape.sources[place] {
+            Some(source)
+                if !(self.shape.varies[place]
+                    || self.hides_texts && slots[slot] == TemplateValue::String) =>
+            {
+                return source.clone();
+            }
+            _ => {}
+        }
+        let of_result = returned.and_then(|of| {
+            let column = self.shape.outline.statements[of].returns.as_deref()?;
+            Some(format!("{}{column}", self.result(of)))
+        });
+        let is_result = of_result.is_some();
+        let name = of_result.unwrap_or_else(|| format!("{}{}", self.prefix, place + 1));
+        let cast = match slots[slot] {
+            TemplateValue::Integer => Some(match self.shape.widest[place] {
+                Width::Integer => "integer",
+                Width::Bigint => "bigint",
+                Width::Numeric => "numeric",
+            }),
+            TemplateValue::Decimal => Some("numeric"),
+            TemplateValue::String => cast,
+            TemplateValue::Parameter(_) => None,
+        };
+        let text = cast.map_or_else(|| format!(":{name}"), |cast| format!(":{name}::{cast}"));
+        if !is_result {
+            self.column(name, ColumnSource::Slot(place));
+        }
+        text
+    }
+}

@@ -1,0 +1,422 @@
+//! One session of the log: which of its messages form a transaction.
+//!
+//! A transaction begins with BEGIN, or with a statement outside of a block. Statements of one virtual transaction id belong
+//! together even where BEGIN is not in the log; the local part is 0 where a message was written after the commit.
+
+use super::class::{self, Class, classify, statements};
+use super::entry::LogEntry;
+use super::event::{LogEvent, ParameterValue, Parameters, event};
+use super::normalise::{Normalised, Template, TemplatePart, normalise};
+use super::tokens::{StatementToken, TokenKind, tokens};
+use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
+use bench_base::error::MAX_TEXT;
+
+/// The longest message with statements, in bytes, that is divided into them.
+const MAX_MESSAGE: usize = 1 << 20;
+const LONG_MESSAGE: &str = "a message with more than 1 MB of statements";
+
+/// The most statements of a transaction, and the most bytes that they and their values take.
+const MAX_STEPS: usize = 10_000;
+const MAX_TRANSACTION: usize = 16 << 20;
+const LONG_TRANSACTION: &str = "more than 10,000 statements, or 16 MB of them";
+
+/// The state between two messages.
+#[derive(Debug, Default)]
+pub struct LoggedSession {
+    open: Option<Open>,
+    /// When the transaction before ended.
+    last_end_ms: Option<f64>,
+    /// When the server was busy last.
+    busy_until_ms: Option<f64>,
+    /// The last statement's duration is still to come.
+    awaits_duration: bool,
+    /// When parsing or binding began since the last execution.
+    prepared_since_ms: Option<f64>,
+    /// Whether only a share of the transactions is logged. Errors always are.
+    is_sampled: bool,
+}
+
+/// A transaction that may go on.
+#[derive(Debug)]
+struct Open {
+    is_block: bool,
+    /// Its end has been seen, but not how long that took.
+    has_ended: bool,
+    /// Of the virtual transaction id.
+    id: Option<String>,
+    transaction: LoggedTransaction,
+    /// What its statements take, roughly.
+    bytes: usize,
+    /// It is too long to be kept.
+    is_forgotten: bool,
+}
+
+/// An execution's statements and what is known of it.
+struct Execution<'a> {
+    text: &'a str,
+    query_id: i64,
+    duration_ms: Option<f64>,
+    parameters: Parameters,
+    problem: Option<&'static str>,
+}
+
+/// `3/17` without what stands for no transaction: `3/0`.
+fn transaction_id(entry: &LogEntry) -> Option<String> {
+    let (_, local) = entry.virtual_transaction.split_once('/')?;
+    (local != "0").then(|| entry.virtual_transaction.clone())
+}
+
+impl LoggedSession {
+    /// Of a log with all transactions, or with a share of them.
+    pub fn new(is_sampled: bool) -> Self {
+        Self { is_sampled, ..Self::default() }
+    }
+
+    /// Takes a message; the transactions that it ends go to `finished`.
+    pub fn take(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
+        let Some(event) = event(entry) else { return };
+        let query_id = entry.query_id;
+        let plain = |text, duration_ms, parameters, problem| Execution {
+            text,
+            query_id,
+            duration_ms,
+            parameters,
+            problem,
+        };
+        let none = || Parameters::Known(Vec::new());
+        match event {
+            LogEvent::Statement { text, duration_ms, prepared } => {
+                let problem = prepared.map(|_| class::PREPARED);
+                self.execute(entry, plain(text, duration_ms, none(), problem), finished);
+            }
+            LogEvent::Execute { text, duration_ms, parameters } => {
+                self.execute(entry, plain(text, duration_ms, parameters, None), finished);
+            }
+            LogEvent::Fetch { text } => {
+                self.execute(entry, plain(text, None, none(), Some(class::CURSOR)), finished);
+                self.awaits_duration = false;
+            }
+            LogEvent::FastPath => {
+                self.execute(entry, plain("", None, none(), Some("a fast-path function call")), finished);
+            }
+            LogEvent::Preparation { duration_ms } => self.prepare(entry.at_ms - duration_ms),
+            LogEvent::Duration { duration_ms } => self.end_statement(entry, duration_ms, finished),
+            LogEvent::Failure => self.fail(entry, finished),
+            LogEvent::End => self.end(entry.at_ms, finished),
+        }
+    }
+
+    /// The log's end, or the session's.
+    pub fn end(&mut self, at_ms: f64, finished: &mut Vec<LoggedTransaction>) {
+        self.finish_ended(finished);
+        if let Some(open) = self.open.as_mut().filter(|open| open.is_block) {
+            open.transaction.end_ms = open.transaction.end_ms.max(at_ms);
+        }
+        self.finish_cut_off(finished);
+    }
+
+    fn prepare(&mut self, start_ms: f64) {
+        self.prepared_since_ms.get_or_insert(start_ms);
+    }
+
+    /// A duration by itself: of the statement that the log showed before, or of a preparation.
+    fn end_statement(&mut self, entry: &LogEntry, duration_ms: f64, finished: &mut Vec<LoggedTransaction>) {
+        if !std::mem::take(&mut self.awaits_duration) {
+            self.prepare(entry.at_ms - duration_ms);
+            return;
+        }
+        self.busy_until_ms = Some(entry.at_ms);
+        let Some(open) = &mut self.open else { return };
+        open.transaction.end_ms = entry.at_ms;
+        match open.transaction.steps.last_mut() {
+            Some(step) if step.duration_ms.is_none() && !open.has_ended => {
+                step.duration_ms = Some(duration_ms)
+            }
+            _ => open.transaction.frame_ms += duration_ms,
+        }
+        if open.has_ended || (!open.is_block && transaction_id(entry).is_none()) {
+            self.finish_open(finished);
+        }
+    }
+
+    /// A transaction whose end was the last message.
+    fn finish_ended(&mut self, finished: &mut Vec<LoggedTransaction>) {
+        if self.open.as_ref().is_some_and(|open| open.has_ended) {
+            self.finish_open(finished);
+        }
+    }
+
+    fn fail(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
+        self.finish_ended(finished);
+        self.awaits_duration = false;
+        self.prepared_since_ms = None;
+        self.busy_until_ms = Some(entry.at_ms);
+        let id = transaction_id(entry);
+        let belongs = self.open.as_ref().is_some_and(|open| open.is_block || open.id == id);
+        if !belongs {
+            self.finish_open(finished);
+            // It would count as all that are not logged.
+            if self.is_sampled {
+                return;
+            }
+            self.begin(entry, false, entry.at_ms);
+        }
+        if let Some(open) = &mut self.open {
+            let is_state = |state: &str| state.len() == 5 && state.bytes().all(|b| b.is_ascii_alphanumeric());
+            let state = Some(entry.sqlstate.as_str()).filter(|state| is_state(state)).unwrap_or("unknown");
+            let query = &entry.query[..entry.query.floor_char_boundary(MAX_TEXT)];
+            open.problem(&format!("aborted by error {state}"), query);
+            open.transaction.end_ms = entry.at_ms;
+            if !open.is_block {
+                self.finish_open(finished);
+            }
+        }
+    }
+
+    fn begin(&mut self, entry: &LogEntry, is_block: bool, start_ms: f64) {
+        let transaction = LoggedTransaction {
+            begin: None,
+            steps: Vec::new(),
+            ending: TransactionEnding::Implicit,
+            end_pause_ms: None,
+            frame_ms: 0.0,
+            problem: None,
+            start_ms,
+            end_ms: start_ms,
+            idle_ms: self.last_end_ms.map(|end| (start_ms - end).max(0.0)),
+            session: entry.session.clone(),
+            user: entry.user.clone(),
+        };
+        let id = transaction_id(entry);
+        self.open = Some(Open { is_block, has_ended: false, id, transaction, bytes: 0, is_forgotten: false });
+    }
+
+    /// What it keeps of its statements, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.bytes)
+    }
+
+    fn finish_open(&mut self, finished: &mut Vec<LoggedTransaction>) {
+        if let Some(open) = self.open.take() {
+            self.finish(open, finished);
+        }
+    }
+
+    fn finish(&mut self, open: Open, finished: &mut Vec<LoggedTransaction>) {
+        self.last_end_ms = Some(open.transaction.end_ms);
+        finished.push(open.transaction);
+    }
+
+    fn execute(&mut self, entry: &LogEntry, execution: Execution, finished: &mut Vec<LoggedTransaction>) {
+        self.finish_ended(finished);
+        let end_ms = entry.at_ms;
+        let start_ms = end_ms - execution.duration_ms.unwrap_or(0.0);
+        let start_ms = self.prepared_since_ms.take().map_or(start_ms, |prepared| prepared.min(start_ms));
+        // Without durations, the end of the statement before is not known, nor is the pause.
+        let mut pause_ms = (self.busy_until_ms.take()).map(|end| (start_ms - end).max(0.0));
+        let (text, problem) = match execution.text {
+            long if long.len() > MAX_MESSAGE => {
+                (&long[..long.floor_char_boundary(MAX_TEXT)], Some(LONG_MESSAGE))
+            }
+            text => (text, execution.problem),
+        };
+        let parts = statements(text);
+        let parts = if parts.is_empty() { vec![tokens(text)] } else { parts };
+        for (place, part) in parts.iter().enumerate() {
+            // One duration for all statements of a message: the first one's; where it is still to come, the last one's.
+            let is_timed =
+                if execution.duration_ms.is_some() { place == 0 } else { place + 1 == parts.len() };
+            let duration_ms = if is_timed { execution.duration_ms } else { Some(0.0) };
+            let class = problem.map_or_else(|| classify(part), Class::Other);
+            match class {
+                Class::Begin => {
+                    self.finish_cut_off(finished);
+                    self.begin(entry, true, start_ms);
+                    if let Some(open) = &mut self.open {
+                        open.transaction.begin = Some(text_of(part));
+                        open.transaction.frame_ms += duration_ms.unwrap_or(0.0);
+                        open.transaction.end_ms = end_ms;
+                    }
+                }
+                Class::Commit | Class::Rollback => {
+                    let ending = if class == Class::Commit {
+                        TransactionEnding::Commit
+                    } else {
+                        TransactionEnding::Rollback
+                    };
+                    self.finish_other(entry, finished);
+                    self.close(ending, pause_ms, end_ms, duration_ms, finished);
+                }
+                _ => {
+                    self.join(entry, start_ms, finished);
+                    if let Some(open) = &mut self.open {
+                        open.step(part, class, &execution.parameters, pause_ms, duration_ms);
+                        // Of several it is the last one's.
+                        if parts.len() == 1
+                            && let Some(LoggedStatement { query_id: Some(id), .. }) =
+                                open.transaction.steps.last_mut()
+                        {
+                            *id = execution.query_id;
+                        }
+                        open.transaction.end_ms = end_ms;
+                    }
+                }
+            }
+            pause_ms = Some(0.0);
+        }
+        self.awaits_duration = execution.duration_ms.is_none();
+        if execution.duration_ms.is_some() {
+            self.busy_until_ms = Some(end_ms);
+            // Written behind the commit.
+            if transaction_id(entry).is_none() && self.open.as_ref().is_some_and(|open| !open.is_block) {
+                self.finish_open(finished);
+            }
+        }
+    }
+
+    /// Ends what goes on: a block whose end the log does not have, or statements outside of a block.
+    fn finish_cut_off(&mut self, finished: &mut Vec<LoggedTransaction>) {
+        if let Some(mut open) = self.open.take() {
+            if open.is_block {
+                open.problem("its end is not in the log", "");
+            }
+            self.finish(open, finished);
+        }
+    }
+
+    /// Sees to it that the transaction of this statement is the open one.
+    fn join(&mut self, entry: &LogEntry, start_ms: f64, finished: &mut Vec<LoggedTransaction>) {
+        let id = transaction_id(entry);
+        if self.open.as_ref().is_none_or(|open| open.has_ended || open.id != id) {
+            self.finish_cut_off(finished);
+            self.begin(entry, false, start_ms);
+        }
+    }
+
+    /// Ends another transaction than that of this message, which the commit's may show no longer.
+    fn finish_other(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
+        let id = transaction_id(entry);
+        if id.is_some() && self.open.as_ref().is_some_and(|open| open.id.is_some() && open.id != id) {
+            self.finish_cut_off(finished);
+        }
+    }
+
+    fn close(
+        &mut self,
+        ending: TransactionEnding,
+        pause_ms: Option<f64>,
+        end_ms: f64,
+        duration_ms: Option<f64>,
+        finished: &mut Vec<LoggedTransaction>,
+    ) {
+        // Without anything before, its beginning is not in the log, or there was none.
+        let Some(mut open) = self.open.take() else { return };
+        let transaction = &mut open.transaction;
+        transaction.ending = ending;
+        transaction.end_pause_ms = pause_ms;
+        transaction.end_ms = end_ms;
+        transaction.frame_ms += duration_ms.unwrap_or(0.0);
+        if duration_ms.is_some() {
+            self.finish(open, finished);
+        } else {
+            open.has_ended = true;
+            self.open = Some(open);
+        }
+    }
+}
+
+impl Open {
+    /// The first problem is kept.
+    fn problem(&mut self, reason: &str, text: &str) {
+        self.transaction.problem.get_or_insert_with(|| (reason.to_owned(), without_constants(text)));
+    }
+
+    fn step(
+        &mut self,
+        tokens: &[StatementToken],
+        class: Class,
+        parameters: &Parameters,
+        pause_ms: Option<f64>,
+        duration_ms: Option<f64>,
+    ) {
+        if self.transaction.steps.len() >= MAX_STEPS || self.bytes > MAX_TRANSACTION {
+            self.problem(LONG_TRANSACTION, "");
+            self.transaction.forget_statements();
+            self.bytes = 0;
+            self.is_forgotten = true;
+        }
+        if self.is_forgotten {
+            self.transaction.frame_ms += duration_ms.unwrap_or(0.0);
+            return;
+        }
+        let text = || text_of(tokens);
+        let nothing: &[ParameterValue] = &[];
+        let known = match parameters {
+            Parameters::Known(values) => values,
+            Parameters::Truncated => {
+                self.problem("parameters are cut (log_parameter_max_length)", &text());
+                nothing
+            }
+            Parameters::Unreadable => {
+                self.problem("parameters are not as servers write them", &text());
+                nothing
+            }
+        };
+        let parts = match class {
+            Class::Query { .. } => {
+                let parts = normalise(tokens, known);
+                if parts.is_none() {
+                    self.problem("parameters are not in the log (log_parameter_max_length = 0)", &text());
+                }
+                parts
+            }
+            Class::Other(reason) => {
+                self.problem(reason, &text());
+                None
+            }
+            _ => None,
+        };
+        let Normalised { template, constants, numbers } = parts.unwrap_or_else(|| {
+            let parts = vec![TemplatePart::Text(text())];
+            Normalised { template: Template { parts, ..Template::default() }, ..Normalised::default() }
+        });
+        let is_first = self.transaction.begin.is_none() && self.transaction.steps.is_empty();
+        let writes = class == Class::Query { writes: true };
+        let pause_ms = if is_first { Some(0.0) } else { pause_ms };
+        let values = constants
+            .iter()
+            .map(|constant| 80 + constant.value.as_ref().map_or(0, String::len))
+            .sum::<usize>();
+        self.bytes += 200 + values + 2 * tokens.iter().map(|token| token.text.len()).sum::<usize>();
+        self.transaction.steps.push(LoggedStatement {
+            template,
+            constants,
+            numbers,
+            pause_ms,
+            duration_ms,
+            writes,
+            query_id: matches!(class, Class::Query { .. }).then_some(0),
+        });
+    }
+}
+
+/// A statement with a mark in the place of each constant: who may see what was not kept need not see the values.
+fn without_constants(text: &str) -> String {
+    let hidden = |token: &StatementToken<'_>| {
+        match token.kind {
+            TokenKind::String | TokenKind::OtherString | TokenKind::Number => "?",
+            TokenKind::Blank | TokenKind::Comment => " ",
+            _ => token.text,
+        }
+        .to_owned()
+    };
+    let text: String = tokens(text).iter().map(hidden).collect();
+    text.trim().to_owned()
+}
+
+/// A statement as written, without what is around it.
+fn text_of(tokens: &[StatementToken]) -> String {
+    let plain = |token: &StatementToken<'_>| if token.is_silent() { " " } else { token.text }.to_owned();
+    let text: String = tokens.iter().map(plain).collect();
+    text.trim().to_owned()
+}

@@ -1,0 +1,321 @@
+//! Transactions of the same shape: how many there were, what they had in common, and a sample of their values.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rand::RngExt;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::event::ParameterValue;
+use super::normalise::{Template, TemplatePart};
+use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
+use bench_base::error::{UserError, cut, sqlstate};
+
+/// Shapes that are told apart; transactions of further ones are counted together.
+const MAX_SHAPES: usize = 10_000;
+
+/// Bytes of statements and values that are kept at most, over all shapes.
+const MAX_BYTES: usize = 256 << 20;
+
+/// Relations of one form that are told apart, for each statement of a shape.
+const MAX_VARIANTS: usize = 10_000;
+
+/// Reasons that are told apart; transactions with further ones are counted together.
+const MAX_REASONS: usize = 1000;
+
+/// The sequence of a transaction's statements without their values, as one role executes it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Outline {
+    /// The role that executed them: another one's names may mean something else.
+    pub role: String,
+    pub begin: Option<String>,
+    pub statements: Vec<Template>,
+    pub ending: TransactionEnding,
+}
+
+impl Outline {
+    fn of(transaction: &LoggedTransaction) -> Self {
+        Self {
+            role: transaction.user.clone(),
+            begin: transaction.begin.clone(),
+            statements: transaction.steps.iter().map(|step| step.template.clone()).collect(),
+            ending: transaction.ending,
+        }
+    }
+
+    /// What a shape with it takes, roughly: it is kept twice, and for each slot a first value and its source.
+    fn bytes(&self) -> usize {
+        let parts = self.statements.iter().flat_map(|template| &template.parts).map(|part| match part {
+            TemplatePart::Text(text) => 100 + 2 * text.len(),
+            TemplatePart::Slot { .. } => 300,
+            TemplatePart::Number(_) => 16,
+        });
+        1000 + parts.sum::<usize>()
+    }
+
+    /// The statements, for people, with the numbers of their relations where each has one.
+    fn shown(&self, steps: &[StepVariants]) -> String {
+        let of = |place: usize| match steps.get(place).map(|step| step.variants.as_slice()) {
+            Some([variant]) => variant.numbers.as_slice(),
+            _ => &[],
+        };
+        let statements = self.statements.iter().enumerate();
+        let statements: Vec<String> = statements.map(|(place, template)| template.shown(of(place))).collect();
+        statements.join("; ")
+    }
+}
+
+/// What the executions of a shape's statement differ in, beside their values: the numbers of their relations.
+#[derive(Clone, Debug, Default)]
+pub struct StepVariants {
+    /// In the order in which they came.
+    pub variants: Vec<Variant>,
+    by_numbers: HashMap<Vec<String>, u32>,
+    /// Whether they always are those of the statement before.
+    pub follows: bool,
+}
+
+/// A statement with certain relations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    pub numbers: Vec<String>,
+    /// As in pg_stat_statements; 0: is not known; None: it does not count those.
+    pub query_id: Option<i64>,
+    pub transactions: u64,
+}
+
+impl StepVariants {
+    /// Counts an execution; which one it is.
+    fn count(&mut self, step: &LoggedStatement, bytes: &mut usize) -> u32 {
+        let next = self.variants.len();
+        let place = match self.by_numbers.get(&step.numbers) {
+            Some(&place) => place,
+            // The last one stands for all further ones.
+            None if next >= MAX_VARIANTS => next as u32 - 1,
+            None => {
+                *bytes += 200 + 2 * step.numbers.iter().map(|number| 24 + number.len()).sum::<usize>();
+                self.by_numbers.insert(step.numbers.clone(), next as u32);
+                let (numbers, query_id) = (step.numbers.clone(), step.query_id);
+                self.variants.push(Variant { numbers, query_id, transactions: 0 });
+                next as u32
+            }
+        };
+        self.variants[place as usize].transactions += 1;
+        place
+    }
+}
+
+/// Values and pauses of one transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShapeRow {
+    /// Of all slots of all statements, in their order.
+    pub values: Vec<ParameterValue>,
+    /// Which variant each statement was.
+    pub variants: Vec<u32>,
+    pub start_ms: f64,
+    /// Before each statement and before the end, in microseconds.
+    pub pauses_us: Vec<u32>,
+}
+
+impl ShapeRow {
+    fn of(transaction: &LoggedTransaction) -> Self {
+        let values = transaction.steps.iter().flat_map(LoggedStatement::values).cloned().collect();
+        let pauses = transaction.steps.iter().map(|step| step.pause_ms).chain([transaction.end_pause_ms]);
+        // Truncation is meant: a pause of more than an hour is none of the transaction's.
+        let pauses_us =
+            pauses.map(|pause| (pause.unwrap_or(0.0) * 1e3).round().clamp(0.0, 3.6e9) as u32).collect();
+        Self { values, variants: Vec::new(), start_ms: transaction.start_ms, pauses_us }
+    }
+
+    fn bytes(&self) -> usize {
+        let values: usize = self.values.iter().map(|value| 32 + value.as_ref().map_or(0, String::len)).sum();
+        values + 8 * self.pauses_us.len() + 96
+    }
+}
+
+/// All transactions of one shape.
+#[derive(Clone, Debug)]
+pub struct TransactionShape {
+    pub outline: Outline,
+    pub transactions: u64,
+    pub writes: bool,
+    /// Of each statement.
+    pub steps: Vec<StepVariants>,
+    /// How each slot's constant was written first; None for parameters.
+    pub sources: Vec<Option<String>>,
+    /// Whether the slot had other values later.
+    pub varies: Vec<bool>,
+    /// The widest integer of each slot.
+    pub widest: Vec<Width>,
+    /// A random choice of the transactions.
+    pub rows: Vec<ShapeRow>,
+    /// Sums over all transactions, in microseconds, as [`ShapeRow::pauses_us`].
+    pub pause_sums_us: Vec<f64>,
+    /// Of those transactions whose statements all have a duration.
+    pub timed: u64,
+    pub busy_ms: f64,
+    first: Vec<ParameterValue>,
+}
+
+/// The type that an integer constant has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    Integer,
+    Bigint,
+    Numeric,
+}
+
+impl Width {
+    fn of(value: &ParameterValue) -> Self {
+        let text = value.as_deref().unwrap_or("0");
+        if text.parse::<i32>().is_ok() {
+            Self::Integer
+        } else if text.parse::<i64>().is_ok() {
+            Self::Bigint
+        } else {
+            Self::Numeric
+        }
+    }
+}
+
+/// What cannot be replayed for one reason.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Skipped {
+    pub transactions: u64,
+    pub busy_ms: f64,
+    /// The text of the first.
+    pub example: String,
+}
+
+/// The collection.
+#[derive(Debug)]
+pub struct Shapes {
+    pub shapes: HashMap<Outline, TransactionShape>,
+    pub skipped: BTreeMap<String, Skipped>,
+    max_rows: usize,
+    bytes: usize,
+    random: Pcg64Mcg,
+}
+
+impl Shapes {
+    /// Of each shape, the values of `max_rows` transactions are kept.
+    pub fn new(max_rows: usize) -> Self {
+        Self {
+            shapes: HashMap::new(),
+            skipped: BTreeMap::new(),
+            max_rows,
+            bytes: 0,
+            // The same log makes the same capture.
+            random: Pcg64Mcg::seed_from_u64(0),
+        }
+    }
+
+    /// Counts a transaction.
+    ///
+    /// # Errors
+    /// 54000 for too many bytes of values.
+    pub fn add(&mut self, transaction: &LoggedTransaction) -> Result<(), UserError> {
+        if let Some((reason, example)) = &transaction.problem {
+            self.skip(reason, example, transaction);
+            return Ok(());
+        }
+        let outline = Outline::of(transaction);
+        if self.shapes.len() >= MAX_SHAPES && !self.shapes.contains_key(&outline) {
+            self.skip(&format!("one of more than {MAX_SHAPES} shapes"), &outline.shown(&[]), transaction);
+            return Ok(());
+        }
+        let mut row = ShapeRow::of(transaction);
+        let bytes = &mut self.bytes;
+        let shape = self.shapes.entry(outline).or_insert_with_key(|outline| {
+            *bytes += outline.bytes() + 2 * row.bytes();
+            TransactionShape::new(outline.clone(), transaction)
+        });
+        shape.count(transaction, &mut row, &mut self.bytes);
+        if shape.rows.len() < self.max_rows {
+            self.bytes += row.bytes();
+            shape.rows.push(row);
+        } else {
+            // Vitter's algorithm R.
+            let place = self.random.random_range(0..shape.transactions);
+            if let Some(kept) = usize::try_from(place).ok().and_then(|place| shape.rows.get_mut(place)) {
+                self.bytes = self.bytes + row.bytes() - kept.bytes();
+                *kept = row;
+            }
+        }
+        if self.bytes <= MAX_BYTES {
+            return Ok(());
+        }
+        let message = "the statements and values of the log's transactions take more memory than allowed";
+        Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+            .detail(format!("The limit is {} MB.", MAX_BYTES >> 20))
+            .hint("Lower the option max_rows, or capture a shorter log."))
+    }
+
+    /// Counts a transaction that cannot be replayed.
+    pub fn skip(&mut self, reason: &str, example: &str, transaction: &LoggedTransaction) {
+        let is_one_more = self.skipped.len() >= MAX_REASONS && !self.skipped.contains_key(reason);
+        let reason =
+            if is_one_more { format!("one of more than {MAX_REASONS} reasons") } else { reason.to_owned() };
+        let skipped = self.skipped.entry(reason).or_default();
+        if skipped.transactions == 0 {
+            skipped.example = cut(example).into_owned();
+        }
+        skipped.transactions += 1;
+        skipped.busy_ms += transaction.busy_ms().unwrap_or(0.0);
+    }
+}
+
+impl TransactionShape {
+    /// The statements, for people.
+    pub fn shown(&self) -> String {
+        self.outline.shown(&self.steps)
+    }
+
+    /// Of each statement that pg_stat_statements counts, the identifiers with the transactions that had them.
+    pub fn query_ids(&self) -> Vec<Vec<(i64, u64)>> {
+        let ids = |step: &StepVariants| {
+            let known = step.variants.iter().filter_map(|of| Some((of.query_id?, of.transactions)));
+            known.collect::<Vec<_>>()
+        };
+        self.steps.iter().map(ids).filter(|ids| !ids.is_empty()).collect()
+    }
+
+    fn new(outline: Outline, transaction: &LoggedTransaction) -> Self {
+        let constants: Vec<_> = transaction.steps.iter().flat_map(|step| &step.constants).collect();
+        Self {
+            outline,
+            transactions: 0,
+            writes: transaction.steps.iter().any(|step| step.writes),
+            steps: vec![StepVariants { follows: true, ..StepVariants::default() }; transaction.steps.len()],
+            sources: constants.iter().map(|constant| constant.source.clone()).collect(),
+            varies: vec![false; constants.len()],
+            widest: vec![Width::Integer; constants.len()],
+            rows: Vec::new(),
+            pause_sums_us: vec![0.0; transaction.steps.len() + 1],
+            timed: 0,
+            busy_ms: 0.0,
+            first: constants.iter().map(|constant| constant.value.clone()).collect(),
+        }
+    }
+
+    fn count(&mut self, transaction: &LoggedTransaction, row: &mut ShapeRow, bytes: &mut usize) {
+        self.transactions += 1;
+        let mut before: &[String] = &[];
+        for (step, variants) in transaction.steps.iter().zip(&mut self.steps) {
+            row.variants.push(variants.count(step, bytes));
+            variants.follows &= step.numbers == before;
+            before = &step.numbers;
+        }
+        for (place, value) in row.values.iter().enumerate() {
+            self.varies[place] |= *value != self.first[place];
+            self.widest[place] = self.widest[place].max(Width::of(value));
+        }
+        for (sum, &pause) in self.pause_sums_us.iter_mut().zip(&row.pauses_us) {
+            *sum += f64::from(pause);
+        }
+        if let Some(busy_ms) = transaction.busy_ms() {
+            self.timed += 1;
+            self.busy_ms += busy_ms;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The measured intervals as the findings read them: those whose length and throughput are known, column by column.
+
+use bench_model::rates::Rates;
+use bench_results::{Samples, Series};
+use bench_stats::robust::median;
+
+/// The share of intervals in which a column may lack its value and still be read.
+const MOST_MISSING: f64 = 0.1;
+
+/// Intervals, in their order.
+pub struct Intervals<'a> {
+    samples: &'a Samples,
+    /// Where each one stands in the columns.
+    rows: Vec<usize>,
+    /// Begins, in seconds since measuring began.
+    pub starts: Vec<f64>,
+    /// Ends, as the begins.
+    pub ends: Vec<f64>,
+    /// Lengths in seconds.
+    pub secs: Vec<f64>,
+    /// Committed transactions.
+    pub transactions: Vec<f64>,
+    /// Transactions per second.
+    pub tps: Vec<f64>,
+}
+
+impl<'a> Intervals<'a> {
+    /// The intervals of some samples.
+    pub fn of(samples: &'a Samples) -> Intervals<'a> {
+        let at = |series: &Series, row: usize| {
+            series.get(row).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0)
+        };
+        let mut intervals = Intervals {
+            samples,
+            rows: Vec::new(),
+            starts: Vec::new(),
+            ends: Vec::new(),
+            secs: Vec::new(),
+            transactions: Vec::new(),
+            tps: Vec::new(),
+        };
+        for row in 0..samples.len() {
+            let known = (at(&samples.elapsed, row), at(&samples.secs, row), at(&samples.tps, row));
+            let (Some(end), Some(secs), Some(tps)) = known else { continue };
+            if secs > 0.0 {
+                intervals.rows.push(row);
+                intervals.starts.push((end - secs).max(0.0));
+                intervals.ends.push(end);
+                intervals.secs.push(secs);
+                intervals.transactions.push(at(&samples.transactions, row).unwrap_or(tps * secs));
+                intervals.tps.push(tps);
+            }
+        }
+        intervals
+    }
+
+    /// Takes out what a changing rate asks for: the throughput is what it would be under the mean of the rates. Where hardly
+    /// anything was due it says nothing, and is as all others.
+    pub fn levelled(mut self, rates: Option<&Rates>) -> Self {
+        /// An interval with so many transactions due strays by a fifth.
+        const LEAST_DUE: f64 = 25.0;
+        let Some(rates) = rates else { return self };
+        let due: Vec<f64> =
+            self.starts.iter().zip(&self.ends).map(|(start, end)| rates.expected(*start, *end)).collect();
+        let mean = due.iter().sum::<f64>() / self.secs.iter().sum::<f64>();
+        for (index, due) in due.into_iter().enumerate() {
+            let secs = self.secs[index];
+            let share = if due < LEAST_DUE { 1.0 } else { self.tps[index] * secs / due };
+            (self.tps[index], self.transactions[index]) = (share * mean, share * mean * secs);
+        }
+        self
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Seconds measured.
+    pub fn measured_secs(&self) -> f64 {
+        self.secs.iter().sum()
+    }
+
+    /// The median length, in seconds; 0 without intervals.
+    pub fn typical_secs(&self) -> f64 {
+        median(&self.secs).unwrap_or(0.0)
+    }
+
+    /// One value of a column for each interval. The few that are missing are the median; `None` where more than
+    /// a few are, or values are no numbers.
+    pub fn column(&self, pick: impl Fn(&Samples) -> &Series) -> Option<Vec<f64>> {
+        let series = pick(self.samples);
+        let found: Vec<Option<f64>> = self
+            .rows
+            .iter()
+            .map(|&row| series.get(row).copied().flatten().filter(|value| value.is_finite()))
+            .collect();
+        let known: Vec<f64> = found.iter().copied().flatten().collect();
+        let missing = found.len() - known.len();
+        if missing as f64 > found.len() as f64 * MOST_MISSING {
+            return None;
+        }
+        let usual = median(&known)?;
+        Some(found.into_iter().map(|value| value.unwrap_or(usual)).collect())
+    }
+
+    /// The mean of a column over the measured time.
+    pub fn mean(&self, pick: impl Fn(&Samples) -> &Series) -> Option<f64> {
+        let weighted =
+            self.column(pick)?.iter().zip(&self.secs).map(|(value, secs)| value * secs).sum::<f64>();
+        Some(weighted / self.measured_secs())
+    }
+
+    /// The wait events and each one's shares of the clients' time. An interval of which nothing was seen, as of a target that
+    /// was slow to answer, has the means of the others.
+    pub fn waits(&self) -> impl Iterator<Item = (&'a str, Vec<f64>)> + '_ {
+        let share = |shares: &[f64], row: usize| {
+            shares.get(row).copied().filter(|share| share.is_finite()).unwrap_or(0.0)
+        };
+        let is_seen = |&row: &usize| self.samples.waits.values().any(|shares| share(shares, row) > 0.0);
+        let seen: Vec<bool> = self.rows.iter().map(is_seen).collect();
+        let count = seen.iter().filter(|&&seen| seen).count().max(1);
+        self.samples.waits.iter().map(move |(event, shares)| {
+            let mut shares: Vec<f64> = self.rows.iter().map(|&row| share(shares, row)).collect();
+            let mean = shares.iter().sum::<f64>() / count as f64;
+            shares.iter_mut().zip(&seen).filter(|(_, seen)| !**seen).for_each(|(share, _)| *share = mean);
+            (event.as_str(), shares)
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! From a run's series to sentences with figures.
+//!
+//! False alarms matter more than completeness, because a reader of three false alarms does not read the fourth. So
+//! every finding has a threshold above noise; a finding that depends on size and not on chance also has a threshold of
+//! relevance.
+
+#![forbid(unsafe_code)]
+
+mod cache;
+mod dips;
+mod driver;
+mod duel;
+mod fixture;
+mod intervals;
+mod latency;
+mod nodes;
+mod outage;
+mod outcome;
+mod plans;
+pub mod preflight;
+mod processors;
+mod replication;
+mod server;
+mod shape;
+mod tables;
+mod unjudged;
+pub mod wait_events;
+mod waits;
+mod writes;
+
+use serde_json::{Map, Value};
+
+use bench_results::{Document, Finding, Severity, Topic};
+use intervals::Intervals;
+
+/// The reason in `bench.audit` why a greater number of the server's is not judged.
+pub const UNSENT: &str = "other sessions were at work in this database just before the run: the server may have counted their work late";
+
+/// What there is to say of a run, the gravest first; nothing of a clean one.
+pub fn findings(document: &Document) -> Vec<Finding> {
+    let intervals = Intervals::of(&document.samples).levelled(document.run.changing_rates().as_ref());
+    let mut detected = dips::detect(&intervals);
+    let mut findings = Vec::new();
+    findings.extend(outcome::findings(document, &intervals));
+    findings.extend(duel::findings(document));
+    findings.extend(outage::findings(document, &intervals, &mut detected));
+    findings.extend(writes::findings(document));
+    findings.extend(plans::findings(document, &intervals, &mut detected));
+    findings.extend(cache::findings(document, &intervals));
+    findings.extend(dips::findings(document, &intervals, &mut detected));
+    findings.extend(shape::unsteady(document));
+    findings.extend(shape::findings(document, &intervals, &detected));
+    findings.extend(latency::findings(document, &intervals, &detected));
+    findings.extend(processors::findings(document, &intervals));
+    findings.extend(driver::findings(document));
+    findings.extend(waits::findings(document, &intervals, &detected));
+    findings.extend(replication::findings(document, &intervals));
+    findings.extend(nodes::findings(document));
+    findings.extend(tables::findings(document));
+    findings.extend(fixture::findings(document));
+    findings.extend(server::findings(document));
+    findings.extend(unjudged::findings(document, &intervals, &detected));
+    let causes = findings.clone();
+    findings.retain(|finding| !causes.iter().any(|cause| explains(cause, finding)));
+    // Stable, so that within a severity causes, and symptoms, keep the order above.
+    findings.sort_by_key(|finding| (finding.severity, is_symptom(finding)));
+    findings
+}
+
+/// Whether one finding says all that the other does, and why: one cause is one finding.
+fn explains(cause: &Finding, finding: &Finding) -> bool {
+    let rises = finding.figures.get("change").and_then(Value::as_f64).is_some_and(|change| change > 0.0);
+    match (cause.topic, finding.topic) {
+        (Topic::Cache, Topic::Warmup) => !rises,
+        (Topic::Cache, Topic::Drift) => rises,
+        (Topic::Cache, Topic::Waits) => {
+            finding.figures.get("limit").is_some_and(|limit| limit == waits::READS)
+        }
+        // Commits that the application does not make are no reason for a faster disk.
+        (Topic::Fidelity, Topic::Waits) => {
+            let is_of = |name: &str| finding.figures.get("limit").is_some_and(|limit| limit == name);
+            cause.figures.get("commits_too_often") == Some(&Value::Bool(true)) && is_of(waits::FLUSHES)
+        }
+        // What was higher before the change is no warm-up.
+        (Topic::Plan, Topic::Warmup) => cause.severity == Severity::Warning && rises,
+        (Topic::Plan, Topic::Drift) => cause.severity == Severity::Warning && !rises,
+        // Its advice names the variable, and its sentence the statements.
+        (Topic::Writes, Topic::Scale) => finding.severity == Severity::Warning,
+        (Topic::Plan, Topic::Scan) => {
+            cause.severity == Severity::Warning && of_same_statement(cause, finding)
+        }
+        _ => false,
+    }
+}
+
+/// Whether all scans are by the statement whose plan changed.
+fn of_same_statement(plan: &Finding, scan: &Finding) -> bool {
+    let Some(statement) = plan.figures.get("statements").map(|statements| &statements[0]) else {
+        return false;
+    };
+    let of_it = |relation: &Value| {
+        relation["script"] == statement["script"] && relation["command"] == statement["command"]
+    };
+    scan.figures
+        .get("relations")
+        .and_then(Value::as_array)
+        .is_some_and(|relations| relations.iter().all(of_it))
+}
+
+/// Whether a finding tells what was noticed rather than why: it comes after the causes.
+fn is_symptom(finding: &Finding) -> bool {
+    match finding.topic {
+        Topic::Stall | Topic::Warmup | Topic::Drift | Topic::Tail | Topic::Transactions | Topic::Samples => {
+            true
+        }
+        Topic::Dip => finding.figures.get("coincide").and_then(Value::as_array).is_none_or(Vec::is_empty),
+        _ => false,
+    }
+}
+
+/// A finding; `figures` is a JSON object.
+fn finding(
+    severity: Severity,
+    topic: Topic,
+    finding: String,
+    figures: Value,
+    advice: impl Into<String>,
+) -> Finding {
+    let figures = match figures {
+        Value::Object(figures) => figures,
+        _ => Map::new(),
+    };
+    Finding { severity, topic, finding, figures, advice: advice.into() }
+}
+
+#[cfg(test)]
+mod tests;

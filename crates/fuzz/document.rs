@@ -1,0 +1,24 @@
+//! Any text as the document of a run that somebody imports: it may be refused; what is read is judged, and shown in each
+//! format. Texts of others stay what they are: no page has a script of theirs.
+
+#![no_main]
+
+use bench_results::Document;
+use bench_findings::findings;
+use bench_report::{ExportFormat, Format, closing, export, render};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let Ok(mut document) = serde_json::from_str::<Document>(text) else { return };
+    document.findings = findings(&document);
+    let _ = closing(&document);
+    for name in Format::NAMES {
+        let report = render(&document, Format::parse(name).expect("a name"));
+        if *name == "json" {
+            serde_json::from_str::<Document>(&report).expect("a report is a document");
+        }
+    }
+    for name in ExportFormat::NAMES {
+        let _ = export(&document, ExportFormat::parse(name).expect("a name"));
+    }
+});

@@ -1,0 +1,267 @@
+//! The specification of a run: its [`RunOptions`], and everything that was looked up in the server for them.
+
+mod arguments;
+mod before;
+mod driver;
+mod duel;
+pub mod limits;
+mod mix;
+mod options;
+mod roles;
+mod target;
+mod terminal;
+mod warmup;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::cluster::{ClusterSpec, Nodes, PartOf};
+use crate::feeder::{Feeder, Stride};
+use bench_base::error::{UserError, sqlstate};
+use bench_script::is_variable_name;
+
+pub use arguments::{Json, Name, RunArguments};
+pub use before::Before;
+pub use driver::{Driver, OnDisconnect};
+pub use duel::{ARMS, Arm, Duel, MARGIN, PLAN_ADVICE};
+pub(crate) use mix::{MAX_SCRIPTS, check_deck};
+pub use mix::{Share, expand, is_name, mix};
+pub use options::workload;
+pub use options::{Extent, QueryMode, Results, RunOptions, SCRIPT};
+pub use roles::Role;
+pub use target::{Address, Encryption, HostAddress, TargetSpec};
+pub use terminal::Terminal;
+
+/// A script of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScriptSpec {
+    /// The workload's name.
+    pub name: String,
+    pub source: String,
+    /// Its share of the transactions, relative to the other scripts' weights; in a deck, its number of cards.
+    pub weight: u32,
+    /// Whether the scripts are dealt as cards of a deck instead of being drawn by weight.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_dealt: bool,
+    /// How long a client waits before and after each of its transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<Terminal>,
+    /// Index of its fixture in [`RunSpec::fixtures`].
+    pub fixture: Option<usize>,
+    /// Whether it is a part of a capture: errors of the data, such as keys that are there already, then fail the transaction
+    /// and not the client.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub captured: bool,
+    /// The arm of a duel that it is the script of. Both arms have each script, one behind the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm: Option<usize>,
+    /// Whose sessions execute it, where that is another role than the run's; as a capture of several roles has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Milliseconds of a transaction when it was captured, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured_ms: Option<f64>,
+    /// The workload's feeders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub feeders: Vec<Feeder>,
+    /// Generic plans of its commands, from 1, as its target had them before the run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plans: BTreeMap<u32, String>,
+    /// And their identifiers in pg_stat_statements there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub query_ids: BTreeMap<u32, i64>,
+}
+
+/// The loaded fixture that a run works on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FixtureSpec {
+    pub name: String,
+    /// Its schema; `None` for tables that are not the extension's own but are on the role's search_path.
+    pub schema: Option<String>,
+    /// Ids loaded are 1 … rows.
+    pub rows: i64,
+    /// pgbench's scale of its own tables, 100,000 accounts each; 1 for other fixtures.
+    pub scale: i64,
+    /// OIDs of its tables, partitions among them.
+    pub tables: Vec<u32>,
+    /// As given to bench.load; null for tables that are not the extension's own.
+    #[serde(default)]
+    pub options: Value,
+    /// For fixture shards, a value of its column for each shard.
+    #[serde(default)]
+    pub shard_keys: Vec<i64>,
+}
+
+/// Whether the server is observed while the clients run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Observation {
+    #[default]
+    On,
+    Off,
+    /// In every other interval: so the cost of it is measured.
+    Alternate,
+}
+
+/// Everything the coordinator and the clients of one run need to know; travels as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    pub options: RunOptions,
+    /// The seed in force, drawn if the user gave none.
+    pub seed: i64,
+    pub scripts: Vec<ScriptSpec>,
+    /// The fixtures that the scripts work on, each once.
+    pub fixtures: Vec<FixtureSpec>,
+    /// Name of the role that the clients connect as, but for scripts with a role of their own.
+    pub role: String,
+    pub role_oid: u32,
+    /// The role that called, and that the run belongs to; `None`: the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Role>,
+    pub database_oid: u32,
+    /// The database's name.
+    #[serde(default)]
+    pub database: String,
+    /// The caller's wait could not release the xmin horizon.
+    pub horizon_held: bool,
+    /// The sweep that it is part of.
+    pub sweep_id: Option<i64>,
+    /// Parameters of the whole server that its variant of the sweep has set.
+    #[serde(default)]
+    pub system: Map<String, Value>,
+    /// Statements by which its variant has changed the database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub applied: Vec<String>,
+    pub observation: Observation,
+    /// `None` for a run that has nothing to do with Citus.
+    #[serde(default)]
+    pub cluster: Option<ClusterSpec>,
+    /// The whole run, where this one is a part that another node has asked for.
+    #[serde(default)]
+    pub part_of: Option<PartOf>,
+    /// The server that the connections lead to; `None`: this one.
+    #[serde(default)]
+    pub target: Option<TargetSpec>,
+    /// That of arm b, in a duel of two.
+    #[serde(default)]
+    pub other_target: Option<TargetSpec>,
+    #[serde(default)]
+    pub starter: Starter,
+    /// As many clients its role may have in all of its runs; `None`: any number.
+    #[serde(default)]
+    pub max_clients: Option<u64>,
+}
+
+/// The session that has asked for a run, as the audit has to know it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Starter {
+    /// 0: none that could change the fixture's tables meanwhile.
+    pub pid: i32,
+    /// It has read or changed the fixture's tables, and the server's statistics do not show it yet.
+    pub has_unsent: bool,
+}
+
+impl RunSpec {
+    /// Whether other nodes have clients of it, or may have.
+    pub fn is_of_several_nodes(&self) -> bool {
+        self.cluster.is_some() && self.options.nodes != Nodes::Local
+    }
+
+    /// OIDs of all tables that the run works on.
+    pub fn tables(&self) -> impl Iterator<Item = u32> {
+        self.fixtures.iter().flat_map(|fixture| &fixture.tables).copied()
+    }
+
+    /// Which rows of a feeder in sequence its clients take.
+    pub fn stride(&self) -> Stride {
+        let part = self.part_of.as_ref().filter(|part| part.place < part.places);
+        part.map_or(Stride::WHOLE, |part| Stride { first: part.place.into(), of: part.places.into() })
+    }
+
+    /// The feeders of all scripts, each with the index of its script.
+    pub fn feeders(&self) -> impl Iterator<Item = (usize, &Feeder)> {
+        let scripts = self.scripts.iter().enumerate();
+        scripts.flat_map(|(at, script)| script.feeders.iter().map(move |feeder| (at, feeder)))
+    }
+
+    /// The feeders of all scripts, as bench.runs shows them; `None` where there are none.
+    pub fn fed(&self) -> Option<Value> {
+        let shown = |(script, feeder): (usize, &Feeder)| {
+            json!({
+                "workload": self.scripts[script].name,
+                "prefix": feeder.prefix,
+                "query": feeder.query,
+                "pick": feeder.pick.as_str(),
+                "once": feeder.once,
+                "max_rows": feeder.max_rows,
+                "rows": feeder.rows,
+            })
+        };
+        let all: Vec<Value> = self.feeders().map(shown).collect();
+        (!all.is_empty()).then_some(Value::Array(all))
+    }
+
+    /// The rows that each of the fixtures was loaded with; `None` where there are none.
+    pub fn fixture_rows(&self) -> Option<Vec<i64>> {
+        let rows: Vec<i64> = self.fixtures.iter().map(|fixture| fixture.rows).collect();
+        (!rows.is_empty()).then_some(rows)
+    }
+
+    /// The options that each of the fixtures was loaded with; `None` where there are none.
+    pub fn fixture_options(&self) -> Option<Value> {
+        let options: Vec<Value> = self.fixtures.iter().map(|fixture| fixture.options.clone()).collect();
+        (!options.is_empty()).then_some(Value::Array(options))
+    }
+
+    /// The fixtures' names, separated by commas; `None` where there are none.
+    pub fn fixture_names(&self) -> Option<String> {
+        let names: Vec<&str> = self.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(","))
+    }
+}
+
+/// Script variables by name, as users pass them.
+///
+/// # Errors
+/// 22023 for what is no JSON object, for a name that no variable can have, and for a value that is none of number,
+/// text, boolean and null.
+pub fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
+    let map = object("variables", value)?;
+    for (name, value) in &map {
+        if !is_variable_name(name) {
+            return Err(invalid(format!("invalid variable name: \"{name}\"")).hint(
+                "A name starts with a letter or underscore, followed by letters, digits and underscores.",
+            ));
+        }
+        if value.is_object() || value.is_array() {
+            return Err(invalid(format!("variable \"{name}\" must be a number, text, boolean or null")));
+        }
+    }
+    Ok(map)
+}
+
+pub fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError> {
+    match value {
+        Value::Object(map) => Ok(map),
+        _ => Err(invalid(format!("{argument} must be a JSON object"))
+            .hint(format!("For example: {argument} => '{{\"name\": \"value\"}}'."))),
+    }
+}
+
+/// A value that must not be NULL.
+///
+/// # Errors
+/// 22004 with the argument's name.
+pub fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
+    value.ok_or_else(|| {
+        UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
+    })
+}
+
+pub fn invalid(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}
+
+#[cfg(test)]
+mod tests;

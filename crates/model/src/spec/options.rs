@@ -1,0 +1,449 @@
+//! The arguments of `bench.run`, validated once.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::driver::Connecting;
+use super::duel::Duel;
+use super::mix::{Share, mix};
+use super::{
+    Before, Driver, OnDisconnect, RunArguments, ScriptSpec, invalid, limits, object, required, variables,
+    warmup,
+};
+use crate::cluster::Nodes;
+use crate::rates::{MAX_RATE, Rates};
+use bench_base::error::{UserError, sqlstate};
+
+/// The longest duration accepted anywhere, in seconds: a year.
+pub(super) const MAX_SECS: f64 = 366.0 * 86_400.0;
+
+/// How long a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Extent {
+    /// Measured seconds, after the warm-up.
+    Secs(f64),
+    /// Transactions of each client.
+    Transactions(u64),
+}
+
+impl Extent {
+    /// The length of a sample where none is given, in seconds: some 60 samples or more of any run, so that dips can be
+    /// told, and whole seconds of a minute and longer. All are even parts of a second, which is how often backends
+    /// report their counters.
+    pub fn sample_interval_secs(self) -> f64 {
+        match self {
+            Self::Secs(secs) if secs < 30.0 => 0.25,
+            Self::Secs(secs) if secs < 60.0 => 0.5,
+            _ => 1.0,
+        }
+    }
+}
+
+/// What becomes of the rows that a statement returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Results {
+    /// Detoasted and turned into text, as for a client, then dropped.
+    Serialize,
+    /// Not looked at.
+    Discard,
+}
+
+impl Results {
+    /// The word users write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Serialize => "serialize",
+            Self::Discard => "discard",
+        }
+    }
+}
+
+/// How a statement reaches the server, as pgbench -M.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueryMode {
+    /// As text with the values in it, parsed and planned each time.
+    Simple,
+    /// With parameters, parsed and planned each time.
+    Extended,
+    /// With parameters, parsed once and planned as prepared statements are.
+    Prepared,
+}
+
+impl QueryMode {
+    /// The word users write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Extended => "extended",
+            Self::Prepared => "prepared",
+        }
+    }
+}
+
+/// The name of a script that is given instead of a workload, in results and messages.
+pub const SCRIPT: &str = "script";
+
+/// The validated options of a run, apart from what has to be looked up in the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// A workload's name or a weighted mix, as given; [`SCRIPT`] for a script that is given instead.
+    pub workload: String,
+    /// The script that is given instead of a workload.
+    #[serde(default)]
+    pub script: Option<String>,
+    /// The workloads of the mix, at least one, whose weights do not add up to zero.
+    pub mix: Vec<Share>,
+    /// Concurrent sessions, at least one.
+    pub clients: u32,
+    pub extent: Extent,
+    /// Transactions per second of all clients that are to be started: an open loop.
+    pub rate: Option<f64>,
+    /// Where it changes over the measured time; then `rate` is its mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Rates>,
+    /// Milliseconds above which a transaction is late.
+    pub latency_limit_ms: Option<f64>,
+    #[serde(default)]
+    pub driver: Driver,
+    pub query_mode: QueryMode,
+    /// Seconds run but not counted; `None`: until throughput is steady, [`LONGEST_SECS`](bench_stats::until_steady::LONGEST_SECS) at most.
+    pub warmup_secs: Option<f64>,
+    /// Tries per transaction at a serialization failure or deadlock; 0: no limit.
+    pub max_tries: u32,
+    /// `None`: a random one is to be drawn and recorded.
+    pub seed: Option<i64>,
+    /// Script variables, by name.
+    pub variables: Map<String, Value>,
+    /// Configuration parameters of every client's session: name and value as text.
+    pub settings: Vec<(String, String)>,
+    /// Length of a sample.
+    pub sample_interval_secs: f64,
+    pub results: Results,
+    #[serde(default)]
+    pub nodes: Nodes,
+    /// The user's own labels, kept with the run.
+    pub tags: Value,
+    /// What is done before the run.
+    #[serde(default)]
+    pub before: Vec<Before>,
+    /// Share of the transactions that are kept one by one; 0: none.
+    #[serde(default)]
+    pub log_rate: f64,
+    /// Whether the run ends as soon as an error ends a client.
+    #[serde(default)]
+    pub exit_on_abort: bool,
+    /// Whether clients go on after errors of statements.
+    #[serde(default)]
+    pub continue_on_error: bool,
+    /// The foreign server that [`Driver::Wire`] connects to; `None`: this server and database.
+    #[serde(default)]
+    pub target: Option<String>,
+    /// Workers that share the connections of [`Driver::Wire`], where a number is given.
+    #[serde(default)]
+    pub jobs: Option<u32>,
+    /// Whether each transaction has a connection of its own.
+    #[serde(default)]
+    pub reconnect: bool,
+    #[serde(default)]
+    pub on_disconnect: OnDisconnect,
+    /// The role whose sessions the clients are; `None`: the caller's, or those of the roles that were captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
+    /// The arms of a duel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duel: Option<Duel>,
+}
+
+impl RunOptions {
+    /// Validates the arguments of `bench.run` and `bench.start`.
+    ///
+    /// # Errors
+    /// 22004 for a NULL where none may be, 22023 for a value out of range, 54000 for one beyond the [`limits`], 0A000
+    /// for what the contract names and this version lacks.
+    pub fn new(arguments: RunArguments) -> Result<Self, UserError> {
+        let a = arguments;
+        let workload = workload(a.workload, a.script.as_ref())?;
+        limits::check_text("workload", &workload)?;
+        let clients = required("clients", a.clients)?;
+        if clients < 1 {
+            return Err(invalid(format!("clients must be at least 1, not {clients}")));
+        }
+        let extent = extent(a.secs, a.transactions)?;
+        let sample_interval_secs = a.sample_interval.unwrap_or_else(|| extent.sample_interval_secs());
+        if !(0.1..=3600.0).contains(&sample_interval_secs) {
+            return Err(invalid(format!(
+                "sample_interval must be between 0.1 and 3600 seconds, not {sample_interval_secs}"
+            )));
+        }
+        let max_tries = required("max_tries", a.max_tries)?;
+        if max_tries < 0 {
+            return Err(
+                invalid(format!("max_tries must not be negative: {max_tries}")).hint("Use 0 for no limit.")
+            );
+        }
+        let (rate, rates) = rates(a.rate, a.rates, extent, a.warmup)?;
+        let most = MAX_SECS * 1e3;
+        let latency_limit_ms = between("latency_limit", a.latency_limit, 1e-6, most, "milliseconds")?;
+        if max_tries == 0 && latency_limit_ms.is_none() && matches!(extent, Extent::Transactions(_)) {
+            return Err(invalid("unlimited tries require a time limit")
+                .hint("Set secs instead of transactions, or latency_limit, or max_tries above 0."));
+        }
+        let query_mode = query_mode(a.query_mode)?;
+        let nodes = nodes(a.nodes)?;
+        let exit_on_abort = required("exit_on_abort", a.exit_on_abort)?;
+        if exit_on_abort && nodes != Nodes::Local {
+            return Err(unsupported(&format!("exit_on_abort with nodes => '{}'", nodes.as_str())));
+        }
+        let warmup_secs = warmup::parse(a.warmup, nodes)?;
+        let results = results(a.results)?;
+        let driver = Driver::parse(a.driver, results, nodes)?;
+        let connecting = Connecting::parse(driver, a.target, a.jobs, a.reconnect, a.on_disconnect)?;
+        check_run_as(a.run_as.as_deref(), connecting.target.as_deref(), nodes)?;
+        let log_rate = required("log_rate", a.log_rate)?;
+        if !(0.0..=1.0).contains(&log_rate) {
+            return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
+                .hint("It is the share of the transactions to log: 0.01 for one in a hundred."));
+        }
+        let options = Self {
+            mix: mix(&workload)?,
+            workload,
+            script: a.script,
+            exit_on_abort,
+            continue_on_error: required("continue_on_error", a.continue_on_error)?,
+            target: connecting.target,
+            jobs: connecting.jobs,
+            reconnect: connecting.reconnect,
+            on_disconnect: connecting.on_disconnect,
+            run_as: a.run_as,
+            rate,
+            rates,
+            latency_limit_ms,
+            driver,
+            query_mode,
+            clients: clients.unsigned_abs(),
+            extent,
+            warmup_secs,
+            max_tries: max_tries.unsigned_abs(),
+            seed: a.seed,
+            variables: with_arms(variables(required("variables", a.variables)?)?, a.duel.as_ref()),
+            duel: a.duel,
+            settings: settings(required("settings", a.settings)?)?,
+            sample_interval_secs,
+            results,
+            nodes,
+            tags: Value::Object(object("tags", required("tags", a.tags)?)?),
+            before: Before::parse(&required("before", a.before)?)?,
+            log_rate,
+        };
+        options.duel.as_ref().map_or(Ok(()), |duel| duel.check(&options))?;
+        Ok(options)
+    }
+
+    /// How the statements of a script reach the server.
+    pub fn query_mode_of(&self, script: &ScriptSpec) -> QueryMode {
+        let arm = self.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm]);
+        arm.and_then(|arm| arm.query_mode).unwrap_or(self.query_mode)
+    }
+
+    /// The arguments that make these options.
+    pub fn arguments(&self) -> RunArguments {
+        let (secs, transactions) = match self.extent {
+            Extent::Secs(secs) => (Some(secs), None),
+            Extent::Transactions(count) => (None, Some(count.cast_signed())),
+        };
+        let settings: Map<String, Value> =
+            self.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        RunArguments {
+            workload: self.script.is_none().then(|| self.workload.clone()),
+            clients: Some(self.clients.cast_signed()),
+            secs,
+            transactions,
+            warmup: self.warmup_secs,
+            rate: self.rate.filter(|_| self.rates.is_none()),
+            rates: self.rates.clone().map(Value::from),
+            latency_limit: self.latency_limit_ms,
+            max_tries: Some(self.max_tries.cast_signed()),
+            seed: self.seed,
+            variables: Some(Value::Object(self.variables.clone())),
+            settings: Some(Value::Object(settings)),
+            sample_interval: Some(self.sample_interval_secs),
+            driver: Some(self.driver.as_str().to_owned()),
+            query_mode: Some(self.query_mode.as_str().to_owned()),
+            results: Some(self.results.as_str().to_owned()),
+            nodes: Some(self.nodes.as_str().to_owned()),
+            tags: Some(self.tags.clone()),
+            script: self.script.clone(),
+            before: Some(Before::text(&self.before)),
+            log_rate: Some(self.log_rate),
+            exit_on_abort: Some(self.exit_on_abort),
+            continue_on_error: Some(self.continue_on_error),
+            target: self.target.clone(),
+            jobs: self.jobs.map(u32::cast_signed),
+            reconnect: Some(self.reconnect),
+            on_disconnect: Some(self.on_disconnect.as_str().to_owned()),
+            run_as: self.run_as.clone(),
+            duel: self.duel.clone(),
+        }
+    }
+}
+
+/// The rate, and those that change, of which it is the mean over the measured time.
+///
+/// # Errors
+/// 22023 for both, for what is out of range, and where it is not known when which rate is due, or that is never any.
+fn rates(
+    rate: Option<f64>,
+    rates: Option<Value>,
+    extent: Extent,
+    warmup: Option<f64>,
+) -> Result<(Option<f64>, Option<Rates>), UserError> {
+    let rate = between("rate", rate, 1e-6, MAX_RATE, "transactions per second")?;
+    let Some(rates) = rates else { return Ok((rate, None)) };
+    let rates = Rates::parse(&rates)?;
+    if rate.is_some() {
+        return Err(invalid("rate and rates are mutually exclusive"));
+    }
+    let Extent::Secs(secs) = extent else {
+        return Err(invalid("rates and transactions are mutually exclusive").hint("Set secs."));
+    };
+    if warmup.is_none() {
+        return Err(invalid("rates need a warmup of a known length").hint(
+            "Throughput is never steady while the rate changes. During the warm-up it is that of second 0.",
+        ));
+    }
+    let mean = rates.expected(0.0, secs) / secs;
+    if mean < 1e-6 {
+        return Err(invalid("the rate is 0 all the time"));
+    }
+    Ok((Some(mean), Some(rates)))
+}
+
+/// Variables with those of a duel's first arm; each transaction has those of its own.
+fn with_arms(mut given: Map<String, Value>, duel: Option<&Duel>) -> Map<String, Value> {
+    given.extend(duel.iter().flat_map(|duel| duel.arms[0].variables.clone()));
+    given
+}
+
+/// # Errors
+/// 22023 beside a target, 0A000 on several nodes.
+fn check_run_as(role: Option<&str>, target: Option<&str>, nodes: Nodes) -> Result<(), UserError> {
+    let Some(role) = role else { return Ok(()) };
+    limits::check_text("run_as", role)?;
+    if target.is_some() {
+        return Err(invalid("run_as and target are mutually exclusive")
+            .hint("The user mapping of the target says whose sessions its connections are."));
+    }
+    if nodes != Nodes::Local {
+        return Err(unsupported(&format!("run_as with nodes => '{}'", nodes.as_str())));
+    }
+    Ok(())
+}
+
+/// The workload as given, or the name of a script in its place.
+pub fn workload(workload: Option<String>, script: Option<&String>) -> Result<String, UserError> {
+    match (workload, script) {
+        (Some(_), Some(_)) => Err(invalid("workload and script are mutually exclusive")
+            .hint("Set one of them and leave the other NULL.")),
+        (None, Some(_)) => Ok(SCRIPT.to_owned()),
+        (workload, None) => required("workload", workload),
+    }
+}
+
+pub(super) fn query_mode(given: Option<String>) -> Result<QueryMode, UserError> {
+    let modes = ["simple", "extended", "prepared"];
+    Ok(match word("query_mode", given, &modes, &modes)? {
+        "simple" => QueryMode::Simple,
+        "extended" => QueryMode::Extended,
+        _ => QueryMode::Prepared,
+    })
+}
+
+pub(super) fn results(given: Option<String>) -> Result<Results, UserError> {
+    let kinds = ["serialize", "discard"];
+    Ok(match word("results", given, &kinds, &kinds)? {
+        "discard" => Results::Discard,
+        _ => Results::Serialize,
+    })
+}
+
+fn nodes(given: Option<String>) -> Result<Nodes, UserError> {
+    let kinds = ["local", "workers", "all"];
+    Ok(match word("nodes", given, &kinds, &kinds)? {
+        "workers" => Nodes::Workers,
+        "all" => Nodes::All,
+        _ => Nodes::Local,
+    })
+}
+
+/// A number within bounds, if there is one.
+fn between(
+    argument: &str,
+    value: Option<f64>,
+    least: f64,
+    most: f64,
+    unit: &str,
+) -> Result<Option<f64>, UserError> {
+    match value {
+        Some(number) if !(least..=most).contains(&number) => {
+            let message = format!("{argument} must be between {least} and {most} {unit}, not {number:?}");
+            Err(invalid(message))
+        }
+        value => Ok(value),
+    }
+}
+
+fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserError> {
+    match (secs, transactions) {
+        (Some(_), Some(_)) => Err(invalid("secs and transactions are mutually exclusive")
+            .hint("Set one of them and leave the other NULL.")),
+        (None, Some(n)) if n < 1 => Err(invalid(format!("transactions must be at least 1, not {n}"))),
+        (None, Some(n)) => Ok(Extent::Transactions(n.unsigned_abs())),
+        (secs, None) => {
+            let secs = secs.unwrap_or(10.0);
+            if secs > 0.0 && secs <= MAX_SECS {
+                Ok(Extent::Secs(secs))
+            } else {
+                Err(invalid(format!("secs must be above 0 and at most {MAX_SECS}, not {secs}")))
+            }
+        }
+    }
+}
+
+pub(super) fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
+    let given = object("settings", value)?;
+    limits::check_count("settings", given.len(), limits::MAX_SETTINGS, "parameters")?;
+    given
+        .into_iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => Ok((name, text)),
+            Value::Number(number) => Ok((name, number.to_string())),
+            Value::Bool(flag) => Ok((name, if flag { "on" } else { "off" }.to_owned())),
+            Value::Null | Value::Array(_) | Value::Object(_) => Err(invalid(format!(
+                "the value of configuration parameter \"{name}\" must be text, a number or a boolean"
+            ))),
+        })
+        .collect()
+}
+
+pub(super) fn word(
+    argument: &str,
+    value: Option<String>,
+    known: &[&'static str],
+    supported: &[&'static str],
+) -> Result<&'static str, UserError> {
+    let value = required(argument, value)?;
+    limits::check_text(argument, &value)?;
+    let listed = || known.iter().map(|k| format!("'{k}'")).collect::<Vec<_>>().join(", ");
+    match known.iter().find(|k| **k == value) {
+        Some(word) if supported.contains(word) => Ok(word),
+        Some(word) => Err(unsupported(&format!("{argument} => '{word}'"))),
+        None => Err(invalid(format!("unrecognized value for {argument}: \"{value}\""))
+            .hint(format!("Available values: {}.", listed()))),
+    }
+}
+
+fn unsupported(what: &str) -> UserError {
+    UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet"))
+}

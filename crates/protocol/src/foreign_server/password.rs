@@ -1,0 +1,68 @@
+//! The password of a mapping, and who needs one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
+
+use super::Target;
+use bench_base::error::{UserError, sqlstate};
+
+/// What of a mapping nobody may see. It is not shown by `Debug`; serialized it is whole, for the jobs of a run.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secrets {
+    /// The password; never empty.
+    pub password: Option<String>,
+}
+
+/// The memory is overwritten.
+impl Drop for Secrets {
+    fn drop(&mut self) {
+        self.password.zeroize();
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
+
+/// Checks before a connection that a role which is no superuser has a password in its mapping, as postgres_fdw's
+/// check_conn_params. Without one the connection would stand on what the server's operating-system user may do.
+///
+/// # Errors
+/// 2F003.
+pub fn check_password_given(is_superuser: bool, target: &Target, secrets: &Secrets) -> Result<(), UserError> {
+    let is_given = secrets.password.as_ref().is_some_and(|password| !password.is_empty());
+    if is_superuser || !target.password_required || is_given {
+        return Ok(());
+    }
+    Err(required()
+        .detail("Non-superusers must provide a password in the user mapping.")
+        .hint("Set option password of the user mapping."))
+}
+
+/// Checks after authentication that the server has asked for the password (`used`: see
+/// `wire::Session::used_password`), as postgres_fdw's pgfdw_security_check: a server that
+/// trusts this machine or its user would else let in anyone.
+///
+/// # Errors
+/// 2F003.
+pub fn check_password_used(is_superuser: bool, target: &Target, used: bool) -> Result<(), UserError> {
+    if is_superuser || !target.password_required || used {
+        return Ok(());
+    }
+    Err(not_asked())
+}
+
+/// The error for a server that has let somebody in without asking for the password that is needed.
+pub fn not_asked() -> UserError {
+    required()
+        .detail("Non-superuser cannot connect if the server does not request a password.")
+        .hint("Target server's authentication method must be changed or password_required=false set in the user mapping attributes.")
+}
+
+fn required() -> UserError {
+    UserError::new(sqlstate::PASSWORD_REQUIRED, "password is required")
+}

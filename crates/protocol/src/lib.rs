@@ -1,0 +1,46 @@
+//! One connection's side of PostgreSQL's protocol 3, without the connection: bytes in, events out, bytes to send.
+//!
+//! A [`WireSession`] has no socket, no clock and no thread. Its owner sends what [`WireSession::output`] holds, gives
+//! [`WireSession::receive`] what comes in, cut in any way, and asks for the [`CommandOutcome`] of a command when all of it has been
+//! answered. Commands are the messages that libpq sends for pgbench, byte for byte; messages and authentication are
+//! those of the crate `postgres-protocol`. Rows are passed over as they come in: only what `\gset` and `\aset` need is
+//! kept, and no memory is reserved for a length before its bytes are here.
+//!
+//! Nothing that a server sends is kept without a limit:
+//!
+//! | what | limit | beyond it |
+//! |---|---|---|
+//! | results that are kept of a command | [`MAX_CAPTURED`](bench_script::MAX_CAPTURED) bytes | 54000 |
+//! | columns of such a result | [`MAX_COLUMNS`](bench_script::MAX_COLUMNS) | 54000 |
+//! | results of a command | one for each statement | 08P01 |
+//! | texts of an error | [`MAX_TEXT`](MAX_TEXT) bytes each | cut |
+//! | settings that are kept | four, of 30,000 bytes | 08P01 |
+//! | requests for authentication | 2,000 bytes, one for a password | 08P01 |
+//! | notices, notifications, rows that nobody wants | none is kept | passed over |
+
+#![forbid(unsafe_code)]
+
+mod authentication;
+pub mod foreign_server;
+mod report;
+mod session;
+mod startup;
+pub mod tls;
+
+pub use session::{CommandOutcome, FLUSH_THRESHOLD, SessionEvent, TransactionStatus, WireSession};
+pub use startup::{Startup, cancel_request, encryption_accepted, encryption_request, is_startup_word};
+
+use bench_base::error::{UserError, sqlstate};
+
+/// The error for a server that does not keep to the protocol.
+fn violation(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::PROTOCOL_VIOLATION, message)
+}
+
+/// A byte of a message as it is shown to a user.
+fn shown(tag: u8) -> String {
+    if tag.is_ascii_graphic() { format!("\"{}\"", char::from(tag)) } else { format!("0x{tag:02x}") }
+}
+
+#[cfg(test)]
+mod tests;

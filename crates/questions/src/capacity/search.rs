@@ -1,0 +1,294 @@
+//! Which trial comes next.
+//!
+//! As in multiple loss ratio search (RFC 9971, MLRsearch): a rate is tried several times, it passes when no more than half
+//! of its trials fail (the exceed ratio), and the answer is the greatest rate that passes below the least one that fails,
+//! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
+//! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::outcome::{Reference, limit_of};
+use super::{CapacitySearch, HIGHEST_RATE, NextTrial, OPERATING_SHARE, Purpose, Trial, TrialOutcome};
+use bench_stats::of_logarithms;
+
+/// Of the closed loop's throughput, where the search begins: it is to come from below.
+const FIRST_SHARE: f64 = 0.5;
+/// Steps up until a rate fails, and down until one passes.
+const STEP_UP: f64 = 1.5;
+const STEP_DOWN: f64 = 2.25;
+/// Of the closed loop's throughput, below which nothing is looked for.
+const LEAST_SHARE: f64 = 1.0 / 1024.0;
+
+/// An overload, over the closed loop's throughput.
+const OVERLOAD: f64 = 1.1;
+
+/// What is known of a rate under an objective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RateVerdict {
+    Passes,
+    Fails,
+    /// Another trial is needed.
+    Open,
+}
+
+/// The rates of a round about an objective's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Bracket {
+    /// The greatest that passes below `fails`.
+    pub passes: Option<f64>,
+    /// The least that fails.
+    pub fails: Option<f64>,
+}
+
+impl Bracket {
+    /// Whether a rate lies within it, but for its ends.
+    fn holds(&self, rate: f64) -> bool {
+        self.passes.is_none_or(|passes| rate > passes) && self.fails.is_none_or(|fails| rate < fails)
+    }
+}
+
+/// The trial to make after these; `None`: the search is over.
+pub fn next(search: &CapacitySearch, trials: &[Trial]) -> Option<NextTrial> {
+    for round in 1..=search.rounds {
+        let round = Round::new(search, trials, round);
+        if let Some(step) = round.next() {
+            return Some(step);
+        }
+    }
+    let rounds = rounds_of(search, trials);
+    let last = rounds.last()?;
+    last.next_return().or_else(|| next_operating(search, &rounds))
+}
+
+/// The trials of all rounds.
+pub(super) fn rounds_of<'a>(search: &'a CapacitySearch, trials: &'a [Trial]) -> Vec<Round<'a>> {
+    (1..=search.rounds).map(|round| Round::new(search, trials, round)).collect()
+}
+
+/// At the end: each objective's operating rate.
+fn next_operating(search: &CapacitySearch, rounds: &[Round]) -> Option<NextTrial> {
+    let last = rounds.last()?;
+    search.objectives().into_iter().find_map(|limit_ms| {
+        let brackets: Vec<Bracket> = rounds.iter().map(|round| round.bracket(limit_ms)).collect();
+        let rate = operating_rate(sustained(&brackets)?.0);
+        if last.operating(rate).is_some() { None } else { last.step(Purpose::Operating, Some(rate)) }
+    })
+}
+
+/// What a server that sustains a rate is given in operation.
+pub(super) fn operating_rate(rate: f64) -> f64 {
+    rounded(OPERATING_SHARE * rate)
+}
+
+/// The trials of a round.
+pub(super) struct Round<'a> {
+    search: &'a CapacitySearch,
+    round: u32,
+    trials: Vec<&'a Trial>,
+}
+
+impl<'a> Round<'a> {
+    pub fn new(search: &'a CapacitySearch, trials: &'a [Trial], round: u32) -> Self {
+        Self { search, round, trials: trials.iter().filter(|trial| trial.step.round == round).collect() }
+    }
+
+    pub fn of(&self, purpose: Purpose) -> impl Iterator<Item = &'a Trial> {
+        self.trials.iter().copied().filter(move |trial| trial.step.purpose == purpose)
+    }
+
+    fn step(&self, purpose: Purpose, rate: Option<f64>) -> Option<NextTrial> {
+        Some(NextTrial { round: self.round, purpose, rate })
+    }
+
+    /// How the server was with the least load, and in the closed loop.
+    pub fn reference(&self) -> Reference {
+        let rated =
+            self.of(Purpose::Trial).filter_map(|trial| Some((trial.step.rate?, trial.outcome.service_ms?)));
+        // Of a single rate there is none with less load.
+        let is_light = self.rates().len() > 1;
+        Reference {
+            light_ms: rated.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ms)| ms).filter(|_| is_light),
+            closed_ms: self.of(Purpose::Estimate).next().and_then(|trial| trial.outcome.latency_ms),
+        }
+    }
+
+    /// What the outcomes of one rate say.
+    fn verdict<'b>(
+        &self,
+        outcomes: impl Iterator<Item = &'b TrialOutcome>,
+        limit_ms: Option<f64>,
+    ) -> RateVerdict {
+        let (mut made, mut failed) = (0, 0);
+        for outcome in outcomes {
+            made += 1;
+            failed += u32::from(limit_of(outcome, self.search, limit_ms, Reference::default()).is_some());
+        }
+        let trials = self.search.trials;
+        if 2 * failed > trials {
+            RateVerdict::Fails
+        } else if 2 * (failed + trials.saturating_sub(made)) <= trials {
+            RateVerdict::Passes
+        } else {
+            RateVerdict::Open
+        }
+    }
+
+    fn verdict_of(&self, rate: f64, limit_ms: Option<f64>, purpose: Purpose) -> RateVerdict {
+        let of_rate = self.of(purpose).filter(|trial| trial.step.rate == Some(rate));
+        self.verdict(of_rate.map(|trial| &trial.outcome), limit_ms)
+    }
+
+    /// The rates tried, ascending, but for those so low that no transaction was due.
+    fn rates(&self) -> Vec<f64> {
+        let told = self.of(Purpose::Trial).filter(|trial| trial.outcome.due > 0);
+        let mut rates: Vec<f64> = told.filter_map(|trial| trial.step.rate).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        rates
+    }
+
+    /// Where an objective's answer lies, by the rates that are decided.
+    pub fn bracket(&self, limit_ms: Option<f64>) -> Bracket {
+        let mut bracket = Bracket::default();
+        for rate in self.rates() {
+            match self.verdict_of(rate, limit_ms, Purpose::Trial) {
+                RateVerdict::Passes => bracket.passes = Some(rate),
+                RateVerdict::Fails => return Bracket { fails: Some(rate), ..bracket },
+                RateVerdict::Open => {}
+            }
+        }
+        bracket
+    }
+
+    /// The next trial of the search itself.
+    fn next(&self) -> Option<NextTrial> {
+        let Some(estimate) = self.of(Purpose::Estimate).next() else {
+            return self.step(Purpose::Estimate, None);
+        };
+        let most = estimate.outcome.tps;
+        if most <= 0.0 {
+            return None;
+        }
+        let (limit_ms, bracket, rate) = self.search.objectives().into_iter().find_map(|limit_ms| {
+            let bracket = self.bracket(limit_ms);
+            Some((limit_ms, bracket, self.next_rate(bracket, most)?))
+        })?;
+        // What the last trial has not decided is decided first.
+        let last = self.of(Purpose::Trial).last().and_then(|trial| trial.step.rate).filter(|rate| {
+            bracket.holds(*rate) && self.verdict_of(*rate, limit_ms, Purpose::Trial) == RateVerdict::Open
+        });
+        self.step(Purpose::Trial, last.or(Some(rate)))
+    }
+
+    /// The rate to try next in a bracket; `None` when it is narrow enough, or there is nothing to be found.
+    fn next_rate(&self, bracket: Bracket, most: f64) -> Option<f64> {
+        let rate = match bracket {
+            Bracket { passes: None, fails: None } => FIRST_SHARE * most,
+            Bracket { passes: Some(passes), fails: None } => {
+                if passes >= HIGHEST_RATE {
+                    return None;
+                }
+                (passes * STEP_UP).min(HIGHEST_RATE)
+            }
+            Bracket { passes: None, fails: Some(fails) } => {
+                let rate = fails / STEP_DOWN;
+                let is_silent =
+                    |trial: &Trial| trial.outcome.due == 0 && trial.step.rate >= Some(rounded(rate));
+                if rate < LEAST_SHARE * most || self.of(Purpose::Trial).any(is_silent) {
+                    return None;
+                }
+                rate
+            }
+            Bracket { passes: Some(passes), fails: Some(fails) } => {
+                if fails <= passes * (1.0 + self.search.margin) {
+                    return None;
+                }
+                (passes * fails).sqrt()
+            }
+        };
+        Some(rounded(rate))
+    }
+
+    /// After the last search: an overload, and downwards from there the answers once more.
+    fn next_return(&self) -> Option<NextTrial> {
+        let brackets: Vec<(Option<f64>, Bracket)> =
+            self.search.objectives().into_iter().map(|limit_ms| (limit_ms, self.bracket(limit_ms))).collect();
+        brackets.iter().find_map(|(_, bracket)| bracket.passes)?;
+        if self.of(Purpose::Overload).next().is_none() {
+            let most = self.of(Purpose::Estimate).next()?.outcome.tps;
+            let fails = brackets.iter().filter_map(|(_, bracket)| bracket.fails);
+            let rate = fails.fold(OVERLOAD * most, f64::max).min(HIGHEST_RATE);
+            return self.step(Purpose::Overload, Some(rounded(rate)));
+        }
+        brackets.into_iter().rev().find_map(|(limit_ms, bracket)| {
+            let rate = self.return_rate(bracket)?;
+            let is_open = self.verdict_of(rate, limit_ms, Purpose::Return) == RateVerdict::Open;
+            if is_open { self.step(Purpose::Return, Some(rate)) } else { None }
+        })
+    }
+
+    /// Where to look whether what passed still does. The answer itself may fail by chance, as it lies at the edge.
+    fn return_rate(&self, bracket: Bracket) -> Option<f64> {
+        Some(rounded(bracket.passes? / (1.0 + self.search.margin)))
+    }
+
+    /// Whether an objective's answer no longer passes after an overload.
+    pub fn has_hysteresis(&self, limit_ms: Option<f64>) -> Option<bool> {
+        let rate = self.return_rate(self.bracket(limit_ms))?;
+        match self.verdict_of(rate, limit_ms, Purpose::Return) {
+            RateVerdict::Passes => Some(false),
+            RateVerdict::Fails => Some(true),
+            RateVerdict::Open => None,
+        }
+    }
+
+    /// The run at an operating rate.
+    pub fn operating(&self, rate: f64) -> Option<&'a Trial> {
+        self.of(Purpose::Operating).find(|trial| trial.step.rate == Some(rate))
+    }
+
+    /// The trials of the least rate that failed; where nothing was done in the closed loop, that is all there is.
+    pub fn failing(&self, bracket: Bracket) -> impl Iterator<Item = &'a Trial> {
+        let shows = if bracket.fails.is_some() { Purpose::Trial } else { Purpose::Estimate };
+        self.of(shows).filter(move |trial| {
+            trial.step.rate == bracket.fails && (bracket.fails.is_some() || trial.outcome.done == 0)
+        })
+    }
+
+    /// The trials of the rates that bound the answer.
+    pub fn bounding(&self, bracket: Bracket) -> impl Iterator<Item = &'a Trial> {
+        self.of(Purpose::Trial).filter(move |trial| {
+            trial.step.rate.is_some() && [bracket.passes, bracket.fails].contains(&trial.step.rate)
+        })
+    }
+}
+
+/// A rate to four digits, which is finer than any margin.
+fn rounded(rate: f64) -> f64 {
+    format!("{rate:.3e}").parse().unwrap_or(rate)
+}
+
+/// The rate that all rounds together say, and the factor to either end of its 95 % interval; `None` where a round has none,
+/// for the mean of the others would be that of the better ones.
+pub fn sustained(brackets: &[Bracket]) -> Option<(f64, f64)> {
+    let rates: Vec<f64> = brackets.iter().map(|bracket| bracket.passes).collect::<Option<_>>()?;
+    match rates.as_slice() {
+        [] => None,
+        [rate] => Some((*rate, 1.0)),
+        rates => {
+            let (mean, margin) = mean_of_logarithms(rates);
+            Some((mean.exp(), margin.exp()))
+        }
+    }
+}
+
+/// Mean of the logarithms, and half the width of its 95 % interval by Student's t.
+fn mean_of_logarithms(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let (mean, variance) = of_logarithms(values);
+    let margin = match StudentsT::new(0.0, 1.0, count - 1.0) {
+        Ok(student) => student.inverse_cdf(0.975) * (variance / count).sqrt(),
+        Err(_) => f64::INFINITY,
+    };
+    (mean, margin)
+}

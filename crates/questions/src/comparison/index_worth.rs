@@ -1,0 +1,175 @@
+//! What indexes are worth to a workload: times saved and spent, from duels.
+
+use bench_results::index_worth::{AskedIndex, IndexLine, IndexWorth};
+use bench_stats::Estimate;
+use bench_stats::compare::{Better, Terms};
+use bench_stats::duel::{ArmBatch, METRICS, compare};
+
+/// The duels of a variant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VariantDuels {
+    pub variant: String,
+    /// The last of them.
+    pub run_id: Option<i64>,
+    pub batches: Vec<[ArmBatch; 2]>,
+    /// Why one of them does not count.
+    pub error: Option<String>,
+}
+
+/// How sure all intervals are together.
+const CONFIDENCE: f64 = 0.95;
+
+/// What each index is worth, the one that earns most first. `of_processor`: in processor time instead of latency.
+pub fn index_worth(asked: &IndexWorth, duels: &[VariantDuels], of_processor: bool) -> Vec<IndexLine> {
+    // Bonferroni, over both figures of each.
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / (2.0 * asked.indexes.len().max(1) as f64);
+    let terms = Terms { margin: asked.margin, confidence, better: Better::Lower };
+    let mut lines: Vec<(f64, IndexLine)> =
+        asked.indexes.iter().map(|index| line_of(index, duels, of_processor, terms)).collect();
+    lines.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Microseconds of a transaction in arm a, and the difference of arm b.
+fn difference(duels: &VariantDuels, of_processor: bool, terms: Terms) -> Option<(f64, Estimate)> {
+    let (metric, unit) = if of_processor { (&METRICS[4], 1.0) } else { (&METRICS[0], 1000.0) };
+    let found = compare(&duels.batches, metric.of, terms)?;
+    let (a, ratio) = (found.means[0] * unit, found.comparison.ratio?);
+    let of = |ratio: f64| a * (ratio - 1.0);
+    let estimate = Estimate { value: of(ratio.value), low: of(ratio.low), high: of(ratio.high) };
+    [a, estimate.value, estimate.low, estimate.high]
+        .iter()
+        .all(|value| value.is_finite())
+        .then_some((a, estimate))
+}
+
+/// An index's line, and what it earns.
+fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms: Terms) -> (f64, IndexLine) {
+    let of = |variant: &String| duels.iter().find(|duels| duels.variant == *variant);
+    let (reads, writes) = (of(&index.reads), of(&index.writes));
+    let saved = reads.and_then(|duels| difference(duels, of_processor, terms));
+    // Arm b is without it.
+    let cost = writes.and_then(|duels| difference(duels, of_processor, terms)).map(|(_, found)| Estimate {
+        value: -found.value,
+        low: -found.high,
+        high: -found.low,
+    });
+    let margin = saved.map_or(0.0, |(whole, _)| whole * terms.margin);
+    let saved = saved.map(|(_, saved)| saved);
+    let verdict = match (saved, cost) {
+        (Some(saved), Some(cost)) => verdict(saved.low - cost.high, saved.high - cost.low, margin),
+        (Some(saved), None) if saved.low > margin => "earns",
+        _ => verdict(f64::NEG_INFINITY, f64::INFINITY, margin),
+    };
+    let error = [reads, writes].into_iter().flatten().find_map(|duels| duels.error.clone());
+    let value = |estimate: Option<Estimate>, part: fn(Estimate) -> f64| estimate.map(part);
+    let line = IndexLine {
+        index: index.name.clone(),
+        definition: index.definition.clone(),
+        bytes: index.bytes,
+        saved_us: value(saved, |of| of.value),
+        saved_low: value(saved, |of| of.low),
+        saved_high: value(saved, |of| of.high),
+        cost_us: value(cost, |of| of.value),
+        cost_low: value(cost, |of| of.low),
+        cost_high: value(cost, |of| of.high),
+        verdict: verdict.to_owned(),
+        reads_run_id: reads.and_then(|duels| duels.run_id),
+        writes_run_id: writes.and_then(|duels| duels.run_id),
+        error,
+    };
+    (line.saved_us.unwrap_or_default() - line.cost_us.unwrap_or_default(), line)
+}
+
+/// By what an index earns at least and at most, in microseconds.
+fn verdict(least: f64, most: f64, margin: f64) -> &'static str {
+    if least > 0.0 && most > margin {
+        "earns"
+    } else if most < 0.0 && least < -margin {
+        "costs"
+    } else {
+        "no difference seen"
+    }
+}
+
+/// As `2 of 5 indexes earn their keep, 1 costs more than it saves: a`.
+pub fn sentence(lines: &[IndexLine]) -> String {
+    let names = |verdict: &str| -> Vec<&str> {
+        lines.iter().filter(|line| line.verdict == verdict).map(|line| line.index.as_str()).collect()
+    };
+    let (earning, costing) = (names("earns"), names("costs"));
+    let of_all = if lines.len() == 1 { "1 index".to_owned() } else { format!("{} indexes", lines.len()) };
+    let listed =
+        |names: &[&str]| if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    format!(
+        "of {of_all} {} earn more than they cost{}, {} cost more than they save{}",
+        earning.len(),
+        listed(&earning),
+        costing.len(),
+        listed(&costing)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Batches whose arms take so many microseconds.
+    fn duels(variant: &str, a: f64, b: f64) -> VariantDuels {
+        let arm = |us: f64| ArmBatch {
+            transactions: 1000,
+            timed: 1000,
+            latency_ms: us,
+            cpu_us: us * 500.0,
+            ..ArmBatch::default()
+        };
+        let wobble = |place: usize| 1.0 + (place % 5) as f64 / 1e4;
+        let batches = (0..64).map(|place| [arm(a * wobble(place)), arm(b * wobble(place + 3))]).collect();
+        VariantDuels { variant: variant.to_owned(), run_id: Some(7), batches, error: None }
+    }
+
+    fn asked(names: &[&str]) -> IndexWorth {
+        let index = |name: &&str| AskedIndex {
+            name: (*name).to_owned(),
+            reads: format!("{name} reads"),
+            writes: format!("{name} writes"),
+            ..AskedIndex::default()
+        };
+        IndexWorth { indexes: names.iter().map(index).collect(), margin: 0.02 }
+    }
+
+    #[test]
+    fn what_is_saved_is_held_against_what_it_costs() {
+        let found = [
+            duels("good reads", 100.0, 300.0),
+            duels("good writes", 110.0, 100.0),
+            duels("bad reads", 100.0, 100.1),
+            duels("bad writes", 120.0, 100.0),
+            duels("idle reads", 100.0, 100.0),
+            duels("idle writes", 100.0, 100.0),
+        ];
+        let lines = index_worth(&asked(&["bad", "idle", "good", "unknown"]), &found, false);
+        let verdicts: Vec<(&str, &str)> =
+            lines.iter().map(|line| (line.index.as_str(), line.verdict.as_str())).collect();
+        let expected = [
+            ("good", "earns"),
+            ("idle", "no difference seen"),
+            ("unknown", "no difference seen"),
+            ("bad", "costs"),
+        ];
+        assert_eq!((verdicts[0], verdicts[3]), (expected[0], expected[3]));
+        assert!(verdicts[1..3].iter().all(|(_, verdict)| *verdict == "no difference seen"), "{verdicts:?}");
+        let good = &lines[0];
+        assert!(
+            (good.saved_us.unwrap() - 200.0).abs() < 1.0 && (good.cost_us.unwrap() - 10.0).abs() < 1.0,
+            "{good:?}"
+        );
+        assert!(good.cost_low < good.cost_us && good.cost_us < good.cost_high);
+        assert_eq!(
+            sentence(&lines),
+            "of 4 indexes 1 earn more than they cost (good), 1 cost more than they save (bad)"
+        );
+        let of_processor = index_worth(&asked(&["good"]), &found, true);
+        assert!((of_processor[0].saved_us.unwrap() - 100.0).abs() < 1.0);
+    }
+}

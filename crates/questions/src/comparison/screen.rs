@@ -1,0 +1,282 @@
+//! Which of several settings matter: effects from the runs of a screen.
+
+use bench_results::screen::{Factor, FactorKind, Screen, ScreenLine};
+use bench_stats::Estimate;
+use bench_stats::compare::{Better, Terms};
+use bench_stats::duel::{ArmBatch, METRICS, compare, whole};
+use bench_stats::screen::{aliases, design, effects};
+
+/// What effects are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScreenMetric {
+    /// Transactions per second.
+    Tps,
+    /// Mean latency, ms.
+    Latency,
+    /// Processor time of the server per transaction, µs.
+    Cpu,
+}
+
+impl ScreenMetric {
+    /// All, by the names that users know.
+    pub const ALL: [(&str, Self); 3] =
+        [("tps", Self::Tps), ("latency_avg_ms", Self::Latency), ("server_cpu_us", Self::Cpu)];
+
+    /// The name that users know.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, metric)| *metric == self).map_or("", |(name, _)| name)
+    }
+
+    fn better(self) -> Better {
+        if self == Self::Tps { Better::Higher } else { Better::Lower }
+    }
+}
+
+/// A run of a combination of levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CombinedRun {
+    /// Row of the design, from 0.
+    pub row: usize,
+    /// From 1.
+    pub round: u32,
+    /// The metric; or why the run does not count.
+    pub value: Result<f64, String>,
+}
+
+/// What was run of a screen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScreenRuns {
+    /// By name of a factor of the session: the batches of its duels that count.
+    pub duels: Vec<(String, Vec<[ArmBatch; 2]>)>,
+    /// Why duels of a factor do not count.
+    pub failed_duels: Vec<(String, String)>,
+    pub combined: Vec<CombinedRun>,
+    /// A level whose 99th percentile is above, in ms, does not work.
+    pub latency_limit_ms: Option<f64>,
+}
+
+/// How sure all intervals of a screen are together.
+const CONFIDENCE: f64 = 0.95;
+
+/// The verdict on a setting with a level that does not work.
+const FAILS: &str = "fails";
+
+/// The effect of each factor, the largest first; those that fail before all. `margin`: instead of the screen's.
+pub fn screen(screen: &Screen, runs: &ScreenRuns, metric: ScreenMetric, margin: f64) -> Vec<ScreenLine> {
+    // Bonferroni, over both kinds.
+    let confidence =
+        |count: usize| 1.0 - (1.0 - CONFIDENCE) * count as f64 / screen.factors.len().max(1) as f64;
+    let terms = |count: usize| Terms { margin, confidence: confidence(count), better: metric.better() };
+    let mut lines: Vec<ScreenLine> = Vec::new();
+    for factor in screen.factors.iter().filter(|factor| factor.kind == FactorKind::Session) {
+        lines.push(of_duel(factor, runs, metric, terms(1)));
+    }
+    let combined: Vec<&Factor> = screen.combined().collect();
+    if !combined.is_empty() {
+        lines.extend(of_design(&combined, &runs.combined, metric, terms(combined.len())));
+    }
+    let size = |line: &ScreenLine| line.effect.map_or(0.0, |effect| (1.0 + effect).ln().abs());
+    lines.sort_by(|one, other| {
+        let fails = |line: &ScreenLine| line.verdict != FAILS;
+        fails(one)
+            .cmp(&fails(other))
+            .then(size(other).total_cmp(&size(one)))
+            .then(one.factor.cmp(&other.factor))
+    });
+    lines
+}
+
+fn line_of(factor: &Factor, metric: ScreenMetric, margin: f64) -> ScreenLine {
+    let text = |level: &serde_json::Value| level.as_str().map_or_else(|| level.to_string(), str::to_owned);
+    ScreenLine {
+        metric: metric.as_str().to_owned(),
+        factor: factor.name.clone(),
+        a: text(&factor.a),
+        b: text(&factor.b),
+        margin,
+        verdict: "inconclusive".to_owned(),
+        ..ScreenLine::default()
+    }
+}
+
+/// The line with an estimate of the ratio b / a.
+fn with_ratio(mut line: ScreenLine, ratio: Option<Estimate>, terms: Terms) -> ScreenLine {
+    let finite =
+        |ratio: &Estimate| [ratio.value, ratio.low, ratio.high].iter().all(|value| value.is_finite());
+    if let Some(ratio) = ratio.filter(finite) {
+        line.verdict = terms.verdict(&ratio).as_str().to_owned();
+        (line.effect, line.effect_low, line.effect_high) =
+            (Some(ratio.value - 1.0), Some(ratio.low - 1.0), Some(ratio.high - 1.0));
+    }
+    line
+}
+
+fn failing(line: &ScreenLine, error: String) -> ScreenLine {
+    ScreenLine { verdict: FAILS.to_owned(), error: Some(error), ..line.clone() }
+}
+
+/// The effect of a factor that has duels of its own.
+fn of_duel(factor: &Factor, runs: &ScreenRuns, metric: ScreenMetric, terms: Terms) -> ScreenLine {
+    let line = line_of(factor, metric, terms.margin);
+    let batches: Vec<[ArmBatch; 2]> = runs
+        .duels
+        .iter()
+        .filter(|(name, _)| *name == factor.name)
+        .flat_map(|(_, batches)| batches.clone())
+        .collect();
+    if batches.is_empty() {
+        let error = runs.failed_duels.iter().find(|(name, _)| *name == factor.name);
+        return error.map_or(line.clone(), |(_, error)| failing(&line, error.clone()));
+    }
+    for (arm, level) in whole(&batches).iter().zip([&line.a, &line.b]) {
+        let p99 = arm.percentile_ms(0.99);
+        if let Some((p99, limit)) = p99.zip(runs.latency_limit_ms).filter(|(p99, limit)| p99 > limit) {
+            let error = above_limit(level, p99, limit);
+            return failing(&line, error);
+        }
+    }
+    let of = METRICS[if metric == ScreenMetric::Cpu { 4 } else { 0 }].of;
+    // Of times first: a client's throughput is the inverse of its latency.
+    let found = compare(&batches, of, Terms { better: Better::Lower, ..terms });
+    let ratio = found.and_then(|found| found.comparison.ratio).map(|ratio| match metric {
+        ScreenMetric::Tps => {
+            Estimate { value: 1.0 / ratio.value, low: 1.0 / ratio.high, high: 1.0 / ratio.low }
+        }
+        _ => ratio,
+    });
+    with_ratio(line, ratio, terms)
+}
+
+/// That the 99th percentile of a level is above the limit.
+pub fn above_limit(level: &str, p99: f64, limit: f64) -> String {
+    format!("{level}: p99 of {p99:.3} ms is above latency_limit of {limit} ms")
+}
+
+/// More rounds than this are not looked at.
+const MOST_ROUNDS: u32 = 1000;
+
+/// The effects of factors that are combined.
+fn of_design(
+    factors: &[&Factor],
+    runs: &[CombinedRun],
+    metric: ScreenMetric,
+    terms: Terms,
+) -> Vec<ScreenLine> {
+    let design = design(factors.len());
+    // Of an imported sweep it may be anything.
+    let rounds = runs.iter().map(|run| run.round).max().unwrap_or_default().min(MOST_ROUNDS) as usize;
+    let mut values: Vec<Vec<Option<f64>>> = vec![vec![None; design.len()]; rounds];
+    let runs: Vec<&CombinedRun> = runs
+        .iter()
+        .filter(|run| run.row < design.len() && (1..=rounds).contains(&(run.round as usize)))
+        .collect();
+    for run in &runs {
+        values[run.round as usize - 1][run.row] = run.value.as_ref().ok().copied();
+    }
+    let found = effects(&design, &values, terms.confidence);
+    let is_there = |row: usize| values.iter().any(|round| round[row].is_some());
+    let made: Vec<Vec<bool>> = design
+        .iter()
+        .enumerate()
+        .filter(|(row, _)| is_there(*row))
+        .map(|(_, levels)| levels.clone())
+        .collect();
+    let line = |(column, factor): (usize, &&Factor)| {
+        let line = line_of(factor, metric, terms.margin);
+        for (level, name) in [(false, &line.a), (true, &line.b)] {
+            if let Some(error) = failure_of(&design, &runs, column, level) {
+                let error = format!("{} = {name}: {error}", factor.name);
+                return failing(&line, error);
+            }
+        }
+        let ratio = found.as_ref().and_then(|found| *found.effects.get(column)?);
+        ScreenLine { aliases: aliases_of(&made, column, factors), ..with_ratio(line, ratio, terms) }
+    };
+    factors.iter().enumerate().map(line).collect()
+}
+
+/// Why no run with a level of a factor counts, where runs with the other one do.
+fn failure_of<'a>(
+    design: &[Vec<bool>],
+    runs: &[&'a CombinedRun],
+    column: usize,
+    level: bool,
+) -> Option<&'a String> {
+    let (with, without): (Vec<&CombinedRun>, Vec<&CombinedRun>) =
+        runs.iter().partition(|run| design[run.row][column] == level);
+    let works = |runs: &[&CombinedRun]| runs.iter().any(|run| run.value.is_ok());
+    with.iter().find_map(|run| run.value.as_ref().err()).filter(|_| !works(&with) && works(&without))
+}
+
+/// How many aliases are named.
+const NAMED: usize = 3;
+
+/// Interactions that a factor's effect cannot be told from, those of two settings first.
+fn aliases_of(made: &[Vec<bool>], column: usize, factors: &[&Factor]) -> Option<String> {
+    let mut all = aliases(made, column);
+    all.sort_by(|one, other| {
+        one.factors.len().cmp(&other.factors.len()).then(other.share.abs().total_cmp(&one.share.abs()))
+    });
+    let named = all.iter().take(NAMED).map(|alias| {
+        let names: Vec<&str> = alias.factors.iter().map(|place| factors[*place].name.as_str()).collect();
+        let share =
+            if alias.share.abs() > 0.999 { String::new() } else { format!(" ({:.2})", alias.share.abs()) };
+        format!("{}{share}", names.join(" × "))
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = all.len().saturating_sub(NAMED);
+    match (all.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(named),
+        (false, more) => Some(format!("{named} and {more} more")),
+    }
+}
+
+/// As `of 8 settings 2 matter: a (+12.0 %), b (-5.0 %); the other 6 together change less than 2 %`.
+pub fn sentence(lines: &[ScreenLine]) -> Option<String> {
+    let metric = &lines.first()?.metric;
+    let is = |verdicts: &'static [&'static str]| {
+        move |line: &&ScreenLine| verdicts.contains(&line.verdict.as_str())
+    };
+    let shown =
+        |line: &ScreenLine| format!("{} ({:+.1} %)", line.factor, line.effect.unwrap_or_default() * 100.0);
+    let mattering: Vec<String> = lines.iter().filter(is(&["faster", "slower"])).map(shown).collect();
+    let failing: Vec<&str> = lines.iter().filter(is(&[FAILS])).map(|line| line.factor.as_str()).collect();
+    let others: Vec<&ScreenLine> = lines.iter().filter(is(&["same", "inconclusive"])).collect();
+    let settings = if lines.len() == 1 { "setting" } else { "settings" };
+    let mut said = match mattering.len() {
+        0 => format!("of {} {settings} none is seen to matter for {metric}", lines.len()),
+        1 => format!("of {} {settings} 1 matters for {metric}: {}", lines.len(), mattering[0]),
+        count => {
+            format!("of {} {settings} {count} matter for {metric}: {}", lines.len(), mattering.join(", "))
+        }
+    };
+    if !failing.is_empty() {
+        said += &format!("; a level of {} fails", failing.join(", "));
+    }
+    if let Some(most) = together(&others) {
+        let them = if mattering.is_empty() {
+            "together they change".to_owned()
+        } else {
+            format!("the other {} together change", others.len())
+        };
+        said += &format!("; {them} it by less than {:.1} %", most * 100.0);
+    }
+    Some(said)
+}
+
+/// The most that settings change together, whichever way each of them goes: their effects add up, and their errors, which are
+/// independent, by their squares.
+fn together(lines: &[&ScreenLine]) -> Option<f64> {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for line in lines {
+        let (effect, high) = ((1.0 + line.effect?).ln(), (1.0 + line.effect_high?).ln());
+        sum += effect.abs();
+        squares += (high - effect).powi(2);
+    }
+    let most = (sum + squares.sqrt()).exp() - 1.0;
+    (!lines.is_empty() && most.is_finite()).then_some(most)
+}
+
+#[cfg(test)]
+mod tests;

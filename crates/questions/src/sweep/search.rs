@@ -1,0 +1,74 @@
+//! The arguments of a search for a capacity.
+
+use crate::capacity::CapacitySearch;
+use bench_base::error::UserError;
+use bench_model::spec::{RunArguments, invalid, required};
+
+/// More are taken for a mistake: each costs trials.
+const MOST_OBJECTIVES: usize = 20;
+const MOST_TRIALS: i32 = 99;
+const MOST_ROUNDS: i32 = 100;
+
+/// What SQL handed over beside a run's arguments; `None` is SQL's NULL.
+#[derive(Clone, Debug, Default)]
+pub struct SearchArguments {
+    pub latency_limits: Option<Vec<Option<f64>>>,
+    pub percentile: Option<f64>,
+    pub trials: Option<i32>,
+    pub margin: Option<f64>,
+    pub rounds: Option<i32>,
+    pub max_failed: Option<f64>,
+}
+
+impl SearchArguments {
+    /// The search, and the arguments of its trials: their latency_limit is its objective.
+    ///
+    /// # Errors
+    /// 22004 for a NULL where none may be, 22023 for a value out of range, for both kinds of limits, and for what a search
+    /// finds itself.
+    pub fn of_trials(self, mut run: RunArguments) -> Result<(CapacitySearch, RunArguments), UserError> {
+        if run.rate.is_some() || run.rates.is_some() {
+            return Err(invalid("a search for a capacity takes no rate")
+                .hint("It finds the rate. To try a single one: bench.run with rate and latency_limit."));
+        }
+        if run.transactions.is_some() {
+            return Err(invalid("a search for a capacity takes no transactions")
+                .hint("A trial's number of transactions follows from its rate: set secs."));
+        }
+        let latency_limits_ms = match (run.latency_limit.take(), self.latency_limits) {
+            (Some(_), Some(_)) => {
+                return Err(invalid("latency_limit and latency_limits are mutually exclusive")
+                    .hint("Set one of them and leave the other NULL."));
+            }
+            (Some(limit), None) => vec![limit],
+            (None, Some(limits)) if limits.is_empty() => {
+                return Err(invalid("latency_limits must name at least one objective")
+                    .hint("For example: latency_limits => '{5,10,25}'; NULL: throughput alone."));
+            }
+            (None, Some(limits)) if limits.len() > MOST_OBJECTIVES => {
+                return Err(invalid(format!(
+                    "at most {MOST_OBJECTIVES} latency_limits are allowed, not {}",
+                    limits.len()
+                )));
+            }
+            (None, Some(limits)) => limits
+                .into_iter()
+                .map(|limit| required("an element of latency_limits", limit))
+                .collect::<Result<_, _>>()?,
+            (None, None) => Vec::new(),
+        };
+        let count = |name: &str, value: Option<i32>, most: i32| match required(name, value)? {
+            count if (1..=most).contains(&count) => Ok(count.unsigned_abs()),
+            count => Err(invalid(format!("{name} must be between 1 and {most}, not {count}"))),
+        };
+        let search = CapacitySearch {
+            latency_limits_ms,
+            percentile: required("percentile", self.percentile)?,
+            trials: count("trials", self.trials, MOST_TRIALS)?,
+            margin: required("margin", self.margin)?,
+            max_failed: required("max_failed", self.max_failed)?,
+            rounds: count("rounds", self.rounds, MOST_ROUNDS)?,
+        };
+        Ok((search.check()?, run))
+    }
+}

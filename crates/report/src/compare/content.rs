@@ -1,0 +1,313 @@
+//! What the report of a comparison says, apart from how it looks.
+
+use super::{ComparedRun, ComparisonReport, Side, WaitDifference};
+use crate::content::{ColumnKind, Section, Table, unreplayed};
+use crate::round_trip::RoundTrip;
+use crate::sanitize::{cut, one_line};
+use crate::statements;
+use bench_base::number;
+use bench_base::number::{MISSING, count, finite, fixed, ms, percent, tps, us};
+use bench_questions::comparison::{ComparisonLine, Difference, scripts_differ};
+
+/// What the report is about.
+pub const SUBJECT: &str = "Comparison";
+
+/// How many wait events are named; the others are in the JSON.
+const WAITS: usize = 15;
+/// What would be shown as 0.0 %.
+const LEAST_SHARE: f64 = 0.0005;
+/// How many runs of a side are listed.
+const RUNS: usize = 50;
+/// How many workloads are named, and how long each name may be.
+const WORKLOADS: usize = 3;
+const NAME: usize = 60;
+
+/// The names of metrics where they stand for the metric.
+pub fn metric(line: &ComparisonLine) -> String {
+    let name = match line.metric {
+        "tps" => "TPS",
+        "latency_avg_ms" => "average",
+        "server_cpu_us" => "CPU",
+        name => name.strip_prefix("latency_").and_then(|name| name.strip_suffix("_ms")).unwrap_or(name),
+    };
+    match &line.script {
+        Some(script) => format!("{name} of {}", cut(&one_line(script), NAME)),
+        None => name.to_owned(),
+    }
+}
+
+/// The ratio from which on a figure is so many times another one: percentages of hundreds are hard to read.
+const TIMES: f64 = 3.0;
+
+/// How far a ratio is from 1, in percent with its sign, or how many times it is.
+pub fn change(ratio: f64) -> String {
+    if !(TIMES..f64::INFINITY).contains(&ratio) {
+        return percentage(ratio);
+    }
+    format!("{} times", fixed(Some(ratio), if ratio < 10.0 { 1 } else { 0 }))
+}
+
+/// How far a ratio is from 1, in percent, with its sign.
+fn percentage(ratio: f64) -> String {
+    let change = fixed(Some((ratio - 1.0) * 100.0), 1);
+    match change.strip_prefix('-') {
+        Some(less) => format!("−{less} %"),
+        None if change == MISSING => change,
+        None => format!("+{change} %"),
+    }
+}
+
+/// What the candidate is, where one thing only tells it from the baseline: in parentheses, with a blank before it.
+pub fn arm(differences: &[Difference]) -> String {
+    let [Difference { what, baseline, candidate }] = differences else { return String::new() };
+    let what = what.strip_prefix("server setting ").or(what.strip_prefix("setting ")).unwrap_or(what);
+    let value = |value: &Option<String>| cut(&one_line(value.as_deref().unwrap_or("the default")), NAME);
+    format!(" ({} {} instead of {})", cut(&one_line(what), NAME), value(candidate), value(baseline))
+}
+
+/// The verdict on TPS with its interval, in one sentence, with what the candidate is ([`arm`]). `runs` are those of the baseline
+/// and of the candidate.
+pub fn conclusion(
+    line: Option<&ComparisonLine>,
+    margin: f64,
+    paired: bool,
+    runs: (usize, usize),
+    arm: &str,
+) -> String {
+    let undecided = format!("It is undecided whether the candidate{arm} is faster or slower");
+    let runs = match (paired, runs) {
+        (true, (1, _)) => "1 pair of runs".to_owned(),
+        (true, (pairs, _)) => format!("{pairs} pairs of runs"),
+        (false, (1, candidate)) => format!("1 run against {candidate}"),
+        (false, (baseline, candidate)) => format!("{baseline} runs against {candidate}"),
+    };
+    let Some(line) = line else { return format!("{undecided}.") };
+    let interval = line
+        .ratio_low
+        .zip(line.ratio_high)
+        .map(|(low, high)| format!("95 % interval: {} to {}; {runs}", change(low), change(high)));
+    let Some(ratio) = line.ratio.filter(|ratio| ratio.is_finite()) else {
+        return format!("{undecided}: there is no ratio of TPS ({runs}).");
+    };
+    let Some(interval) = interval else {
+        // The only verdict that needs no interval: nothing is done any more.
+        return match line.verdict {
+            "slower" => format!("The candidate{arm} is slower: its TPS is 0 ({runs})."),
+            _ => format!("{undecided}: its TPS differs by {}, without an interval ({runs}).", change(ratio)),
+        };
+    };
+    let differs = match ratio < TIMES {
+        true => format!("its TPS differs by {} ({interval})", change(ratio)),
+        false => format!("its TPS is {} the baseline's ({interval})", change(ratio)),
+    };
+    match line.verdict {
+        verdict @ ("faster" | "slower") => format!("The candidate{arm} is {verdict}: {differs}."),
+        "same" => format!(
+            "The candidate{arm} is as fast as the baseline, within the margin of {}: {differs}.",
+            percent(Some(margin)),
+        ),
+        _ => format!("{undecided}: {differs}."),
+    }
+}
+
+/// What to know about the verdict.
+pub fn remarks(report: &ComparisonReport) -> Vec<String> {
+    let other = scripts_differ(&report.differences)
+        .then(|| "The runs did not all run the same script: see what differs.".to_owned());
+    let statements = statements::sentence(&report.statements, report.margin);
+    other.into_iter().chain(statements).chain(round_trip(report)).chain(report.advice.clone()).collect()
+}
+
+/// What it costs to send a transaction over a connection, where nothing but the driver differs.
+fn round_trip(report: &ComparisonReport) -> Option<String> {
+    let of = |what: &str| report.differences.iter().find(|difference| difference.what == what);
+    let driver = of("driver")?;
+    if of("target").is_some() || scripts_differ(&report.differences) {
+        return None;
+    }
+    let is_candidate = match (driver.baseline.as_deref(), driver.candidate.as_deref()) {
+        (Some("engine"), Some("wire")) => true,
+        (Some("wire"), Some("engine")) => false,
+        _ => return None,
+    };
+    let more = |name: &str| {
+        let line = report.metrics.iter().find(|line| line.metric == name)?;
+        let difference = finite(line.candidate)? - finite(line.baseline)?;
+        Some(if is_candidate { difference } else { -difference })
+    };
+    let (engine, wire) = match is_candidate {
+        true => (&report.baseline, &report.candidate),
+        false => (&report.candidate, &report.baseline),
+    };
+    let round_trip = RoundTrip {
+        latency_ms: more("latency_avg_ms")?,
+        server_cpu_us: more("server_cpu_us"),
+        driver_cpu_us: mean(wire, |run| run.driver_cpu_us),
+    };
+    Some(round_trip.sentence() + &switches(engine, wire))
+}
+
+/// What connections add to the context switches, as a sentence; empty where they are not known.
+fn switches(engine: &Side, wire: &Side) -> String {
+    let server = mean(wire, |run| run.server_context_switches);
+    let Some(more) =
+        server.zip(mean(engine, |run| run.server_context_switches)).map(|(wire, engine)| wire - engine)
+    else {
+        return String::new();
+    };
+    let word = if more < 0.0 { "fewer" } else { "more" };
+    let driver = mean(wire, |run| run.driver_context_switches)
+        .map_or(String::new(), |count| format!(" and {} in the driver", fixed(Some(count), 2)));
+    format!(" It has {} context switches {word} in the server{driver}.", fixed(Some(more.abs()), 2))
+}
+
+/// A figure's mean over the runs of a side that have it.
+fn mean(side: &Side, of: impl Fn(&ComparedRun) -> Option<f64>) -> Option<f64> {
+    let known: Vec<f64> = side.runs.iter().filter_map(|run| finite(of(run))).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
+/// The workloads of both sides.
+pub fn workloads(report: &ComparisonReport) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for run in report.baseline.runs.iter().chain(&report.candidate.runs) {
+        let name = cut(&one_line(&run.workload), NAME);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = if names.len() > WORKLOADS { ", …" } else { "" };
+    names.truncate(WORKLOADS);
+    names.join(", ") + more
+}
+
+/// The comparison in one line.
+pub fn subtitle(report: &ComparisonReport) -> String {
+    let runs = |side: &Side| match side.runs.as_slice() {
+        [only] => format!("run {}", only.run_id),
+        [first, .., last] => format!("{} runs ({} to {})", side.runs.len(), first.run_id, last.run_id),
+        [] => "no run".to_owned(),
+    };
+    let paired = if report.paired { ", in pairs" } else { "" };
+    let sides = [&report.baseline, &report.candidate];
+    let most = sides.into_iter().filter_map(|side| side.unreplayed.as_ref());
+    let most = most.max_by(|one, other| one.share.total_cmp(&other.share));
+    let unreplayed = most.map_or(String::new(), |of| format!("{}; ", unreplayed(of)));
+    let [baseline, candidate] = sides.map(runs);
+    format!("{unreplayed}baseline: {baseline}; candidate: {candidate}{paired}")
+}
+
+/// All sections that have something to say, apart from the plans.
+pub fn sections(report: &ComparisonReport) -> Vec<Section> {
+    let statements = statements::section(&report.statements);
+    let all = [metrics(report), statements, waits(report), differences(report), runs(report)];
+    all.into_iter().filter(|section| !section.is_empty()).collect()
+}
+
+/// The ratios with their intervals.
+fn metrics(report: &ComparisonReport) -> Section {
+    let mut table = Table::new(&[
+        ("metric", ColumnKind::Text),
+        ("baseline", ColumnKind::Number),
+        ("candidate", ColumnKind::Number),
+        ("ratio", ColumnKind::Number),
+        ("low", ColumnKind::Number),
+        ("high", ColumnKind::Number),
+        ("verdict", ColumnKind::Text),
+    ]);
+    for line in &report.metrics {
+        let (name, value): (_, fn(Option<f64>) -> String) = match line.metric {
+            "tps" => ("TPS".to_owned(), tps),
+            "server_cpu_us" => ("CPU per transaction, µs".to_owned(), us),
+            _ => (format!("latency {}, ms", metric(line)), ms),
+        };
+        table.rows.push(vec![
+            name,
+            value(line.baseline),
+            value(line.candidate),
+            fixed(line.ratio, 3),
+            fixed(line.ratio_low, 3),
+            fixed(line.ratio_high, 3),
+            line.verdict.to_owned(),
+        ]);
+    }
+    let note = "ratio: candidate / baseline, of geometric means; low and high: bounds of its interval, 95 % for TPS and \
+                CPU, 98.75 % for each latency, so that all four hold with 95 %; those of the scripts of a mix hold together. CPU: the processor time of the clients' \
+                processes. Verdicts are the candidate's.";
+    Section::of_table("metrics", "Metrics", table).with_note(Some(note.to_owned()))
+}
+
+/// Shares of the clients' time.
+fn waits(report: &ComparisonReport) -> Section {
+    let mut table = Table::new(&[
+        ("clients' time in", ColumnKind::Text),
+        ("baseline", ColumnKind::Number),
+        ("candidate", ColumnKind::Number),
+        ("difference", ColumnKind::Number),
+    ]);
+    let points = |line: &WaitDifference| match finite(line.difference) {
+        Some(difference) => percentage(1.0 + difference).replace(" %", ""),
+        None => MISSING.to_owned(),
+    };
+    let is_seen = |line: &&WaitDifference| {
+        [line.baseline, line.candidate].iter().flatten().any(|of| *of >= LEAST_SHARE)
+    };
+    for line in report.waits.iter().filter(is_seen).take(WAITS) {
+        let shares = [percent(line.baseline), percent(line.candidate), points(line)];
+        table.rows.push([&[line.wait.clone()][..], &shares[..]].concat());
+    }
+    let note =
+        "Mean shares of the clients' time over the runs of a side; the difference in percentage points.";
+    Section::of_table("waits", "Waits", table).with_note(Some(note.to_owned()))
+}
+
+/// What is not the same beside what was measured.
+fn differences(report: &ComparisonReport) -> Section {
+    let mut table = Table::new(&[
+        ("differs", ColumnKind::Text),
+        ("baseline", ColumnKind::Text),
+        ("candidate", ColumnKind::Text),
+    ]);
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| MISSING.to_owned());
+    for of in &report.differences {
+        table.rows.push(vec![of.what.clone(), value(&of.baseline), value(&of.candidate)]);
+    }
+    let note =
+        "Arguments, settings, versions and machines. A dash: not there, for a server setting at its default.";
+    Section::of_table("differences", "What differs", table).with_note(Some(note.to_owned()))
+}
+
+/// The runs of both sides.
+fn runs(report: &ComparisonReport) -> Section {
+    let mut table = Table::new(&[
+        ("side", ColumnKind::Text),
+        ("run", ColumnKind::Number),
+        ("tps", ColumnKind::Number),
+        ("avg ms", ColumnKind::Number),
+        ("p95 ms", ColumnKind::Number),
+        ("p99 ms", ColumnKind::Number),
+        ("CPU µs", ColumnKind::Number),
+        ("failed", ColumnKind::Number),
+        ("skipped", ColumnKind::Number),
+        ("started", ColumnKind::Text),
+    ]);
+    for (side, runs) in [("baseline", &report.baseline.runs), ("candidate", &report.candidate.runs)] {
+        for run in runs.iter().take(RUNS) {
+            table.rows.push(vec![
+                side.to_owned(),
+                run.run_id.to_string(),
+                tps(run.tps),
+                ms(run.latency_avg_ms),
+                ms(run.latency_p95_ms),
+                ms(run.latency_p99_ms),
+                us(run.server_cpu_us),
+                count(run.failed),
+                count(run.skipped),
+                run.started_at.as_deref().map_or_else(|| MISSING.to_owned(), number::to_the_second),
+            ]);
+        }
+    }
+    let most = report.baseline.runs.len().max(report.candidate.runs.len());
+    let note = (most > RUNS).then(|| format!("The first {} runs of each side.", number::count(RUNS as u64)));
+    Section::of_table("runs", "Runs", table.without_idle(&["CPU µs", "failed", "skipped"])).with_note(note)
+}

@@ -1,0 +1,67 @@
+//! Plans of a statement that both sides executed, and not in the same way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use bench_questions::comparison::statements::plan_forms;
+use bench_results::Document;
+
+/// The section's title.
+pub const TITLE: &str = "Plans that differ";
+
+/// A statement that was not executed alike on both sides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PlanDifference {
+    /// Index of the script in the mix, from 0.
+    pub script: u32,
+    /// Its place in the script, from 1.
+    pub command: u32,
+    pub statement: String,
+    /// The plans of the runs of each side, one for each form.
+    pub baseline: Vec<String>,
+    pub candidate: Vec<String>,
+}
+
+impl PlanDifference {
+    /// The plans under the names of their sides.
+    pub fn sides(&self) -> [(&'static str, &Vec<String>); 2] {
+        [("baseline", &self.baseline), ("candidate", &self.candidate)]
+    }
+}
+
+/// The script, the place in it and the text of a statement.
+type StatementPlace = (u32, u32, String);
+
+/// The plans of a side by statement: the forms that it was executed in by a run, with the first plan of these.
+#[derive(Clone, Debug, Default)]
+pub struct SidePlans(BTreeMap<StatementPlace, Plans>);
+
+type Plans = BTreeMap<BTreeSet<String>, String>;
+
+impl SidePlans {
+    /// Adds those of a run.
+    pub fn add(&mut self, document: &Document) {
+        for statement in &document.statements {
+            let Some(plan) = &statement.plan else { continue };
+            let place = (statement.script, statement.command, statement.statement.clone());
+            self.0.entry(place).or_default().entry(plan_forms(plan)).or_insert_with(|| plan.clone());
+        }
+    }
+}
+
+/// The statements of both sides with a form on one that the other has not.
+pub fn plan_differences(baseline: &SidePlans, candidate: &SidePlans) -> Vec<PlanDifference> {
+    let both = baseline.0.iter().filter_map(|(place, forms)| Some((place, forms, candidate.0.get(place)?)));
+    let differ = both.filter(|(_, baseline, candidate)| !baseline.keys().eq(candidate.keys()));
+    let plans = |forms: &Plans| forms.values().cloned().collect();
+    differ
+        .map(|((script, command, statement), baseline, candidate)| PlanDifference {
+            script: *script,
+            command: *command,
+            statement: statement.clone(),
+            baseline: plans(baseline),
+            candidate: plans(candidate),
+        })
+        .collect()
+}

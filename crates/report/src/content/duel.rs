@@ -1,0 +1,215 @@
+//! The two arms of a duel beside each other.
+
+use super::{ColumnKind, Section, Table, transactions};
+use bench_base::number;
+use bench_base::number::{MISSING, finite};
+use bench_results::{Document, Duel, DuelStatement};
+
+/// A statement that makes so much of the whole difference is named with it.
+const MOST_OF_IT: f64 = 0.5;
+
+/// The difference in time per transaction in one sentence; `None` where it is not known.
+pub fn duel_sentence(duel: &Duel) -> Option<String> {
+    let line = duel.metric("latency_avg_ms")?;
+    let (a, b) = (finite(line.a)?, finite(line.b)?);
+    let difference = signed(b - a);
+    let Some([ratio, low, high]) = of_line(line.ratio, line.ratio_low, line.ratio_high) else {
+        return Some(format!("b takes {difference} of {}; too few transactions for an interval.", shown(a)));
+    };
+    let interval = format!("({} %, {} to {})", percentage(ratio), percentage(low), percentage(high));
+    Some(match line.verdict.as_str() {
+        "same" => format!("Both arms take the same time: {}, {interval}, within {}.", shown(a), margin(duel)),
+        "faster" | "slower" => {
+            let part = main_part(&duel.statements, b - a);
+            format!("b takes {difference} {interval} of {}{part}.", shown(a))
+        }
+        _ => format!("Not decided: b takes {difference} {interval} of {}.", shown(a)),
+    })
+}
+
+fn of_line(ratio: Option<f64>, low: Option<f64>, high: Option<f64>) -> Option<[f64; 3]> {
+    Some([finite(ratio)?, finite(low)?, finite(high)?])
+}
+
+fn margin(duel: &Duel) -> String {
+    number::percent(Some(duel.margin))
+}
+
+/// The statement that makes most of a difference in milliseconds per transaction.
+fn main_part(statements: &[DuelStatement], difference_ms: f64) -> String {
+    let is_executed = |of: &&DuelStatement| of.is_sql() && finite(of.effect_us).is_some_and(|us| us != 0.0);
+    let executed = statements.iter().filter(is_executed);
+    // Of the only statement there is nothing to say.
+    if executed.clone().count() < 2 {
+        return String::new();
+    }
+    let effect_ms = |of: &DuelStatement| of.effect_us.unwrap_or_default() / 1e3;
+    let greatest = executed.max_by(|one, other| {
+        (effect_ms(one) * difference_ms.signum()).total_cmp(&(effect_ms(other) * difference_ms.signum()))
+    });
+    match greatest {
+        Some(of) if effect_ms(of) / difference_ms >= MOST_OF_IT => {
+            format!("; {} of that in command {} of {}", shown(effect_ms(of).abs()), of.command, of.workload)
+        }
+        _ => String::new(),
+    }
+}
+
+/// Milliseconds with the unit that fits.
+fn shown(ms: f64) -> String {
+    let (value, unit) = number::short_ms(Some(ms));
+    format!("{value} {unit}")
+}
+
+fn signed(ms: f64) -> String {
+    format!("{} {}", shown(ms.abs()), if ms < 0.0 { "less" } else { "more" })
+}
+
+/// A ratio as a change in percent, with its sign.
+fn percentage(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let digits = if change.abs() < 9.95 { 2 } else { 1 };
+    let text = number::fixed(Some(change.abs()), digits);
+    let sign = if change < 0.0 { "\u{2212}" } else { "+" };
+    format!("{sign}{text}")
+}
+
+fn ratio_cells(ratio: Option<f64>, low: Option<f64>, high: Option<f64>) -> [String; 2] {
+    let change = |ratio| finite(ratio).map_or(MISSING.to_owned(), percentage);
+    let interval = match (finite(low), finite(high)) {
+        (Some(low), Some(high)) => format!("{} to {}", percentage(low), percentage(high)),
+        _ => MISSING.to_owned(),
+    };
+    [change(ratio), interval]
+}
+
+/// The metrics of both arms.
+pub fn metrics(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("metric", ColumnKind::Text),
+        ("a", ColumnKind::Number),
+        ("b", ColumnKind::Number),
+        ("b/a - 1, %", ColumnKind::Number),
+        ("interval, %", ColumnKind::Number),
+        ("verdict", ColumnKind::Text),
+        ("advice", ColumnKind::Text),
+    ]);
+    let mut note = None;
+    if let Some(duel) = &document.duel {
+        for line in duel.metrics.iter().filter(|line| line.a.is_some() && line.b.is_some()) {
+            let figure = |value| finite(value).map_or(MISSING.to_owned(), number::significant);
+            let [change, interval] = ratio_cells(line.ratio, line.ratio_low, line.ratio_high);
+            table.rows.push(vec![
+                line.metric.clone(),
+                figure(line.a),
+                figure(line.b),
+                change,
+                interval,
+                line.verdict.clone(),
+                line.advice.clone().unwrap_or_else(|| MISSING.to_owned()),
+            ]);
+        }
+        let on = |arm: usize| match &duel.versions {
+            Some(versions) => format!(" on {}", versions[arm].split(" on ").next().unwrap_or_default()),
+            None => String::new(),
+        };
+        note = Some(format!(
+            "Per transaction. Arm a: {}{}; arm b: {}{}. Intervals hold with {} confidence; within {} is the same.",
+            duel.a,
+            on(0),
+            duel.b,
+            on(1),
+            number::percent(Some(duel.confidence)),
+            margin(duel)
+        ));
+    }
+    Section::of_table("duel", "Duel", table.without_idle(&["advice"])).with_note(note)
+}
+
+/// The statements of both arms.
+pub fn statements(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("a ms", ColumnKind::Number),
+        ("b ms", ColumnKind::Number),
+        ("b/a - 1, %", ColumnKind::Number),
+        ("interval, %", ColumnKind::Number),
+        ("verdict", ColumnKind::Text),
+        ("effect us", ColumnKind::Number),
+        ("a rows", ColumnKind::Number),
+        ("b rows", ColumnKind::Number),
+        ("plan", ColumnKind::Text),
+        ("statement", ColumnKind::Code),
+    ]);
+    for of in document.duel.iter().flat_map(|duel| &duel.statements).filter(|of| of.is_sql()) {
+        let [change, interval] = ratio_cells(of.ratio, of.ratio_low, of.ratio_high);
+        let [a_rows, b_rows] =
+            [of.a_rows, of.b_rows].map(|rows| finite(rows).map_or(MISSING.to_owned(), number::significant));
+        let plan = match (&of.a_plan, &of.b_plan) {
+            (Some(a), Some(b)) if a != b => "differs",
+            (Some(_), Some(_)) => "same",
+            _ => MISSING,
+        };
+        table.rows.push(vec![
+            number::ms(of.a_latency_avg_ms),
+            number::ms(of.b_latency_avg_ms),
+            change,
+            interval,
+            of.verdict.clone(),
+            number::us(of.effect_us),
+            a_rows,
+            b_rows,
+            plan.to_owned(),
+            of.statement.clone(),
+        ]);
+    }
+    let note = "Effect: microseconds that it adds to a transaction of b. The intervals of all statements hold together.";
+    Section::of_table("duel-statements", "Statements of both arms", table.without_idle(&["plan"]))
+        .with_note(Some(note.to_owned()))
+}
+
+/// What both arms waited for.
+pub fn waits(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("wait event", ColumnKind::Text),
+        ("a", ColumnKind::Number),
+        ("b", ColumnKind::Number),
+        ("a ms", ColumnKind::Number),
+        ("b ms", ColumnKind::Number),
+    ]);
+    if let Some(duel) = &document.duel {
+        let [a_ms, b_ms] = duel.latencies_ms();
+        for wait in &duel.waits {
+            table.rows.push(vec![
+                transactions::wait_name(&wait.wait_event_type, &wait.wait_event),
+                number::percent(Some(wait.a)),
+                number::percent(Some(wait.b)),
+                number::ms(a_ms.map(|ms| ms * wait.a)),
+                number::ms(b_ms.map(|ms| ms * wait.b)),
+            ]);
+        }
+    }
+    let note = "Shares of the time of each arm's transactions, and milliseconds of a transaction.";
+    Section::of_table("duel-waits", "Waits of both arms", table).with_note(Some(note.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_meta_command_is_no_part_of_a_difference() {
+        let command = |command, statement: &str, effect_us| DuelStatement {
+            command,
+            statement: statement.to_owned(),
+            workload: "w".to_owned(),
+            effect_us: Some(effect_us),
+            ..DuelStatement::default()
+        };
+        let select = command(2, "SELECT :id;", 20.0);
+        assert_eq!(main_part(&[command(1, "\\set id 1", 1.5), select.clone()], 0.0215), "");
+        assert_eq!(
+            main_part(&[command(1, "SELECT 1;", 1.5), select], 0.0215),
+            "; 20.0 µs of that in command 2 of w"
+        );
+    }
+}

@@ -1,0 +1,268 @@
+//! What a run was and how it ended, and the lines that pgbench closes with.
+
+use serde_json::Value;
+
+use super::open_loop::shortfall;
+use super::orders::nopm_line;
+use super::{Section, given, pairs, plain};
+use crate::sanitize::shortened;
+use bench_base::number;
+use bench_base::number::{finite, percent_of};
+use bench_results::{Document, Run, Unreplayed};
+
+/// What pgbench prints at its end, as the closing notice of a run has it.
+pub fn closing_lines(document: &Document) -> Vec<String> {
+    let (run, summary) = (&document.run, &document.summary);
+    // Without separators: these lines are also read by programs that know pgbench's.
+    let ms = |value| finite(value).map_or("-".to_owned(), |value| format!("{value:.3}"));
+    let tps = |value| finite(value).map_or("-".to_owned(), |value| format!("{value:.1}"));
+    let done = summary.transactions;
+    let mut lines = vec![
+        format!(
+            "run {}: {} with {}{} {}, {}, seed {}",
+            run.run_id,
+            run.workload,
+            times_nodes(document),
+            run.clients,
+            clients_noun(run),
+            measured_extent(document, |secs| format!("{secs} s")),
+            run.seed
+        ),
+        format!("number of transactions actually processed: {done}"),
+        format!(
+            "number of failed transactions: {} ({:.3}%)",
+            summary.failed,
+            percent_of(summary.failed, done.saturating_add(summary.failed))
+        ),
+    ];
+    if let Some(aborted) = summary.aborted.filter(|aborted| *aborted > 0) {
+        lines.push(format!("number of aborted clients: {aborted}"));
+    }
+    if let Some(unknown) = summary.unknown.filter(|unknown| *unknown > 0) {
+        lines.push(format!("number of transactions in doubt: {unknown}"));
+    }
+    if run.max_tries != 1 {
+        lines.push(format!(
+            "number of transactions retried: {} ({:.3}%)",
+            summary.retried,
+            percent_of(summary.retried, done.saturating_add(summary.failed))
+        ));
+    }
+    lines.push(format!(
+        "latency average = {} ms, stddev = {} ms",
+        ms(summary.latency_avg_ms),
+        ms(summary.latency_stddev_ms)
+    ));
+    lines.push(format!(
+        "latency p95 = {} ms, p99 = {} ms, max = {} ms",
+        ms(summary.latency_p95_ms),
+        ms(summary.latency_p99_ms),
+        ms(summary.latency_max_ms)
+    ));
+    lines.push(format!(
+        "tps = {} (samples: min {}, max {}, stddev {})",
+        tps(summary.tps),
+        tps(summary.tps_min),
+        tps(summary.tps_max),
+        tps(summary.tps_stddev)
+    ));
+    lines.extend(nopm_line(document));
+    if let Some(rate) = finite(run.rate) {
+        lines.push(format!(
+            "rate limit: {rate} tps, schedule lag: avg {} ms, max {} ms",
+            ms(summary.lag_avg_ms),
+            ms(summary.lag_max_ms)
+        ));
+        if let Some(backlog) = summary.backlog.filter(|backlog| *backlog > 0) {
+            lines.push(format!("fell behind: {backlog} transactions were due but not started at the end"));
+        }
+    }
+    if let Some(limit) = finite(run.latency_limit) {
+        lines.push(format!(
+            "number of transactions above the {limit} ms latency limit: {}/{done} ({:.3}%), skipped: {} ({:.3}%)",
+            summary.late,
+            percent_of(summary.late, done),
+            summary.skipped,
+            percent_of(summary.skipped, done.saturating_add(summary.failed).saturating_add(summary.skipped)),
+        ));
+    }
+    lines
+}
+
+/// What the number of clients is to be multiplied by, where they ran on several nodes.
+fn times_nodes(document: &Document) -> String {
+    match document.client_nodes() {
+        1 => String::new(),
+        nodes => format!("{nodes} nodes × "),
+    }
+}
+
+/// What the number of a run's clients counts.
+pub fn clients_noun(run: &Run) -> &'static str {
+    if run.clients == 1 { "client" } else { "clients" }
+}
+
+/// How long the run was to be, and how long one was that was stopped before.
+fn measured_extent(document: &Document, duration: impl Fn(f64) -> String) -> String {
+    let run = &document.run;
+    match (finite(run.secs), run.transactions) {
+        (_, Some(count)) => format!("{count} transactions per client"),
+        (Some(secs), None) => match finite(document.summary.secs).map(tenths) {
+            Some(measured) if run.status == "canceled" && measured < secs => {
+                format!("{measured} of {}", duration(secs))
+            }
+            _ => duration(secs),
+        },
+        (None, None) => "until it was stopped".to_owned(),
+    }
+}
+
+/// The run in one line, without its workload.
+pub fn subtitle(document: &Document) -> String {
+    let run = &document.run;
+    let clients = format!("{}{} {}", times_nodes(document), run.clients, clients_noun(run));
+    let extent = match run.transactions {
+        Some(count) => format!("{} transactions per client", number::count(count)),
+        None => measured_extent(document, number::duration),
+    };
+    let mut parts = vec![clients, extent];
+    // As asked for, where it was: a stop within the warm-up is told elsewhere.
+    let warmup = run.warmup.unwrap_or_else(|| tenths(run.warmed_up_secs()));
+    if warmup > 0.0 {
+        parts.push(format!("after {} of warm-up", number::duration(warmup)));
+    }
+    if let Some(rate) = finite(run.rate) {
+        let changing = if run.rates.is_some() { "changing rates, on average" } else { "a rate of" };
+        parts.push(format!("at {changing} {} tps", number::tps(Some(rate))));
+    }
+    if !run.query_mode.is_empty() {
+        parts.push(format!("query mode {}", run.query_mode));
+    }
+    if !run.server_version.is_empty() {
+        parts.push(format!("PostgreSQL {}", run.server_version));
+    }
+    parts.extend(run.started_at.as_deref().map(number::to_the_second));
+    parts.splice(0..0, document.unreplayed.as_ref().map(unreplayed));
+    parts.join(" · ")
+}
+
+/// What of a capture is not replayed: it comes first in every report.
+pub fn unreplayed(of: &Unreplayed) -> String {
+    let noun = if of.statements == 1 { "statement" } else { "statements" };
+    let count = number::count(of.statements);
+    format!("not replayed: {count} {noun} with {} of the captured time", number::percent(Some(of.share)))
+}
+
+/// How a run ended, where that is not as it should, and where a completed one did not keep its rate.
+pub fn run_outcome(document: &Document) -> Option<String> {
+    let run = &document.run;
+    outcome(&run.status, run.error.as_ref())
+        .or_else(|| Some(format!("{}, but {}", run.status, shortfall(document)?)))
+}
+
+/// How a run or a sweep ended, where that is not as it should: its status and its error.
+pub fn outcome(status: &str, error: Option<&Value>) -> Option<String> {
+    if status == "completed" || (status.is_empty() && error.is_none()) {
+        return None;
+    }
+    let Some(error) = error else { return Some(status.to_owned()) };
+    let field = |name: &str| error.get(name).filter(|value| !value.is_null()).map(plain);
+    let message = field("message").unwrap_or_else(|| plain(error));
+    let mut text = format!("{status}: {message}");
+    if let Some(detail) = field("detail") {
+        text += &format!(" ({detail})");
+    }
+    if let Some(hint) = field("hint") {
+        text += &format!(" {hint}");
+    }
+    Some(text)
+}
+
+/// Where an imported run was made.
+fn origin(origin: &Value) -> String {
+    let field = |name: &str| origin.get(name).map_or_else(|| "unknown".to_owned(), plain);
+    format!(
+        "run {} of role {}, database {}, system {}",
+        field("run_id"),
+        field("role"),
+        field("database"),
+        field("system_identifier")
+    )
+}
+
+/// How long the warm-up was, and why.
+fn warmup(run: &Run) -> Option<String> {
+    if let Some(secs) = run.warmup {
+        return (secs != 0.0).then(|| number::duration(secs));
+    }
+    let took = run.warmup_took.map(|secs| number::duration(tenths(secs)));
+    Some(match took {
+        Some(took) if run.is_unsteady() => format!("{took}, throughput was not steady by then"),
+        Some(took) if run.status == "completed" => format!("{took}, until throughput was steady"),
+        Some(took) => took,
+        None => "until throughput is steady".to_owned(),
+    })
+}
+
+/// Transactions per second of an open loop.
+fn rate(run: &Run) -> Option<String> {
+    let mean = format!("{} tps", number::tps(Some(finite(run.rate)?)));
+    Some(match run.changing_rates() {
+        Some(rates) => format!("{mean} on average; {}", shortened(&rates.text(), RATES)),
+        None => mean,
+    })
+}
+
+/// How much is shown of rates that change.
+const RATES: usize = 300;
+
+/// The end of such a warm-up is within an interval of samples, and not as exact as a clock.
+fn tenths(secs: f64) -> f64 {
+    (secs * 10.0).round() / 10.0
+}
+
+/// How the run was asked for.
+pub fn run(document: &Document) -> Section {
+    let run = &document.run;
+    let facts = vec![
+        ("workload", given(&run.workload)),
+        ("fixture", run.fixture.clone()),
+        ("clients", Some(times_nodes(document) + &run.clients.to_string())),
+        ("measured", Some(measured_extent(document, |secs| format!("{secs} s")))),
+        ("warm-up", warmup(run)),
+        ("rate", rate(run)),
+        ("latency limit", finite(run.latency_limit).map(|limit| format!("{limit} ms"))),
+        (
+            "tries per transaction",
+            match run.max_tries {
+                1 => None,
+                0 => Some("no limit".to_owned()),
+                tries => Some(tries.to_string()),
+            },
+        ),
+        ("seed", Some(run.seed.to_string())),
+        ("query mode", given(&run.query_mode)),
+        ("driver", (run.driver == "wire").then(|| run.driver.clone())),
+        ("target", run.target.clone()),
+        ("jobs", run.jobs.map(|jobs| jobs.to_string())),
+        ("connections", run.reconnect.then(|| "one for each transaction".to_owned())),
+        (
+            "at a lost connection",
+            (run.on_disconnect == "reconnect").then(|| "the client connects again".to_owned()),
+        ),
+        ("results", given(&run.results)),
+        ("variables", pairs(&run.variables)),
+        ("settings", pairs(&run.settings)),
+        ("tags", pairs(&run.tags)),
+        ("sample interval", (run.sample_interval != 0.0).then(|| number::duration(run.sample_interval))),
+        ("role", given(&run.role)),
+        ("status", given(&run.status)),
+        ("started", run.started_at.as_deref().map(number::to_the_second)),
+        ("finished", run.finished_at.as_deref().map(number::to_the_second)),
+        ("xmin horizon", run.horizon_held.then(|| "held back by the waiting caller".to_owned())),
+        ("server version", given(&run.server_version)),
+        ("extension version", given(&run.extension_version)),
+        ("imported", run.origin.as_ref().map(origin)),
+    ];
+    Section::of_facts("run", "Run", facts)
+}

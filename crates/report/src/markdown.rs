@@ -1,0 +1,171 @@
+//! The report in GitHub's dialect of Markdown, for an issue or a mail.
+
+use super::content::{self, Body, ColumnKind, Section, Table};
+use super::sanitize::{clean, defused, one_line, shortened};
+use bench_base::number::count;
+use bench_results::Document;
+
+/// How much of one plan is shown, and of all plans: the JSON has them whole.
+const PLAN: usize = 20_000;
+const PLANS: usize = 200_000;
+/// How much of one cell is shown.
+const CELL: usize = 2_000;
+
+/// Writes the report.
+pub fn render(document: &Document) -> String {
+    let run = &document.run;
+    let outcome = content::run_outcome(document);
+    let subject = format!("Run {}", run.run_id);
+    let mut text = head(&subject, &run.workload, &content::subtitle(document), outcome.as_deref());
+    if let Some((_, sentence)) = content::conclusion(document) {
+        text += &format!("**{}**\n\n", escaped(&sentence));
+    }
+    // As pgbench prints them, so that they can be searched for.
+    let lines = content::closing_lines(document);
+    let lines: Vec<_> = lines.iter().map(|line| one_line(&shortened(line, CELL))).collect();
+    text += &fenced(&lines.join("\n"));
+    write_findings(&mut text, document);
+    for section in content::sections(document) {
+        write_section(&mut text, &section);
+        if section.id == "statements" {
+            write_plans(&mut text, document);
+        }
+    }
+    text
+}
+
+/// The title, a line under it, and how it ended where that is not as it should.
+pub fn head(subject: &str, workload: &str, subtitle: &str, outcome: Option<&str>) -> String {
+    let [workload, subtitle] = [workload, subtitle].map(|text| escaped(&shortened(text, CELL)));
+    let mut text = format!("# {subject}: {workload}\n\n{subtitle}\n\n");
+    if let Some(outcome) = outcome {
+        text += &format!("**Status** {}\n\n", escaped(&shortened(outcome, CELL)));
+    }
+    text
+}
+
+/// Findings as a list.
+fn write_findings(text: &mut String, document: &Document) {
+    *text += "\n## Findings\n\n";
+    if document.findings.is_empty() {
+        *text += "None.\n";
+    }
+    for finding in &document.findings {
+        let severity = finding.severity.as_str();
+        *text += &format!("- **{severity}** {}", escaped(&shortened(&finding.finding, CELL)));
+        if !finding.advice.is_empty() {
+            *text += &format!(" *{}*", escaped(&shortened(&finding.advice, CELL)));
+        }
+        let figures: Vec<_> = content::figures(finding)
+            .map(|(name, value)| escaped(&shortened(&format!("{name} {value}"), CELL)))
+            .collect();
+        if !figures.is_empty() {
+            *text += &format!(" ({})", figures.join(", "));
+        }
+        *text += "\n";
+    }
+}
+
+/// A section under its title.
+pub fn write_section(text: &mut String, section: &Section) {
+    *text += &format!("\n## {}\n\n", section.title);
+    match &section.body {
+        Body::Facts(facts) => {
+            *text += "| | |\n| --- | --- |\n";
+            for (name, value) in facts {
+                let [name, value] = [name, value].map(|text| escaped(&shortened(text, CELL)));
+                *text += &format!("| {name} | {value} |\n");
+            }
+        }
+        Body::Table(table) | Body::Wide { whole: table, .. } => write_table(text, table),
+    }
+    if let Some(note) = &section.note {
+        *text += &format!("\n{}\n", escaped(&shortened(note, CELL)));
+    }
+}
+
+/// A table; its columns are aligned as they are in the text.
+fn write_table(text: &mut String, table: &Table) {
+    let names = table.columns.iter().map(|(name, _)| format!(" {} |", escaped(&shortened(name, CELL))));
+    let rules = table.columns.iter().map(|(_, kind)| {
+        if matches!(kind, ColumnKind::Number | ColumnKind::Run) { " ---: |" } else { " --- |" }
+    });
+    *text += &format!("|{}\n|{}\n", names.collect::<String>(), rules.collect::<String>());
+    for row in &table.rows {
+        let cells = row.iter().zip(&table.columns).map(|(cell, (_, kind))| {
+            let cell = shortened(cell, CELL);
+            format!(" {} |", if *kind == ColumnKind::Code { code(&cell) } else { escaped(&cell) })
+        });
+        *text += &format!("|{}\n", cells.collect::<String>());
+    }
+}
+
+/// The statements' plans.
+fn write_plans(text: &mut String, document: &Document) {
+    let mut left = PLANS;
+    for statement in &document.merged_statements() {
+        let Some(plan) = &statement.plan else { continue };
+        let plan = shortened(&clean(plan), PLAN.min(left));
+        left = left.saturating_sub(plan.len());
+        let title = format!(
+            "script {}, line {}, executed {} times",
+            statement.script,
+            statement.line,
+            count(statement.count)
+        );
+        *text += &format!("\n<details><summary>{title}</summary>\n\n{}\n</details>\n", fenced(&plan));
+    }
+}
+
+/// A text on one line, with what Markdown or HTML would take for its own made harmless.
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in one_line(text).chars() {
+        match c {
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' => escaped.extend(['\\', c]),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A text as code on one line. In a table even code cannot hold a bar as it is.
+pub fn code(text: &str) -> String {
+    let text = defused(&one_line(text)).replace('|', "\\|");
+    if text.is_empty() {
+        return text;
+    }
+    let fence = "`".repeat(longest_fence(&text) + 1);
+    // Blanks around are taken away again by the reader's program, and keep backquotes apart from the fence.
+    format!("{fence} {text} {fence}")
+}
+
+/// A text as a block of code.
+pub fn fenced(text: &str) -> String {
+    let text = defused(text);
+    let fence = "`".repeat((longest_fence(&text) + 1).max(3));
+    format!("{fence}\n{text}\n{fence}\n")
+}
+
+/// The longest run of backquotes.
+fn longest_fence(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_markdown_would_take_is_escaped() {
+        assert_eq!(escaped("a|b\n*c* <script> & `d`"), "a\\|b \\*c\\* &lt;script&gt; &amp; \\`d\\`");
+        assert_eq!(code("SELECT 'a' || 'b'\n;"), "` SELECT 'a' \\|\\| 'b' ; `");
+        assert_eq!(code("a``b"), "``` a``b ```");
+        assert_eq!(fenced("```"), "````\n```\n````\n");
+        assert_eq!(code("</td>"), "` < /td> `");
+        assert_eq!(fenced("a\n<b>"), "```\na\n< b>\n```\n");
+    }
+}

@@ -1,0 +1,210 @@
+//! Statements of two sides beside each other: in a sentence, as a section of a report, and as tests.
+
+use super::content::{ColumnKind, Section, Table};
+use super::junit::{Case, Outcome, suite};
+use super::sanitize::{cut, one_line};
+use bench_base::number;
+use bench_base::number::{MISSING, finite, fixed, percent};
+use bench_questions::comparison::statements::{StatementFigures, StatementLine};
+
+/// How many characters of a statement a name has.
+const NAME: usize = 120;
+
+/// What the statements say together, in a sentence; `None` without any.
+pub fn sentence(lines: &[StatementLine], margin: f64) -> Option<String> {
+    if lines.is_empty() {
+        return None;
+    }
+    let count = |verdict: &str| lines.iter().filter(|line| line.verdict == verdict).count();
+    let [slower, faster, same, open] = ["slower", "faster", "same", "inconclusive"].map(count);
+    let fails = match count("fails") {
+        0 => String::new(),
+        fails => format!("{fails} with more errors, "),
+    };
+    let mut text = format!(
+        "Of {} {fails}{slower} slower, {faster} faster, {same} the same within {}, {open} not decided.",
+        match lines.len() {
+            1 => "1 statement".to_owned(),
+            count => format!("{count} statements"),
+        },
+        percent(Some(margin))
+    );
+    let effects: Vec<f64> = lines.iter().filter_map(|line| line.effect).filter(|of| of.is_finite()).collect();
+    let whole: f64 = effects.iter().sum();
+    if !effects.is_empty() {
+        let direction = if whole < 0.0 { "less" } else { "more" };
+        text +=
+            &format!(" Together they take {} {direction} time per transaction", percent(Some(whole.abs())));
+        let first = if whole < 0.0 { lines.last() } else { lines.first() };
+        text += &match first.filter(|_| lines.len() > 1).and_then(|line| Some((line, line.effect?))) {
+            Some((line, effect)) if effect * whole > 0.0 => format!(
+                ", {} points of it by command {} of {}.",
+                fixed(Some(effect.abs() * 100.0), 1),
+                line.command,
+                line.workload
+            ),
+            _ => ".".to_owned(),
+        };
+    }
+    Some(text)
+}
+
+/// The statements of both sides.
+pub(super) fn section(lines: &[StatementLine]) -> Section {
+    let mut table = Table::new(&[
+        ("share", ColumnKind::Number),
+        ("base ms", ColumnKind::Number),
+        ("cand ms", ColumnKind::Number),
+        ("ratio", ColumnKind::Number),
+        ("low", ColumnKind::Number),
+        ("high", ColumnKind::Number),
+        ("p95", ColumnKind::Number),
+        ("verdict", ColumnKind::Text),
+        ("effect", ColumnKind::Number),
+        ("errors", ColumnKind::Text),
+        ("plan", ColumnKind::Text),
+        ("statement", ColumnKind::Code),
+    ]);
+    for line in lines {
+        let plan = match line.plan_changed {
+            Some(true) => "differs",
+            Some(false) => "same",
+            None => MISSING,
+        };
+        let failed = |of: &StatementFigures| number::count(of.failed);
+        let errors = match (&line.baseline, &line.candidate) {
+            (one, other) if one.failed == 0 && other.failed == 0 => MISSING.to_owned(),
+            (one, other) => format!("{}, {}", failed(one), failed(other)),
+        };
+        table.rows.push(vec![
+            percent(line.baseline.share),
+            number::ms(line.baseline.latency_avg_ms),
+            number::ms(line.candidate.latency_avg_ms),
+            fixed(line.ratio, 3),
+            fixed(line.ratio_low, 3),
+            fixed(line.ratio_high, 3),
+            fixed(line.p95_ratio, 3),
+            line.verdict.clone(),
+            finite(line.effect).map_or(MISSING.to_owned(), |of| fixed(Some(of * 100.0), 2) + " %"),
+            errors,
+            plan.to_owned(),
+            line.statement.clone(),
+        ]);
+    }
+    let note = "share: of the baseline's time. ratio: candidate / baseline of the mean latencies; the intervals of all \
+                statements hold together. effect: what the statement adds to the time of a transaction. errors: of both sides.";
+    Section::of_table("compared-statements", "Statements", table.without_idle(&["errors", "plan"]))
+        .with_note(Some(note.to_owned()))
+}
+
+/// A test for each statement, which fails where the candidate is slower or its transactions fail more often, and is skipped where
+/// that is not decided.
+pub(super) fn cases(lines: &[StatementLine]) -> Vec<Case> {
+    lines.iter().map(case).collect()
+}
+
+fn case(line: &StatementLine) -> Case {
+    let StatementLine { baseline, candidate, .. } = line;
+    let change = format!(
+        "{} ms instead of {} ms, ratio {} ({} to {})",
+        number::ms(candidate.latency_avg_ms),
+        number::ms(baseline.latency_avg_ms),
+        fixed(line.ratio, 3),
+        fixed(line.ratio_low, 3),
+        fixed(line.ratio_high, 3)
+    );
+    let plan = |of: &StatementFigures| of.plan.clone().unwrap_or_else(|| "not known".to_owned());
+    let failed = |message| Outcome::Failed {
+        kind: line.verdict.clone(),
+        message,
+        details: format!(
+            "{change}\n\nplan of the baseline:\n{}\n\nplan of the candidate:\n{}",
+            plan(baseline),
+            plan(candidate)
+        ),
+    };
+    let outcome = match line.verdict.as_str() {
+        "fails" => {
+            failed(format!("{} transactions failed at it instead of {}", candidate.failed, baseline.failed))
+        }
+        "slower" => failed(change.clone()),
+        "inconclusive" => {
+            Outcome::Skipped(format!("{change}; {}", line.advice.as_deref().unwrap_or("not decided")))
+        }
+        _ => Outcome::Passed,
+    };
+    Case {
+        class: line.workload.clone(),
+        name: format!("{}: {}", line.command, cut(&one_line(&line.statement), NAME)),
+        ms: candidate.latency_avg_ms,
+        outcome,
+    }
+}
+
+/// The statements of both sides as JUnit's XML.
+pub fn junit(name: &str, lines: &[StatementLine]) -> String {
+    suite(name, &cases(lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(command: u32, verdict: &str, effect: f64) -> StatementLine {
+        let side = |ms: f64| StatementFigures {
+            count: 100,
+            share: Some(0.5),
+            latency_avg_ms: Some(ms),
+            ..StatementFigures::default()
+        };
+        StatementLine {
+            workload: "app".to_owned(),
+            command,
+            statement: format!("SELECT '<{command}>' & \u{1b}[1m"),
+            baseline: side(1.0),
+            candidate: side(1.0 + 2.0 * effect),
+            ratio: Some(1.0 + 2.0 * effect),
+            verdict: verdict.to_owned(),
+            effect: Some(effect),
+            ..StatementLine::default()
+        }
+    }
+
+    #[test]
+    fn the_sentence_names_what_makes_the_difference() {
+        let lines = [line(2, "slower", 0.25), line(1, "same", -0.01)];
+        assert_eq!(
+            sentence(&lines, 0.05).unwrap(),
+            "Of 2 statements 1 slower, 0 faster, 1 the same within 5.0 %, 0 not decided. Together they take 24.0 % more \
+             time per transaction, 25.0 points of it by command 2 of app."
+        );
+        let faster = sentence(&[line(1, "same", 0.01), line(2, "faster", -0.25)], 0.05).unwrap();
+        assert!(
+            faster.ends_with("24.0 % less time per transaction, 25.0 points of it by command 2 of app."),
+            "{faster}"
+        );
+        let only = sentence(&[line(1, "inconclusive", 0.5)], 0.05).unwrap();
+        assert!(
+            only.starts_with("Of 1 statement 0 slower")
+                && only.ends_with("50.0 % more time per transaction.")
+        );
+        assert_eq!(sentence(&[], 0.05), None);
+    }
+
+    #[test]
+    fn junit_fails_what_got_slower_or_fails() {
+        let mut failing = line(4, "fails", 0.0);
+        failing.candidate.failed = 3;
+        let lines = [line(1, "slower", 0.2), line(2, "same", 0.0), line(3, "inconclusive", 0.0), failing];
+        let xml = junit("a \"b\" & <c>", &lines);
+        assert!(xml.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"1\">"));
+        assert!(xml.contains("name=\"a &quot;b&quot; &amp; &lt;c&gt;\""), "{xml}");
+        assert!(xml.contains("name=\"1: SELECT &#39;&lt;1&gt;&#39; &amp;"), "{xml}");
+        assert!(
+            xml.contains("type=\"slower\"") && xml.contains("type=\"fails\"") && xml.contains("<skipped")
+        );
+        assert_eq!(xml.matches("<testcase").count(), 4);
+        assert!(!xml.chars().any(|c| c.is_control() && c != '\n'));
+        assert!(junit("none", &[]).contains("tests=\"0\""));
+    }
+}

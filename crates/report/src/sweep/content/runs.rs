@@ -1,0 +1,137 @@
+//! The runs of a sweep, and what there is to say of them.
+
+use super::super::results::is_completed;
+use super::{label, telling, without_variants};
+use crate::content::{ColumnKind, Section, Table};
+use bench_base::number::{count, ms, tps};
+use bench_results::sweep::{RunFinding, SweepDocument, SweepRun};
+
+/// The section of findings.
+pub const FINDINGS: &str = "findings";
+
+/// The column of the rate, of a search.
+const RATE: &str = "rate";
+
+/// How many runs are listed.
+const RUNS: usize = 60;
+
+/// How many ids of runs are named with a finding.
+const NAMED: usize = 12;
+
+/// The completed runs, each by its id.
+pub fn runs(document: &SweepDocument) -> Section {
+    let mut table = Table::new(&[
+        ("run", ColumnKind::Run),
+        ("round", ColumnKind::Number),
+        ("variant", ColumnKind::Text),
+        ("clients", ColumnKind::Number),
+        (RATE, ColumnKind::Number),
+        ("tps", ColumnKind::Number),
+        ("avg ms", ColumnKind::Number),
+        ("p99 ms", ColumnKind::Number),
+        ("failed", ColumnKind::Number),
+        ("findings", ColumnKind::Number),
+    ]);
+    for (id, run) in identified(document).take(RUNS) {
+        table.rows.push(vec![
+            id.to_string(),
+            run.round.to_string(),
+            label(&run.variant),
+            run.clients.to_string(),
+            tps(run.rate),
+            tps(run.tps),
+            ms(run.latency_avg_ms),
+            ms(run.latency_p99_ms),
+            count(run.failed),
+            run.findings.len().to_string(),
+        ]);
+    }
+    let more = identified(document).count().saturating_sub(RUNS);
+    let note = "SELECT bench.report(run, 'html') shows one of them.".to_owned();
+    let note = if more == 0 { note } else { format!("{note} {} more are in the JSON.", count(more as u64)) };
+    let table = without_variants(table, document).without_idle(&["failed", "findings"]);
+    let table = if document.sweep.search.is_some() { table } else { table.without(RATE) };
+    Section::of_table("runs", "Runs", table).with_note(Some(note))
+}
+
+/// The findings of all runs, those of one topic together under the first of them, the gravest first.
+fn kinds(document: &SweepDocument) -> Vec<(&RunFinding, Vec<i64>)> {
+    let mut kinds: Vec<(&RunFinding, Vec<i64>)> = Vec::new();
+    for (id, run) in looked_at(document) {
+        for finding in &run.findings {
+            let is_same = |(first, _): &&mut (&RunFinding, Vec<i64>)| {
+                (first.severity, first.topic) == (finding.severity, finding.topic)
+            };
+            match kinds.iter_mut().find(is_same) {
+                // One run may have several of a kind.
+                Some((_, runs)) if runs.last() == Some(&id) => {}
+                Some((_, runs)) => runs.push(id),
+                None => kinds.push((finding, vec![id])),
+            }
+        }
+    }
+    // Stable: of those as grave and as frequent, the one that was first met comes first.
+    kinds.sort_by_key(|(finding, runs)| (finding.severity, std::cmp::Reverse(runs.len())));
+    kinds
+}
+
+/// Some ids, separated by commas.
+fn named(runs: &[i64]) -> String {
+    let mut ids: Vec<String> = runs.iter().take(NAMED).map(i64::to_string).collect();
+    if runs.len() > NAMED {
+        ids.push("…".to_owned());
+    }
+    ids.join(", ")
+}
+
+/// The findings in lines, for a text whose tables are too narrow for sentences.
+pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
+    let all = looked_at(document).count();
+    let line = |(finding, runs): (&RunFinding, Vec<i64>)| {
+        let (severity, count) = (finding.severity.as_str(), runs.len());
+        format!(
+            "{severity} {}, {count} of {all} runs ({}): {}",
+            finding.topic.as_str(),
+            named(&runs),
+            finding.finding
+        )
+    };
+    kinds(document).into_iter().map(line).collect()
+}
+
+/// The findings, with links to their runs.
+pub fn findings(document: &SweepDocument) -> Section {
+    let all = looked_at(document).count();
+    let mut table = Table::new(&[
+        ("severity", ColumnKind::Text),
+        ("topic", ColumnKind::Text),
+        ("of the runs", ColumnKind::Text),
+        ("run", ColumnKind::Runs),
+        ("the first of them", ColumnKind::Text),
+    ]);
+    for (finding, runs) in kinds(document) {
+        table.rows.push(vec![
+            finding.severity.as_str().to_owned(),
+            finding.topic.as_str().to_owned(),
+            format!("{} of {all}", runs.len()),
+            named(&runs),
+            finding.finding.clone(),
+        ]);
+    }
+    let note = telling(document).map(|_| "Only trials that failed at the lowest failing rate.".to_owned());
+    Section::of_table(FINDINGS, "Findings", table).with_note(note)
+}
+
+/// The completed runs whose findings are told: of a search, those that showed its limit, for that overloads find the server
+/// overloaded is no news.
+fn looked_at(document: &SweepDocument) -> impl Iterator<Item = (i64, &SweepRun)> {
+    let telling = telling(document);
+    identified(document)
+        .filter(move |(_, run)| telling.as_ref().is_none_or(|places| places.contains(&run.place)))
+}
+
+/// The runs that completed or have shown a limit, with their ids.
+fn identified(document: &SweepDocument) -> impl Iterator<Item = (i64, &SweepRun)> {
+    let counts = |run: &&SweepRun| is_completed(run) || run.outcome.is_some();
+    document.runs.iter().filter(counts).filter_map(|run| Some((run.run_id?, run)))
+}

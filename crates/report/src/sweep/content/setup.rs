@@ -1,0 +1,126 @@
+//! How a sweep was asked for.
+
+use super::headline::length;
+use super::label;
+use crate::content::{ColumnKind, Section, Table, given, pairs};
+use crate::sanitize::{one_line, shortened};
+use bench_base::number::{MISSING, bytes, count, duration, finite, fixed, percent, to_the_second, tps};
+use bench_results::sweep::{Sweep, SweepDocument, VariantDescription};
+use bench_stats::two_stage::WITHIN;
+
+/// How much of a variant's name is shown.
+const NAME: usize = 500;
+
+/// What each variant changes; nothing where there are no variants.
+pub fn variants(document: &SweepDocument) -> Section {
+    let named = document.sweep.variants.iter().filter(|variant| !variant.name.is_empty());
+    let facts = named.map(|variant| (name(variant), Some(changes(variant))));
+    // What the duels of a screen compare is in its table of effects.
+    let facts: Vec<_> = facts
+        .filter(|(_, changes)| document.screen.is_empty() || changes.as_deref() != Some(NOTHING))
+        .collect();
+    let facts = facts.iter().map(|(name, changes)| (name.as_str(), changes.clone())).collect();
+    Section::of_facts("variants", "Variants", facts)
+}
+
+/// A variant's name, longer than elsewhere.
+fn name(variant: &VariantDescription) -> String {
+    shortened(&given(&one_line(&variant.name)).unwrap_or_else(|| label("")), NAME)
+}
+
+/// What a variant without any change changes.
+const NOTHING: &str = "nothing";
+
+/// What a variant changes, in one line.
+fn changes(variant: &VariantDescription) -> String {
+    let parts = [
+        ("run", &variant.run),
+        ("settings", &variant.settings),
+        ("variables", &variant.variables),
+        ("load", &variant.load),
+        ("server", &variant.system),
+        ("restarted with", &variant.restart),
+    ];
+    let given = parts.iter().filter_map(|(name, map)| Some(format!("{name}: {}", pairs(map)?)));
+    let applied = variant.sql.iter().map(|sql| format!("sql: {}", one_line(&sql.apply.join("; "))));
+    let changes = given.chain(applied).collect::<Vec<_>>().join("; ");
+    if changes.is_empty() { NOTHING.to_owned() } else { changes }
+}
+
+/// How many changes are listed.
+const CHANGES: usize = 60;
+
+/// What variants' statements did to the database, and how long that took.
+pub fn database_changes(document: &SweepDocument) -> Section {
+    let mut table = Table::new(&[
+        ("round", ColumnKind::Number),
+        ("variant", ColumnKind::Text),
+        ("apply s", ColumnKind::Number),
+        ("revert s", ColumnKind::Number),
+        ("made", ColumnKind::Text),
+        ("size", ColumnKind::Number),
+        ("error", ColumnKind::Text),
+    ]);
+    for change in document.changes.iter().take(CHANGES) {
+        table.rows.push(vec![
+            change.round.to_string(),
+            label(&change.variant),
+            fixed(change.apply_secs, 3),
+            change.revert_secs.map_or_else(|| "not reverted".to_owned(), |secs| fixed(Some(secs), 3)),
+            given(&shortened(&one_line(&change.made.join(", ")), NAME)).unwrap_or_else(|| MISSING.to_owned()),
+            bytes(change.made_bytes.map(|bytes| bytes as f64)),
+            change.error.as_ref().map_or_else(|| MISSING.to_owned(), |error| one_line(error)),
+        ]);
+    }
+    let more = document.changes.len().saturating_sub(CHANGES);
+    let note =
+        (more > 0).then(|| format!("The first {CHANGES}; {} more are in the JSON.", count(more as u64)));
+    Section::of_table("changes", "Changes by SQL", table.without_idle(&["made", "size", "error"]))
+        .with_note(note)
+}
+
+fn warmup(secs: Option<f64>) -> Option<String> {
+    match secs {
+        None => Some("until throughput is steady".to_owned()),
+        Some(secs) => (secs != 0.0).then(|| duration(secs)),
+    }
+}
+
+/// Whether means are as sure as `rounds => NULL` asks for.
+fn as_wanted(share: f64) -> String {
+    if share <= WITHIN { "as asked for".to_owned() } else { format!("not ±{:.0} %", WITHIN * 100.0) }
+}
+
+/// What was the same for all runs.
+pub fn conditions(sweep: &Sweep) -> Section {
+    let rungs: Vec<_> = sweep.clients.iter().map(u32::to_string).collect();
+    let facts = vec![
+        ("workload", given(&sweep.workload)),
+        ("clients", given(&rungs.join(", "))),
+        ("rounds", Some(sweep.rounds.to_string())),
+        (
+            "sure within",
+            sweep.sure_within.map(|share| format!("±{:.1} %, {}", share * 100.0, as_wanted(share))),
+        ),
+        ("trials of a rate", sweep.search.as_ref().map(|search| format!("at most {}", search.trials))),
+        ("margin", sweep.search.as_ref().map(|search| percent(Some(search.margin)))),
+        ("failed at most", sweep.search.as_ref().map(|search| percent(Some(search.max_failed)))),
+        ("measured", Some(length(sweep))),
+        ("warm-up", warmup(sweep.warmup)),
+        ("rate", finite(sweep.rate).map(|rate| format!("{} tps", tps(Some(rate))))),
+        ("before each run", given(&sweep.before.join(", "))),
+        ("seed", Some(sweep.seed.to_string())),
+        ("query mode", given(&sweep.query_mode)),
+        ("run", pairs(&sweep.run)),
+        ("variables", pairs(&sweep.variables)),
+        ("settings", pairs(&sweep.settings)),
+        ("tags", pairs(&sweep.tags)),
+        ("role", given(&sweep.role)),
+        ("status", given(&sweep.status)),
+        ("started", sweep.started_at.as_deref().map(to_the_second)),
+        ("finished", sweep.finished_at.as_deref().map(to_the_second)),
+        ("server version", given(&sweep.server_version)),
+        ("extension version", given(&sweep.extension_version)),
+    ];
+    Section::of_facts("run", "Conditions", facts)
+}

@@ -1,0 +1,154 @@
+//! What is computed of a sweep's runs: figures by number of clients and variant, and the scalability of each variant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use bench_base::number::{finite, mean};
+use bench_results::sweep::{SweepDocument, SweepRun};
+use bench_stats::scalability::{Scalability, fit};
+
+/// The values that the range of tps is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RangeOf {
+    /// The tps of the runs.
+    Runs,
+    /// The tps of one run's intervals.
+    Intervals,
+}
+
+/// The completed runs of a variant with a number of clients. What is not known of any of them is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RungResult {
+    pub clients: u32,
+    /// Empty where there are no variants.
+    pub variant: String,
+    /// How many runs completed.
+    pub rounds: u32,
+    /// Mean of the runs' tps.
+    pub tps_avg: Option<f64>,
+    pub tps_min: Option<f64>,
+    pub tps_max: Option<f64>,
+    /// What the range is taken over, alike in all results of a sweep.
+    pub range_of: RangeOf,
+    /// Means of the runs' figures.
+    pub latency_avg_ms: Option<f64>,
+    pub latency_p50_ms: Option<f64>,
+    pub latency_p95_ms: Option<f64>,
+    pub latency_p99_ms: Option<f64>,
+    /// Share of all processors' time, mean of the runs'.
+    pub cpu_idle: Option<f64>,
+    /// Processor time of the clients for each transaction in microseconds, mean of the runs'.
+    pub server_cpu_us: Option<f64>,
+    /// Processor time of the wire driver's jobs for each transaction in microseconds, mean of the runs'.
+    pub driver_cpu_us: Option<f64>,
+    /// Time to open a connection, where each transaction had one of its own, mean of the runs'.
+    pub connect_avg_ms: Option<f64>,
+    /// New orders per minute, for workload orders, mean of the runs'.
+    pub nopm: Option<f64>,
+    /// Transactions given up, of all runs.
+    pub failed: u64,
+}
+
+/// The universal scalability law fitted to a variant's completed runs; see [`bench_stats::scalability`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariantScalability {
+    pub variant: String,
+    /// Completed runs that the law was fitted to.
+    pub runs: usize,
+    #[serde(flatten)]
+    pub law: Scalability,
+}
+
+/// Each value once, in the order of first appearance.
+fn distinct<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    values.filter(|value| seen.insert(*value)).collect()
+}
+
+/// The numbers of clients, as asked for.
+pub fn rungs(document: &SweepDocument) -> Vec<u32> {
+    distinct(document.sweep.clients.iter().copied().chain(document.runs.iter().map(|run| run.clients)))
+}
+
+/// The variants' names in their order; one that is empty where there are no variants.
+pub fn variants(document: &SweepDocument) -> Vec<&str> {
+    let asked_for = document.sweep.variants.iter().map(|variant| variant.name.as_str());
+    distinct(asked_for.chain(document.runs.iter().map(|run| run.variant.as_str())))
+}
+
+/// Whether a run's figures count.
+pub fn is_completed(run: &SweepRun) -> bool {
+    run.status.as_deref() == Some("completed")
+}
+
+/// The table of the sweep: one result for each number of clients and variant, variant by variant, with the figures
+/// of the completed runs. Least and greatest tps are those of the runs, or, where none has more than one, those of
+/// the run's intervals.
+pub fn results(document: &SweepDocument) -> Vec<RungResult> {
+    let mut completed: BTreeMap<(&str, u32), Vec<&SweepRun>> = BTreeMap::new();
+    for run in document.runs.iter().filter(|run| is_completed(run)) {
+        completed.entry((&run.variant, run.clients)).or_default().push(run);
+    }
+    let range_of =
+        if completed.values().any(|runs| runs.len() > 1) { RangeOf::Runs } else { RangeOf::Intervals };
+    let rungs = rungs(document);
+    let result = |variant, clients| {
+        result(variant, clients, completed.get(&(variant, clients)).map_or(&[], Vec::as_slice), range_of)
+    };
+    let of_variant = |variant| rungs.iter().map(move |clients| result(variant, *clients));
+    variants(document).into_iter().flat_map(of_variant).collect()
+}
+
+/// A figure of a run.
+type RunFigure = fn(&SweepRun) -> Option<f64>;
+
+/// The figures of some runs.
+fn result(variant: &str, clients: u32, runs: &[&SweepRun], range_of: RangeOf) -> RungResult {
+    let all = |figure: RunFigure| runs.iter().map(|run| figure(run)).collect::<Vec<_>>();
+    let of_all = |figure| finite(mean(&all(figure)));
+    let (least, greatest): (RunFigure, RunFigure) = match range_of {
+        RangeOf::Runs => (|run| run.tps, |run| run.tps),
+        RangeOf::Intervals => (|run| run.tps_min, |run| run.tps_max),
+    };
+    let extreme =
+        |figure, choose: fn(f64, f64) -> f64| all(figure).into_iter().filter_map(finite).reduce(choose);
+    RungResult {
+        clients,
+        variant: variant.to_owned(),
+        rounds: runs.len() as u32,
+        tps_avg: of_all(|run| run.tps),
+        tps_min: extreme(least, f64::min),
+        tps_max: extreme(greatest, f64::max),
+        range_of,
+        latency_avg_ms: of_all(|run| run.latency_avg_ms),
+        latency_p50_ms: of_all(|run| run.latency_p50_ms),
+        latency_p95_ms: of_all(|run| run.latency_p95_ms),
+        latency_p99_ms: of_all(|run| run.latency_p99_ms),
+        cpu_idle: of_all(|run| run.cpu_idle),
+        server_cpu_us: of_all(|run| run.server_cpu_us),
+        driver_cpu_us: of_all(|run| run.driver_cpu_us),
+        connect_avg_ms: of_all(|run| run.connect_avg_ms),
+        nopm: of_all(|run| run.nopm),
+        failed: runs.iter().map(|run| run.failed).fold(0, u64::saturating_add),
+    }
+}
+
+/// The scalability of each variant; nothing of a sweep with a single number of clients, which has none.
+pub fn scalability(document: &SweepDocument) -> Vec<VariantScalability> {
+    if rungs(document).len() < 2 {
+        return Vec::new();
+    }
+    let of_variant = |variant: &str| {
+        let points = document.points(variant);
+        VariantScalability { variant: variant.to_owned(), runs: points.len(), law: fit(&points) }
+    };
+    variants(document).into_iter().map(of_variant).collect()
+}
+
+/// The result with the most tps among those of a variant; the first one of several.
+pub fn peak<'a>(results: &'a [RungResult], variant: &str) -> Option<&'a RungResult> {
+    let known = results.iter().filter(|result| result.variant == variant && result.tps_avg.is_some());
+    known.reduce(|best, next| if next.tps_avg > best.tps_avg { next } else { best })
+}

@@ -1,0 +1,28 @@
+//! Tests of whole reports of sweeps.
+
+mod example;
+mod figures;
+mod files;
+mod hostile;
+mod laws;
+mod pages;
+mod searches;
+mod words;
+
+use super::render;
+use crate::Format;
+use bench_results::sweep::SweepDocument;
+use example::{by_setting, ladder, small};
+use hostile::hostile;
+
+/// All kinds of documents that reports are tested with.
+fn documents() -> [(&'static str, SweepDocument); 6] {
+    [
+        ("empty", SweepDocument::default()),
+        ("small", small()),
+        ("ladder", ladder()),
+        ("by setting", by_setting()),
+        ("hostile", hostile()),
+        ("search", searches::searched()),
+    ]
+}

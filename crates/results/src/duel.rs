@@ -1,0 +1,474 @@
+//! The arms of a duel beside each other.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Bucket, CommandSummary, ScriptSummary};
+use bench_stats::compare::{Better, Terms, Verdict};
+use bench_stats::duel;
+use bench_stats::duel::{ArmBatch, BATCHES, DuelFigure, METRICS};
+use bench_stats::histogram::bucket_bounds_ns;
+
+/// A duel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Duel {
+    /// The arms, as given.
+    pub a: Value,
+    pub b: Value,
+    /// What the version() of each arm's target says, where these are two.
+    pub versions: Option<[String; 2]>,
+    /// Ratios between 1 - margin and 1 + margin are the same.
+    pub margin: f64,
+    /// Confidence of each metric's interval, a fraction.
+    pub confidence: f64,
+    /// Measured transactions of each arm without an error.
+    pub transactions: [u64; 2],
+    pub metrics: Vec<DuelLine>,
+    pub statements: Vec<DuelStatement>,
+    /// What each arm's transactions waited for.
+    pub waits: Vec<DuelWait>,
+    /// Both over time.
+    pub batches: Vec<DuelBatch>,
+    /// The histogram of each arm's latencies, in ascending order, empty buckets left out.
+    pub latencies: [Vec<Bucket>; 2],
+}
+
+/// A metric of both arms, per transaction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DuelLine {
+    pub metric: String,
+    pub a: Option<f64>,
+    pub b: Option<f64>,
+    /// b / a, with its interval.
+    pub ratio: Option<f64>,
+    pub ratio_low: Option<f64>,
+    pub ratio_high: Option<f64>,
+    /// `faster`, `slower`, `same` or `inconclusive`; of what is no time `less` and `more`.
+    pub verdict: String,
+    pub advice: Option<String>,
+}
+
+/// A command that both arms have, or only one of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DuelStatement {
+    /// Name of the script, without its arm.
+    pub workload: String,
+    /// From 0; arm a's of the pair of scripts.
+    pub script: u32,
+    /// Its place in the script, from 1.
+    pub command: u32,
+    pub statement: String,
+    /// Executions while measuring.
+    pub a_count: Option<u64>,
+    pub b_count: Option<u64>,
+    pub a_latency_avg_ms: Option<f64>,
+    pub b_latency_avg_ms: Option<f64>,
+    /// b / a of the mean latencies. The intervals of all statements hold together with the metric's confidence (Bonferroni).
+    pub ratio: Option<f64>,
+    pub ratio_low: Option<f64>,
+    pub ratio_high: Option<f64>,
+    pub verdict: String,
+    pub advice: Option<String>,
+    /// Microseconds that it adds to a transaction of b, compared with one of a.
+    pub effect_us: Option<f64>,
+    pub a_latency_p95_ms: Option<f64>,
+    pub b_latency_p95_ms: Option<f64>,
+    /// Rows of an execution, in all phases.
+    pub a_rows: Option<f64>,
+    pub b_rows: Option<f64>,
+    /// Transactions that ended at it with an error.
+    pub a_failed: Option<u64>,
+    pub b_failed: Option<u64>,
+    pub a_plan: Option<String>,
+    pub b_plan: Option<String>,
+}
+
+impl DuelStatement {
+    /// Whether it is a statement, and not a meta command.
+    pub fn is_sql(&self) -> bool {
+        !self.statement.starts_with('\\')
+    }
+}
+
+/// A wait event, as shares of the time of each arm's transactions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DuelWait {
+    pub wait_event_type: String,
+    pub wait_event: String,
+    pub a: f64,
+    pub b: f64,
+}
+
+/// A part of the measured time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DuelBatch {
+    /// Seconds from the begin of the measuring to its end.
+    pub elapsed: f64,
+    pub a_latency_avg_ms: Option<f64>,
+    pub b_latency_avg_ms: Option<f64>,
+}
+
+/// What was measured of a duel.
+#[derive(Clone, Debug, Default)]
+pub struct DuelMeasured {
+    pub a: Value,
+    pub b: Value,
+    pub versions: Option<[String; 2]>,
+    /// Sessions that execute each arm's statements.
+    pub sessions: u32,
+    /// Given for the run, which then ends as soon as it is decided.
+    pub margin: Option<f64>,
+    /// Seconds of all [`BATCHES`], those included that a run has not come to.
+    pub secs: f64,
+    pub batches: Vec<[ArmBatch; 2]>,
+    pub commands: Vec<DuelCommand>,
+    pub waits: Vec<DuelWait>,
+}
+
+/// A command of an arm's script.
+#[derive(Clone, Debug, Default)]
+pub struct DuelCommand {
+    pub script: u32,
+    pub command: u32,
+    /// Its executions in each batch, and the sum of their latencies in milliseconds.
+    pub batches: Vec<(u64, f64)>,
+}
+
+impl Duel {
+    /// Compares the arms; ratios within `margin` are the same.
+    pub fn new(
+        measured: DuelMeasured,
+        margin: f64,
+        scripts: &[ScriptSummary],
+        statements: &[CommandSummary],
+    ) -> Self {
+        let DuelMeasured { a, b, versions, sessions, margin: of_run, secs, batches, commands, waits } =
+            measured;
+        let (count, confidence) = duel::looked_at(batches.len(), of_run.is_some());
+        let counted = &batches[..count];
+        let terms = Terms { margin, confidence, better: Better::Lower };
+        let sums = duel::whole(counted);
+        let metrics = METRICS
+            .iter()
+            .map(|metric| line(metric.name, metric.is_time, duel::compare(counted, metric.of, terms)));
+        let transactions = [sums[0].transactions, sums[1].transactions];
+        let pairs = Pairs { scripts, statements, commands: &commands, count, transactions, sessions };
+        let elapsed = |place: usize| secs * (place + 1) as f64 / BATCHES as f64;
+        let batch = |(place, [a, b]): (usize, &[ArmBatch; 2])| DuelBatch {
+            elapsed: elapsed(place),
+            a_latency_avg_ms: a.latency_avg_ms(),
+            b_latency_avg_ms: b.latency_avg_ms(),
+        };
+        Self {
+            metrics: metrics.collect(),
+            statements: pairs.compared(terms),
+            batches: counted.iter().enumerate().map(batch).collect(),
+            latencies: [buckets(&sums[0]), buckets(&sums[1])],
+            a,
+            b,
+            versions,
+            margin,
+            confidence,
+            transactions,
+            waits,
+        }
+    }
+
+    /// Mean latency of each arm's transactions, in milliseconds.
+    pub fn latencies_ms(&self) -> [Option<f64>; 2] {
+        self.metric("latency_avg_ms").map_or([None, None], |line| [line.a, line.b])
+    }
+
+    /// A metric by its name.
+    pub fn metric(&self, name: &str) -> Option<&DuelLine> {
+        self.metrics.iter().find(|line| line.metric == name)
+    }
+}
+
+fn line(metric: &str, is_time: bool, figure: Option<DuelFigure>) -> DuelLine {
+    let metric = metric.to_owned();
+    let undecided = Verdict::Inconclusive.as_str().to_owned();
+    let Some(DuelFigure { means: [a, b], comparison, batches }) = figure else {
+        let advice = Some("it was not measured of both arms".to_owned());
+        return DuelLine { metric, verdict: undecided, advice, ..DuelLine::default() };
+    };
+    if [a, b] == [0.0, 0.0] {
+        let verdict = Verdict::Same.as_str().to_owned();
+        return DuelLine { metric, a: Some(a), b: Some(b), verdict, ..DuelLine::default() };
+    }
+    let ratio = comparison.ratio;
+    let advice = match (comparison.verdict, comparison.runs) {
+        (Verdict::Inconclusive, Some(needed)) => {
+            Some(format!("measure {:.1} times as long", f64::from(needed) / batches.max(1) as f64))
+        }
+        (Verdict::Inconclusive, None) if ratio.is_none() => {
+            Some("measure longer: it was too rare".to_owned())
+        }
+        (Verdict::Inconclusive, None) => Some("a duel of practicable length does not decide".to_owned()),
+        _ => None,
+    };
+    let verdict = match comparison.verdict {
+        Verdict::Slower if !is_time => "more",
+        Verdict::Faster if !is_time => "less",
+        verdict => verdict.as_str(),
+    };
+    DuelLine {
+        metric,
+        a: Some(a),
+        b: Some(b),
+        ratio: ratio.map(|ratio| ratio.value),
+        ratio_low: ratio.map(|ratio| ratio.low),
+        ratio_high: ratio.map(|ratio| ratio.high),
+        verdict: verdict.to_owned(),
+        advice,
+    }
+}
+
+fn buckets(arm: &ArmBatch) -> Vec<Bucket> {
+    let of = arm.latencies.iter().map(|(&bucket, &count)| {
+        let (low, high) = bucket_bounds_ns(bucket as usize);
+        Bucket { low_ms: low as f64 / 1e6, high_ms: high as f64 / 1e6, count }
+    });
+    of.collect()
+}
+
+/// The commands of both arms.
+struct Pairs<'a> {
+    scripts: &'a [ScriptSummary],
+    statements: &'a [CommandSummary],
+    commands: &'a [DuelCommand],
+    /// Batches that count.
+    count: usize,
+    transactions: [u64; 2],
+    sessions: u32,
+}
+
+/// Whether a session prefers the generic plan or the custom one depends on the first values that it meets. Arms whose shares
+/// of generic plans are farther apart than this differ in that, by chance as far as anybody knows.
+const SHARE_OF_GENERIC: f64 = 0.1;
+
+const LOTTERY: &str = "sessions chose between generic and custom plans differently: set plan_cache_mode in both arms, or use \
+                       4 clients or more";
+
+/// So many sessions of an arm do not agree by chance.
+const AGREEING_SESSIONS: u32 = 4;
+
+/// Whether the arms' sessions have chosen between generic and custom plans differently, and not each arm's all alike.
+fn is_lottery(a: &CommandSummary, b: &CommandSummary, sessions: u32) -> bool {
+    let share = |of: &CommandSummary| {
+        of.generic_plans as f64 / of.generic_plans.saturating_add(of.custom_plans).max(1) as f64
+    };
+    let [a, b] = [share(a), share(b)];
+    let agree = |share: f64| !(SHARE_OF_GENERIC..=1.0 - SHARE_OF_GENERIC).contains(&share);
+    (a - b).abs() > SHARE_OF_GENERIC && !(agree(a) && agree(b) && sessions >= AGREEING_SESSIONS)
+}
+
+impl Pairs<'_> {
+    /// Those of a, each with b's at the same place that is the same; then those of b alone.
+    fn compared(&self, terms: Terms) -> Vec<DuelStatement> {
+        let of_arm = |arm: u32| self.statements.iter().filter(move |of| of.script % 2 == arm);
+        let other = |of: &CommandSummary, arm: u32| {
+            let script = of.script - of.script % 2 + arm;
+            self.statements.iter().find(|other| {
+                (other.script, other.command, &other.statement) == (script, of.command, &of.statement)
+            })
+        };
+        let pairs = of_arm(0).map(|a| (Some(a), other(a, 1)));
+        let alone = of_arm(1).filter(|b| other(b, 0).is_none()).map(|b| (None, Some(b)));
+        let mut pairs: Vec<_> = pairs.chain(alone).collect();
+        pairs.sort_by_key(|(a, b)| a.or(*b).map(|of| (of.script - of.script % 2, of.command, a.is_none())));
+        let tests = pairs.iter().filter(|(a, b)| self.is_compared(*a, *b)).count().max(1);
+        let confidence = 1.0 - (1.0 - terms.confidence) / tests as f64;
+        pairs.into_iter().map(|(a, b)| self.statement(a, b, Terms { confidence, ..terms })).collect()
+    }
+
+    fn is_compared(&self, a: Option<&CommandSummary>, b: Option<&CommandSummary>) -> bool {
+        matches!((a, b), (Some(a), Some(b)) if a.rows.is_some() && a.count > 0 && b.count > 0)
+    }
+
+    fn statement(
+        &self,
+        a: Option<&CommandSummary>,
+        b: Option<&CommandSummary>,
+        terms: Terms,
+    ) -> DuelStatement {
+        let Some(of) = a.or(b) else { return DuelStatement::default() };
+        let [of_a, of_b] = [self.batches(a), self.batches(b)];
+        let batches: Vec<[ArmBatch; 2]> = of_a.into_iter().zip(of_b).map(|(a, b)| [a, b]).collect();
+        let figure = if self.is_compared(a, b) {
+            duel::compare(&batches, ArmBatch::latency_avg_ms, terms)
+        } else {
+            None
+        };
+        let mut line = line("latency_avg_ms", true, figure);
+        if let (Some(a), Some(b)) = (a, b)
+            && line.ratio.is_some()
+            && is_lottery(a, b, self.sessions)
+        {
+            line.verdict = Verdict::Inconclusive.as_str().to_owned();
+            line.advice = Some(LOTTERY.to_owned());
+        }
+        let sums = duel::whole(&batches);
+        let of_transaction = |arm: usize| {
+            let transactions = self.transactions[arm];
+            (transactions > 0).then(|| sums[arm].latency_ms / transactions as f64 * 1e3)
+        };
+        let name = self.scripts.iter().find(|script| script.script == of.script);
+        DuelStatement {
+            workload: name.map_or_else(String::new, |script| without_arm(&script.workload).to_owned()),
+            script: of.script - of.script % 2,
+            command: of.command,
+            statement: of.statement.clone(),
+            a_count: a.map(|of| of.count),
+            b_count: b.map(|of| of.count),
+            a_latency_avg_ms: a.and_then(|of| of.latency_avg_ms),
+            b_latency_avg_ms: b.and_then(|of| of.latency_avg_ms),
+            ratio: line.ratio,
+            ratio_low: line.ratio_low,
+            ratio_high: line.ratio_high,
+            verdict: line.verdict,
+            advice: line.advice,
+            effect_us: of_transaction(1).zip(of_transaction(0)).map(|(b, a)| b - a),
+            a_latency_p95_ms: a.and_then(|of| of.latency_p95_ms),
+            b_latency_p95_ms: b.and_then(|of| of.latency_p95_ms),
+            a_rows: a.and_then(CommandSummary::rows_per_execution),
+            b_rows: b.and_then(CommandSummary::rows_per_execution),
+            a_failed: a.map(|of| of.failed),
+            b_failed: b.map(|of| of.failed),
+            a_plan: a.and_then(|of| of.plan.clone()),
+            b_plan: b.and_then(|of| of.plan.clone()),
+        }
+    }
+
+    /// A command's batches that count, as those of an arm that does nothing else.
+    fn batches(&self, of: Option<&CommandSummary>) -> Vec<ArmBatch> {
+        let found = self.commands.iter().find(|command| {
+            of.is_some_and(|of| (of.script, of.command) == (command.script, command.command))
+        });
+        let mut batches: Vec<ArmBatch> = found
+            .iter()
+            .flat_map(|command| &command.batches)
+            .map(|&(transactions, latency_ms)| ArmBatch { transactions, latency_ms, ..ArmBatch::default() })
+            .collect();
+        batches.resize(self.count, ArmBatch::default());
+        batches
+    }
+}
+
+/// The name of an arm's script without the arm.
+fn without_arm(name: &str) -> &str {
+    name.strip_suffix(" [a]").or_else(|| name.strip_suffix(" [b]")).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(script: u32, command: u32, statement: &str) -> CommandSummary {
+        CommandSummary {
+            script,
+            command,
+            statement: statement.to_owned(),
+            count: 640,
+            custom_plans: 640,
+            rows: Some(1280),
+            ..CommandSummary::default()
+        }
+    }
+
+    fn script(script: u32, workload: &str) -> ScriptSummary {
+        ScriptSummary { script, workload: workload.to_owned(), ..ScriptSummary::default() }
+    }
+
+    /// Arm b takes a tenth more; its second statement all of it.
+    fn measured(margin: Option<f64>) -> DuelMeasured {
+        let noise = |place: usize| 1.0 + 0.01 * ((place * 7919 % 13) as f64 - 6.0) / 6.0;
+        let arm = |ms: f64| ArmBatch {
+            transactions: 10,
+            latency_ms: 10.0 * ms,
+            timed: 10,
+            cpu_us: 5000.0,
+            ..ArmBatch::default()
+        };
+        let batch = |place| [arm(1.0), arm(1.1 * noise(place))];
+        let of = |script, command, ms: f64| DuelCommand {
+            script,
+            command,
+            batches: (0..BATCHES).map(|place| (10, 10.0 * ms * noise(place))).collect(),
+        };
+        DuelMeasured {
+            margin,
+            secs: 64.0,
+            batches: (0..BATCHES).map(batch).collect(),
+            commands: vec![of(0, 1, 0.5), of(0, 2, 0.5), of(1, 1, 0.5), of(1, 2, 0.6)],
+            ..DuelMeasured::default()
+        }
+    }
+
+    #[test]
+    fn arms_are_compared_metric_by_metric_and_statement_by_statement() {
+        let scripts = [script(0, "x [a]"), script(1, "x [b]")];
+        let statements = [(0, 1), (0, 2), (1, 1), (1, 2)]
+            .map(|(script, place)| command(script, place, if place == 1 { "SELECT 1" } else { "SELECT 2" }));
+        let duel = Duel::new(measured(None), 0.02, &scripts, &statements);
+        let latency = duel.metric("latency_avg_ms").unwrap();
+        assert_eq!((latency.verdict.as_str(), duel.confidence), ("slower", 0.95));
+        assert!((latency.ratio.unwrap() - 1.1).abs() < 0.005, "{latency:?}");
+        assert_eq!(duel.metric("rows").unwrap().verdict, "inconclusive");
+        assert_eq!(duel.metric("failed").unwrap().verdict, "same");
+        let verdicts: Vec<&str> = duel.statements.iter().map(|of| of.verdict.as_str()).collect();
+        assert_eq!(verdicts, ["same", "slower"]);
+        assert!((duel.statements[1].effect_us.unwrap() - 100.0).abs() < 2.0);
+        assert_eq!((duel.statements[1].workload.as_str(), duel.statements[1].a_rows), ("x", Some(2.0)));
+        assert_eq!(duel.batches.last().map(|batch| batch.elapsed), Some(64.0));
+    }
+
+    #[test]
+    fn the_choice_of_generic_plans_by_chance_is_no_difference_of_the_arms() {
+        let verdict = |a: (u64, u64), b: (u64, u64), sessions| {
+            let of = |script, (generic_plans, custom_plans)| CommandSummary {
+                generic_plans,
+                custom_plans,
+                ..command(script, 2, "SELECT 2")
+            };
+            let statements = [of(0, a), of(1, b)];
+            let duel = Duel::new(DuelMeasured { sessions, ..measured(None) }, 0.02, &[], &statements);
+            duel.statements[0].verdict.clone()
+        };
+        assert_eq!(verdict((600, 10), (600, 10), 2), "slower");
+        assert_eq!(verdict((0, 640), (0, 640), 1), "slower");
+        // One of two sessions.
+        assert_eq!(verdict((300, 320), (0, 640), 2), "inconclusive");
+        assert_eq!(verdict((600, 10), (0, 640), 2), "inconclusive");
+        assert_eq!(verdict((600, 10), (0, 640), 4), "slower");
+        assert_eq!(verdict((300, 320), (0, 640), 4), "inconclusive");
+        // Over connections it is not known.
+        assert_eq!(verdict((0, 0), (0, 0), 2), "slower");
+    }
+
+    #[test]
+    fn statements_that_are_not_the_same_stand_alone() {
+        let statements = [command(0, 1, "SELECT 1"), command(1, 1, "SELECT 1 FROM t"), command(1, 2, "END")];
+        let duel = Duel::new(measured(Some(0.02)), 0.02, &[], &statements);
+        let alone: Vec<_> =
+            duel.statements.iter().map(|of| (of.a_count, of.b_count, of.ratio, of.command)).collect();
+        assert_eq!(
+            alone,
+            [(Some(640), None, None, 1), (None, Some(640), None, 1), (None, Some(640), None, 2)]
+        );
+        assert!(duel.confidence > 0.96);
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_counts_up_to_its_last_look() {
+        let mut stopped = measured(Some(0.02));
+        stopped.batches.truncate(20);
+        let duel = Duel::new(stopped, 0.02, &[], &[]);
+        assert_eq!((duel.transactions, duel.batches.len()), ([160, 160], 16));
+    }
+}

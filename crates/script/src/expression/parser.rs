@@ -1,0 +1,283 @@
+//! From tokens to the syntax tree: operator precedence by recursion (a Pratt parser).
+
+use std::ops::Range;
+
+use super::functions;
+use super::tokens::{ExpressionToken, tokenize};
+use super::{Binary, ExpressionNode, Integral, Overloaded, Unary};
+use crate::blanks::trim_end;
+use crate::position::ScriptText;
+use crate::variables::{Scalar, Symbols};
+use bench_base::error::{UserError, sqlstate};
+
+/// How deep an expression may nest in parentheses, arguments, `CASE` and behind prefixes: parsing and
+/// evaluation recurse, and a backend's stack is small. Between two such levels lie at most as many more as
+/// there are [`Binding`]s.
+const MAX_DEPTH: usize = 100;
+
+/// statement_too_complex
+const STATEMENT_TOO_COMPLEX: &str = "54001";
+
+/// How strongly operators bind, the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Binding {
+    /// No operator: a term that stands alone.
+    Nothing,
+    Or,
+    And,
+    Not,
+    /// `IS`, `ISNULL` and `NOTNULL`, which follow their operand.
+    Is,
+    /// Not associative: `a < b < c` is an error.
+    Comparison,
+    /// The prefix `~` as well.
+    Bitwise,
+    Sum,
+    Product,
+    Sign,
+}
+
+/// Errors are boxed in here, for the sake of small frames.
+type Parsed<T> = Result<T, Box<UserError>>;
+
+/// The node of the expression in the bytes `range` of a script.
+pub(super) fn parse(
+    source: ScriptText,
+    range: Range<usize>,
+    symbols: &mut Symbols,
+) -> Result<ExpressionNode, UserError> {
+    let end = range.end;
+    let mut parser = Parser { source, tokens: tokenize(source, range)?, next: 0, end, symbols, nesting: 0 };
+    let node = parser.nested(Binding::Nothing).map_err(|error| *error)?;
+    match parser.peek() {
+        None => Ok(node),
+        Some(_) => Err(*parser.unexpected()),
+    }
+}
+
+/// The operator that a token is between two operands, and whether it takes them in the other order.
+fn infix(token: &ExpressionToken) -> Option<(Binding, Binary, bool)> {
+    let comparison = |function, swapped| Some((Binding::Comparison, Binary::Overloaded(function), swapped));
+    let overloaded = |binding, function| Some((binding, Binary::Overloaded(function), false));
+    let integral = |binding, function| Some((binding, Binary::Integral(function), false));
+    match token {
+        ExpressionToken::Or => Some((Binding::Or, Binary::Or, false)),
+        ExpressionToken::And => Some((Binding::And, Binary::And, false)),
+        ExpressionToken::Equal => comparison(Overloaded::Equal, false),
+        ExpressionToken::NotEqual => comparison(Overloaded::NotEqual, false),
+        ExpressionToken::Less => comparison(Overloaded::Less, false),
+        ExpressionToken::LessOrEqual => comparison(Overloaded::LessOrEqual, false),
+        ExpressionToken::Greater => comparison(Overloaded::Less, true),
+        ExpressionToken::GreaterOrEqual => comparison(Overloaded::LessOrEqual, true),
+        ExpressionToken::Bar => integral(Binding::Bitwise, Integral::BitOr),
+        ExpressionToken::Hash => integral(Binding::Bitwise, Integral::BitXor),
+        ExpressionToken::Ampersand => integral(Binding::Bitwise, Integral::BitAnd),
+        ExpressionToken::ShiftLeft => integral(Binding::Bitwise, Integral::ShiftLeft),
+        ExpressionToken::ShiftRight => integral(Binding::Bitwise, Integral::ShiftRight),
+        ExpressionToken::Plus => overloaded(Binding::Sum, Overloaded::Add),
+        ExpressionToken::Minus => overloaded(Binding::Sum, Overloaded::Subtract),
+        ExpressionToken::Star => overloaded(Binding::Product, Overloaded::Multiply),
+        ExpressionToken::Slash => overloaded(Binding::Product, Overloaded::Divide),
+        ExpressionToken::Percent => integral(Binding::Product, Integral::Modulo),
+        _ => None,
+    }
+}
+
+struct Parser<'a> {
+    source: ScriptText<'a>,
+    /// Each with its byte offset in the script.
+    tokens: Vec<(usize, ExpressionToken<'a>)>,
+    next: usize,
+    /// The byte offset of the expression's end.
+    end: usize,
+    symbols: &'a mut Symbols,
+    nesting: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&ExpressionToken<'a>> {
+        self.tokens.get(self.next).map(|(_, token)| token)
+    }
+
+    /// The byte offset of the next token, or of the end.
+    fn offset(&self) -> usize {
+        self.tokens.get(self.next).map_or(self.end, |&(offset, _)| offset)
+    }
+
+    /// Moves past the next token if it is the given one.
+    fn accept(&mut self, token: &ExpressionToken) -> bool {
+        let accepted = self.peek() == Some(token);
+        self.next += usize::from(accepted);
+        accepted
+    }
+
+    fn expect(&mut self, token: &ExpressionToken) -> Parsed<()> {
+        if self.accept(token) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    /// An expression inside another, up to an operator that binds no stronger than `binding`.
+    fn nested(&mut self, binding: Binding) -> Parsed<ExpressionNode> {
+        if self.nesting == MAX_DEPTH {
+            let message = format!("expression nests deeper than {MAX_DEPTH} levels");
+            return Err(self.source.error(self.offset(), STATEMENT_TOO_COMPLEX, message).into());
+        }
+        self.nesting += 1;
+        let node = self.expression(binding)?;
+        self.nesting -= 1;
+        Ok(node)
+    }
+
+    /// Everything up to an operator that binds no stronger than `binding`.
+    fn expression(&mut self, binding: Binding) -> Parsed<ExpressionNode> {
+        let mut left = self.operand()?;
+        let mut follows_comparison = false;
+        while let Some(token) = self.peek() {
+            if let Some((own_binding, function, swapped)) = infix(token) {
+                if own_binding <= binding {
+                    break;
+                }
+                let is_comparison = own_binding == Binding::Comparison;
+                if is_comparison && follows_comparison {
+                    return Err(self.unexpected());
+                }
+                self.next += 1;
+                let right = self.expression(own_binding)?;
+                let (first, second) = if swapped { (right, left) } else { (left, right) };
+                left = ExpressionNode::binary(function, first, second);
+                follows_comparison = is_comparison;
+            } else if matches!(
+                token,
+                ExpressionToken::Is | ExpressionToken::IsNull | ExpressionToken::NotNull
+            ) && Binding::Is > binding
+            {
+                left = self.is(left)?;
+                follows_comparison = false;
+            } else {
+                break;
+            }
+        }
+        Ok(left)
+    }
+
+    /// `IS [NOT] NULL`, `IS [NOT] TRUE`, `IS [NOT] FALSE`, `ISNULL` or `NOTNULL` behind `operand`.
+    fn is(&mut self, operand: ExpressionNode) -> Parsed<ExpressionNode> {
+        let function = if self.accept(&ExpressionToken::IsNull) {
+            return Ok(ExpressionNode::binary(Binary::Is, operand, ExpressionNode::Constant(Scalar::Null)));
+        } else if self.accept(&ExpressionToken::NotNull) {
+            return Ok(ExpressionNode::binary(
+                Binary::IsNot,
+                operand,
+                ExpressionNode::Constant(Scalar::Null),
+            ));
+        } else {
+            self.expect(&ExpressionToken::Is)?;
+            if self.accept(&ExpressionToken::Not) { Binary::IsNot } else { Binary::Is }
+        };
+        match self.peek() {
+            Some(&ExpressionToken::Constant(constant @ (Scalar::Null | Scalar::Boolean(_)))) => {
+                self.next += 1;
+                Ok(ExpressionNode::binary(function, operand, ExpressionNode::Constant(constant)))
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// A constant, a variable, a function call, a `CASE`, or something in parentheses or behind a prefix.
+    fn operand(&mut self) -> Parsed<ExpressionNode> {
+        let offset = self.offset();
+        let Some(token) = self.peek().cloned() else { return Err(self.unexpected()) };
+        self.next += 1;
+        match token {
+            ExpressionToken::Constant(scalar) => Ok(ExpressionNode::Constant(scalar)),
+            ExpressionToken::Variable(name) => {
+                Ok(ExpressionNode::Variable { id: self.symbols.intern(name), name: name.into() })
+            }
+            ExpressionToken::Function(name) => self.function_call(offset, name),
+            ExpressionToken::Case => self.case(),
+            ExpressionToken::Open => {
+                let inner = self.nested(Binding::Nothing)?;
+                self.expect(&ExpressionToken::Close)?;
+                Ok(inner)
+            }
+            ExpressionToken::Plus => self.nested(Binding::Sign),
+            // 2⁶³ is a bigint only behind a minus.
+            ExpressionToken::Minus if self.accept(&ExpressionToken::SmallestIntegersMagnitude) => {
+                Ok(ExpressionNode::Constant(Scalar::Integer(i64::MIN)))
+            }
+            ExpressionToken::Minus => {
+                let zero = ExpressionNode::Constant(Scalar::Integer(0));
+                Ok(ExpressionNode::binary(
+                    Binary::Overloaded(Overloaded::Subtract),
+                    zero,
+                    self.nested(Binding::Sign)?,
+                ))
+            }
+            ExpressionToken::Tilde => {
+                let all_bits = ExpressionNode::Constant(Scalar::Integer(!0));
+                Ok(ExpressionNode::binary(
+                    Binary::Integral(Integral::BitXor),
+                    all_bits,
+                    self.nested(Binding::Bitwise)?,
+                ))
+            }
+            ExpressionToken::Not => Ok(ExpressionNode::unary(Unary::Not, self.nested(Binding::Not)?)),
+            _ => {
+                self.next -= 1;
+                Err(self.unexpected())
+            }
+        }
+    }
+
+    /// The arguments of the function whose name was at `offset`.
+    fn function_call(&mut self, offset: usize, name: &str) -> Parsed<ExpressionNode> {
+        let source = self.source;
+        let syntax_error = |message| Box::new(source.error(offset, sqlstate::SYNTAX_ERROR, message));
+        let Some((name, callable)) = functions::find(name) else {
+            return Err(syntax_error(format!("unexpected function name \"{name}\"")));
+        };
+        self.expect(&ExpressionToken::Open)?;
+        let mut arguments = Vec::new();
+        if !self.accept(&ExpressionToken::Close) {
+            // In pgbench's grammar the first comma may come before all arguments.
+            self.accept(&ExpressionToken::Comma);
+            arguments.push(self.nested(Binding::Nothing)?);
+            while self.accept(&ExpressionToken::Comma) {
+                arguments.push(self.nested(Binding::Nothing)?);
+            }
+            self.expect(&ExpressionToken::Close)?;
+        }
+        callable.call(name, arguments, self.symbols).map_err(syntax_error)
+    }
+
+    /// What follows `CASE`.
+    fn case(&mut self) -> Parsed<ExpressionNode> {
+        let mut arms = Vec::new();
+        self.expect(&ExpressionToken::When)?;
+        loop {
+            let condition = self.nested(Binding::Nothing)?;
+            self.expect(&ExpressionToken::Then)?;
+            arms.push((condition, self.nested(Binding::Nothing)?));
+            if !self.accept(&ExpressionToken::When) {
+                break;
+            }
+        }
+        let otherwise = if self.accept(&ExpressionToken::Else) {
+            self.nested(Binding::Nothing)?
+        } else {
+            ExpressionNode::Constant(Scalar::Null)
+        };
+        self.expect(&ExpressionToken::End)?;
+        Ok(ExpressionNode::Case { arms: arms.into(), otherwise: Box::new(otherwise) })
+    }
+
+    /// The error that the next token does not belong here.
+    fn unexpected(&self) -> Box<UserError> {
+        let offset = self.offset();
+        let end = self.tokens.get(self.next + 1).map_or(self.end, |&(offset, _)| offset);
+        let message = match trim_end(&self.source.text[offset..end]) {
+            "" => "syntax error at end of expression".to_owned(),
+            text => format!("syntax error at or near \"{text}\""),
+        };
+        self.source.error(offset, sqlstate::SYNTAX_ERROR, message).into()
+    }
+}

@@ -1,0 +1,372 @@
+//! Splitting a script into SQL statements and meta commands, and finding the variables that statements mention.
+//!
+//! The rules are psql's (src/fe_utils/psqlscan.l), which pgbench uses, with standard_conforming_strings on: a
+//! semicolon outside quotes, comments, parentheses and the BEGIN ATOMIC … END of a routine ends a statement, and
+//! so does a backslash outside quotes and comments, which begins a meta command that ends with its line. A
+//! semicolon alone is a statement, and so is a block comment; a comment to the end of the line is not.
+
+mod quotes;
+mod routine;
+
+use std::ops::Range;
+
+use super::blanks::{continuation_length, is_blank, trim_end};
+use super::position::ScriptText;
+use super::variables::{is_name_part, is_name_start};
+use bench_base::error::{UserError, sqlstate};
+use bench_base::interrupts;
+use routine::Routine;
+
+/// A part of a script that becomes one command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum CommandText {
+    /// One statement, or several that `\;` joins.
+    Sql(StatementText),
+    /// A meta command, from its backslash to the end of its line, or of the last line that continues it.
+    Meta(Range<usize>),
+}
+
+/// A statement. All positions are byte offsets into the script, on character boundaries.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct StatementText {
+    /// From its first character, or the first of a block comment before it, to its semicolon.
+    pub range: Range<usize>,
+    /// Where its text ends: before the semicolon.
+    pub text_end: usize,
+    /// Where that ends which pgbench sends: behind the semicolon, or before the meta command or the script's end.
+    pub sent_end: usize,
+    /// The variables that it mentions, in the order of the text.
+    pub mentions: Vec<PossibleVariable>,
+    /// The backslashes of `\;` and `\:`, which are no part of its text, in order.
+    pub escapes: Vec<usize>,
+    /// Whether there is a `\;`.
+    pub is_compound: bool,
+    /// Whether there is anything but comments and semicolons.
+    pub has_content: bool,
+}
+
+/// Something that looks like a variable.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PossibleVariable {
+    /// The name, without the colon before it.
+    pub name: Range<usize>,
+    /// Where it stands.
+    pub kind: MentionKind,
+}
+
+/// Where a variable is mentioned. Simple query mode replaces it anywhere, a parameter can stand only where a
+/// value can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MentionKind {
+    /// Where a value can stand.
+    Parameter,
+    /// Directly behind an identifier's last character: it is to become a part of it.
+    Glued,
+    /// Inside a quoted identifier: the same, if it has a value before the run.
+    InIdentifier,
+    /// Inside a string constant.
+    Quoted,
+    /// Inside a comment, or with its colon escaped.
+    Inert,
+}
+
+/// Splits a script.
+///
+/// # Errors
+/// 42601 for a quote or a comment that does not end.
+pub(super) fn split(source: ScriptText) -> Result<Vec<CommandText>, UserError> {
+    let mut scanner = Scanner {
+        source,
+        bytes: source.text.as_bytes(),
+        at: 0,
+        start: None,
+        statement: StatementText::default(),
+        open_parentheses: 0,
+        routine: Routine::default(),
+        identifier_end: None,
+    };
+    let mut pieces = Vec::new();
+    while scanner.at < scanner.bytes.len() {
+        interrupts::check_now_and_then();
+        let start = scanner.at;
+        match scanner.token()? {
+            ScriptToken::Blank => {}
+            ScriptToken::Comment => scanner.extend_from(start),
+            ScriptToken::Other => {
+                scanner.extend_from(start);
+                scanner.statement.has_content = true;
+            }
+            ScriptToken::End => {
+                scanner.extend_from(start);
+                pieces.extend(scanner.finish(start, scanner.at, scanner.at));
+            }
+            ScriptToken::Backslash => {
+                pieces.extend(scanner.finish_unterminated(start));
+                scanner.skip_meta_command();
+                pieces.push(CommandText::Meta(start..scanner.at));
+            }
+        }
+    }
+    pieces.extend(scanner.finish_unterminated(scanner.bytes.len()));
+    Ok(pieces)
+}
+
+/// What the splitting has to tell apart.
+enum ScriptToken {
+    /// White space, or a comment to the end of the line.
+    Blank,
+    /// What belongs to a statement without being one: a block comment, or an escaped semicolon.
+    Comment,
+    /// The semicolon that ends a statement.
+    End,
+    Backslash,
+    /// Anything else: words, numbers, operators, quoted texts, variables.
+    Other,
+}
+
+struct Scanner<'a> {
+    source: ScriptText<'a>,
+    bytes: &'a [u8],
+    at: usize,
+    /// Where the statement that is being collected begins, if it has begun.
+    start: Option<usize>,
+    statement: StatementText,
+    // As in psql, a meta command in their middle ends neither parentheses nor a routine's body.
+    open_parentheses: usize,
+    routine: Routine,
+    /// Where the last identifier ended: a variable there is glued to it.
+    identifier_end: Option<usize>,
+}
+
+impl Scanner<'_> {
+    /// Begins the statement at `start` unless it has begun.
+    fn extend_from(&mut self, start: usize) {
+        self.start.get_or_insert(start);
+    }
+
+    /// The statement collected so far, if there is one, whose semicolon is at `text_end`.
+    fn finish(&mut self, text_end: usize, end: usize, sent_end: usize) -> Option<CommandText> {
+        let start = self.start.take()?;
+        let statement = std::mem::take(&mut self.statement);
+        Some(CommandText::Sql(StatementText { range: start..end, text_end, sent_end, ..statement }))
+    }
+
+    /// The statement collected so far, if there is one, that a meta command or the script's end at `limit` ends.
+    fn finish_unterminated(&mut self, limit: usize) -> Option<CommandText> {
+        let start = self.start?;
+        let end = start + trim_end(&self.source.text[start..limit]).len();
+        self.finish(end, end, limit)
+    }
+
+    /// The byte `ahead` of the current one; 0, which no text in PostgreSQL contains, past the end.
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    /// Moves past all bytes that `accept` takes.
+    fn skip_while(&mut self, accept: impl Fn(u8) -> bool) {
+        while self.bytes.get(self.at).is_some_and(|&byte| accept(byte)) {
+            self.at += 1;
+        }
+    }
+
+    /// Moves past the next token and tells what it is.
+    fn token(&mut self) -> Result<ScriptToken, UserError> {
+        match (self.peek(0), self.peek(1)) {
+            (byte, _) if is_blank(byte) => {
+                self.skip_while(is_blank);
+                return Ok(ScriptToken::Blank);
+            }
+            (b'-', b'-') => return Ok(self.line_comment()),
+            (b'/', b'*') => return self.block_comment(),
+            (b'\'', _) => return self.string(0, false),
+            (b'e' | b'E', b'\'') => return self.string(1, true),
+            (b'b' | b'B' | b'x' | b'X', b'\'') => return self.string(1, false),
+            // No identifier: a national string's mark.
+            (b'n' | b'N', b'\'') => {}
+            (b'u' | b'U', b'&') => match self.peek(2) {
+                b'\'' => return self.string(2, false),
+                b'"' => return self.quoted_identifier(2),
+                _ => {}
+            },
+            (b'"', _) => return self.quoted_identifier(0),
+            (b'$', _) => return self.dollar(),
+            (b':', _) => {
+                self.colon();
+                return Ok(ScriptToken::Other);
+            }
+            (byte, _) if is_name_start(byte) => {
+                self.identifier();
+                return Ok(ScriptToken::Other);
+            }
+            (first, second) if first.is_ascii_digit() || (first == b'.' && second.is_ascii_digit()) => {
+                self.number();
+                return Ok(ScriptToken::Other);
+            }
+            (b'\\', b';') => return Ok(self.escaped_semicolon()),
+            (b'\\', b':') => {
+                self.escaped_colon();
+                return Ok(ScriptToken::Other);
+            }
+            (b'\\', _) => {
+                self.at += 1;
+                return Ok(ScriptToken::Backslash);
+            }
+            (b'(', _) => self.open_parentheses += 1,
+            (b')', _) => self.open_parentheses = self.open_parentheses.saturating_sub(1),
+            (b';', _) => {
+                self.at += 1;
+                if self.is_nested() {
+                    return Ok(ScriptToken::Other);
+                }
+                self.routine = Routine::default();
+                return Ok(ScriptToken::End);
+            }
+            _ => {}
+        }
+        self.at += 1;
+        Ok(ScriptToken::Other)
+    }
+
+    /// Whether a semicolon here ends no statement.
+    fn is_nested(&self) -> bool {
+        self.open_parentheses > 0 || self.routine.is_in_body()
+    }
+
+    /// `\;` puts a semicolon into the statement.
+    fn escaped_semicolon(&mut self) -> ScriptToken {
+        self.statement.escapes.push(self.at);
+        self.statement.is_compound = true;
+        self.at += 2;
+        if self.is_nested() {
+            return ScriptToken::Other;
+        }
+        self.routine = Routine::default();
+        ScriptToken::Comment
+    }
+
+    /// `\:` puts a colon into the statement.
+    fn escaped_colon(&mut self) {
+        self.statement.escapes.push(self.at);
+        // pgbench looks for variables in what is left when the backslash is gone.
+        self.mention_at(self.at + 1, self.at, MentionKind::Inert);
+        self.at += 2;
+    }
+
+    /// An identifier or a keyword.
+    fn identifier(&mut self) {
+        let start = self.at;
+        self.skip_while(|byte| is_name_part(byte) || byte == b'$');
+        self.identifier_end = Some(self.at);
+        if self.open_parentheses == 0 {
+            self.routine.track(&self.bytes[start..self.at]);
+        }
+    }
+
+    /// A number, and the word that follows it without a blank. It begins with a digit, or a point and a digit.
+    fn number(&mut self) {
+        self.digits();
+        // 1..2 is a range of integers.
+        if self.peek(0) == b'.' && self.peek(1) != b'.' {
+            self.at += 1;
+            self.digits();
+        }
+        if matches!(self.peek(0), b'e' | b'E') {
+            if matches!(self.peek(1), b'+' | b'-') {
+                self.at += 2;
+                if !self.peek(0).is_ascii_digit() {
+                    return;
+                }
+            } else if self.peek(1).is_ascii_digit() {
+                let exponent = self.at;
+                self.at += 1;
+                self.digits();
+                if self.peek(0) == b'$' {
+                    // Longer than a number with an exponent is a number with a word: 1e5$ is 1 and e5$.
+                    self.at = exponent;
+                }
+                self.junk();
+                return;
+            }
+            self.digits();
+        }
+        self.junk();
+    }
+
+    /// Digits, with an underscore between two of them.
+    fn digits(&mut self) {
+        while self.peek(0).is_ascii_digit() || (self.peek(0) == b'_' && self.peek(1).is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+
+    /// The word that follows a number or a parameter without a blank, if there is one.
+    fn junk(&mut self) {
+        if is_name_start(self.peek(0)) {
+            self.skip_while(|byte| is_name_part(byte) || byte == b'$');
+            self.identifier_end = Some(self.at);
+        }
+    }
+
+    /// A variable, a cast, or a colon.
+    fn colon(&mut self) {
+        let start = self.at;
+        if self.peek(1) == b':' {
+            self.at += 2;
+            return;
+        }
+        let is_glued = self.identifier_end == Some(start);
+        let kind = if is_glued { MentionKind::Glued } else { MentionKind::Parameter };
+        let is_variable = self.mention_at(start, start, kind);
+        // A number is no variable, but is passed over like one.
+        self.at += 1;
+        self.skip_while(is_name_part);
+        if is_variable && is_glued {
+            self.identifier_end = Some(self.at);
+        }
+    }
+
+    /// Notes the variable whose colon is at `colon` in the script, if there is one. `text_colon` is where that
+    /// colon is in the script without the backslashes of escapes: behind another colon it begins no variable
+    /// (`parseVariable` and `parseQuery` in pgbench.c).
+    fn mention_at(&mut self, colon: usize, text_colon: usize, kind: MentionKind) -> bool {
+        let follows_colon =
+            text_colon.checked_sub(1).and_then(|before| self.bytes.get(before)) == Some(&b':');
+        let start = colon + 1;
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        if follows_colon || !rest.first().is_some_and(|&byte| is_name_start(byte)) {
+            return false;
+        }
+        let length = rest.iter().take_while(|&&byte| is_name_part(byte)).count();
+        self.statement.mentions.push(PossibleVariable { name: start..start + length, kind });
+        true
+    }
+
+    /// Notes the variables in a quote or a comment.
+    fn mentions_in(&mut self, range: Range<usize>, kind: MentionKind) {
+        for colon in range {
+            if self.bytes.get(colon) == Some(&b':') {
+                self.mention_at(colon, colon, kind);
+            }
+        }
+    }
+
+    /// Moves from behind a meta command's backslash to the end of its line: the first newline without a
+    /// backslash before it.
+    fn skip_meta_command(&mut self) {
+        while self.at < self.bytes.len() && self.peek(0) != b'\n' {
+            self.at += continuation_length(&self.bytes[self.at..]).unwrap_or(1);
+        }
+    }
+
+    fn unterminated(&self, start: usize, message: &str) -> UserError {
+        self.source.error(start, sqlstate::SYNTAX_ERROR, message)
+    }
+}
+
+fn is_newline(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
+}
+
+#[cfg(test)]
+mod tests;
