@@ -7,6 +7,7 @@ use bench_base::error::UserError;
 use bench_capture::fidelity::{Call, Counts};
 
 pub use super::choice::ChosenFeeders;
+
 use super::choice::{CapturedCalls, NEAR, SURE, choose, nearest, single};
 use super::replay_plan::{ParameterSource, ReplayPlan};
 use super::sampling::{FeederShape, SampledValues, SamplingStrategy};

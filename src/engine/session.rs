@@ -11,6 +11,7 @@ use bench_script::{CapturedRows, Variables};
 use pgrx::pg_sys;
 
 pub(super) use self::commands::{drive, start_timeout, stop_timeout};
+
 use super::plans::StatementStats;
 use super::raw;
 use super::results::{self, ReceiverFactory};

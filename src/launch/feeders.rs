@@ -2,14 +2,14 @@
 
 mod other_roles;
 
-pub use other_roles::{read, read_as};
-
 use std::collections::HashSet;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::feeder::{Collector, Feeder, MAX_BYTES, ValueKind};
 use bench_model::spec::ScriptSpec;
 use serde::{Deserialize, Serialize};
+
+pub use other_roles::{read, read_as};
 
 use crate::catalog::Workload;
 use crate::error::{internal, warn};

@@ -29,6 +29,7 @@ mod statements;
 
 use description::Description;
 use server::{check_files, foreign_server, mapping, may_not_use};
+
 pub use statements::PlanOfCommand;
 
 /// The foreign server whose mappings have the passwords for this server.

@@ -28,22 +28,22 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::*;
 
 use bench_model::intervals::{ClientIntervals, Ring};
-pub use bench_model::tally::{Counter, Tally};
 use bench_model::transaction_log::{Ends, LogCell, LogQueue};
 use pgrx::pg_sys;
 
+pub use bench_model::tally::{Counter, Tally};
 pub use cells::*;
 pub use client_slot::*;
 pub use connections::{ClientSession, ConnectionCell};
 pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
-use shape::RowsTaken;
 pub use shape::SegmentShape;
 pub use tallies::*;
 pub use transactions::ClientCounters;
 pub use work::Work;
 
 use crate::server::database;
+use shape::RowsTaken;
 
 /// "pgbench1" in ASCII: a segment whose head is as `build` has it.
 const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");

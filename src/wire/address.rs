@@ -8,7 +8,6 @@ use bench_model::spec::{Address, Encryption, HostAddress};
 use bench_protocol::foreign_server::{DEFAULT_PORT, Host, SslMode};
 
 use super::SOCKETS;
-
 use crate::server::guc;
 
 /// This server's first Unix-domain socket.

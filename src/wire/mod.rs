@@ -8,15 +8,15 @@ mod polled;
 mod route;
 mod socket;
 
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Address, HostAddress};
+
 pub use address::{candidates, this_server};
 pub use blocking::BlockingSession;
 pub use cancel::{CancelRequest, cancel};
 pub use link::{Done, Link};
 pub use polled::PolledSession;
 pub use route::Route;
-
-use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{Address, HostAddress};
 
 /// The error for a connection that cannot be made, or is lost, in libpq's words.
 pub fn failed(to: &HostAddress, reason: impl ToString) -> UserError {

@@ -2,14 +2,14 @@
 
 mod remote;
 
-pub use remote::refuse_load;
-
 use std::ffi::CString;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Before, FixtureSpec, RunSpec};
 use bench_protocol::foreign_server::Secrets;
 use pgrx::pg_sys;
+
+pub use remote::refuse_load;
 
 use crate::engine::{Session, StatementStats};
 use crate::error::internal;

@@ -67,11 +67,11 @@ mod tests {
     use std::sync::atomic::Ordering::*;
     use std::thread;
 
-    use bench_model::client::{Outcome, Transaction, TransactionRecorder};
     use bench_base::error::{SqlError, UserError};
-    use bench_stats::Histogram;
+    use bench_model::client::{Outcome, Transaction, TransactionRecorder};
     use bench_model::timeline::Timeline;
     use bench_model::transaction_log::LogRecord;
+    use bench_stats::Histogram;
 
     use crate::server::process::now_ns;
     use crate::shm::*;

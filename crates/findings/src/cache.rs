@@ -1,13 +1,13 @@
 //! Caches: tables that had to be read from files first, sorts and hashes that did not fit into memory.
 
+use bench_base::sentence::{MEGABYTE, figure, grouped, percent, seconds};
+use bench_results::{Document, Finding, Severity, Topic};
+use bench_stats::robust::median;
 use serde_json::json;
 
 use super::finding;
 use super::intervals::Intervals;
 use super::waits::is_read;
-use bench_base::sentence::{MEGABYTE, figure, grouped, percent, seconds};
-use bench_results::{Document, Finding, Severity, Topic};
-use bench_stats::robust::median;
 
 /// Intervals below which the run's quarters say little.
 const LEAST_INTERVALS: usize = 8;

@@ -1,10 +1,10 @@
 //! What of a run over connections is the driver's and not the server's.
 
+use bench_base::sentence::{counted, milliseconds, percent};
+use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::json;
 
 use super::finding;
-use bench_base::sentence::{counted, milliseconds, percent};
-use bench_results::{Document, Finding, Severity, Topic};
 
 /// A job that uses a processor for so much of its time has no time left in which to be there when an answer comes.
 const SATURATED: f64 = 0.9;

@@ -1,10 +1,10 @@
 //! Duels whose arms do not do the same work, or are in each other's way.
 
+use bench_base::sentence::{figure, percent};
+use bench_results::{Document, Duel, DuelLine, DuelStatement, Finding, Severity, Topic};
 use serde_json::json;
 
 use super::finding;
-use bench_base::sentence::{figure, percent};
-use bench_results::{Document, Duel, DuelLine, DuelStatement, Finding, Severity, Topic};
 
 /// Differences in rows and in WAL from which on they are told.
 const ROWS: f64 = 0.001;

@@ -1,10 +1,10 @@
 //! Whether the tables are what the run takes them for: logged, and as large as the script believes.
 
+use bench_base::sentence::{counted, first_few, grouped};
+use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::{Value, json};
 
 use super::finding;
-use bench_base::sentence::{counted, first_few, grouped};
-use bench_results::{Document, Finding, Severity, Topic};
 
 /// Accounts that tpcb has for each step of scale, as pgbench (`naccounts`).
 const ACCOUNTS_PER_SCALE: f64 = 100_000.0;

@@ -1,13 +1,13 @@
 //! What to know of the latencies: stalls that a closed loop hides, a long tail, too few of them.
 
+use bench_base::sentence::{counted, grouped, milliseconds, seconds};
+use bench_results::{Document, Finding, Severity, Topic};
+use bench_stats::histogram::percentile_of;
 use serde_json::json;
 
 use super::dips::{Detected, Dip, STALL_DEPTH};
 use super::finding;
 use super::intervals::Intervals;
-use bench_base::sentence::{counted, grouped, milliseconds, seconds};
-use bench_results::{Document, Finding, Severity, Topic};
-use bench_stats::histogram::percentile_of;
 
 /// A latency above this many milliseconds, and above so many times the 99th percentile, is a stall.
 const STALL_MS: f64 = 1000.0;

@@ -28,9 +28,9 @@ pub mod wait_events;
 mod waits;
 mod writes;
 
+use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::{Map, Value};
 
-use bench_results::{Document, Finding, Severity, Topic};
 use intervals::Intervals;
 
 /// The reason in `bench.audit` why a greater number of the server's is not judged.

@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
+use bench_base::sentence::{counted, grouped, percent, seconds};
+use bench_results::{Document, ErrorLine, Finding, Severity, Topic};
+use bench_stats::robust::median;
 use serde_json::json;
 
 use super::dips::Detected;
 use super::finding;
 use super::intervals::Intervals;
-use bench_base::sentence::{counted, grouped, percent, seconds};
-use bench_results::{Document, ErrorLine, Finding, Severity, Topic};
-use bench_stats::robust::median;
 
 /// The share of the throughput before an outage at which it is back.
 const BACK: f64 = 0.9;

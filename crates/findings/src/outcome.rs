@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
-
-use super::intervals::Intervals;
-use super::nodes::lost_nodes;
-use super::{UNSENT, finding};
 use bench_base::error::is_of_data;
 use bench_base::sentence::{counted, first_few, grouped, milliseconds, percent};
 use bench_results::{AuditLine, Document, ErrorLine, Finding, Severity, Topic};
 use bench_results::{FidelityPart, whole};
 use bench_stats::robust::median;
+use serde_json::json;
+
+use super::intervals::Intervals;
+use super::nodes::lost_nodes;
+use super::{UNSENT, finding};
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.
 const FAILED_NOTICE: f64 = 0.001;

@@ -1,13 +1,13 @@
 //! Plans that changed during the run, and what throughput did then.
 
+use bench_base::sentence::{counted, first_few, grouped, percent, seconds, shortened};
+use bench_results::{CommandSummary, Document, Finding, Severity, Topic};
+use bench_stats::robust::{median, sigma};
 use serde_json::json;
 
 use super::dips::Detected;
 use super::finding;
 use super::intervals::Intervals;
-use bench_base::sentence::{counted, first_few, grouped, percent, seconds, shortened};
-use bench_results::{CommandSummary, Document, Finding, Severity, Topic};
-use bench_stats::robust::{median, sigma};
 
 /// Seconds before and after a change that are compared at most, and intervals that each side has at least.
 const MOST_SECS: f64 = 10.0;

@@ -1,12 +1,12 @@
 //! Who had the processors: nobody left any, the hypervisor, a quota, or other processes took some.
 
+use bench_base::sentence::{counted, figure, percent};
+use bench_results::{Document, Finding, Severity, Topic, Wait};
 use serde_json::json;
 
 use super::finding;
 use super::intervals::Intervals;
 use super::nodes::one_sided;
-use bench_base::sentence::{counted, figure, percent};
-use bench_results::{Document, Finding, Severity, Topic, Wait};
 
 /// The idle share below which processors are saturated.
 const SATURATED_IDLE: f64 = 0.05;

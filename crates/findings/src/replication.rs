@@ -1,13 +1,13 @@
 //! Whether a standby kept up: a lag that grows from the beginning of a run to its end depends on how long the run was.
 
-use serde_json::json;
-
-use super::finding;
-use super::intervals::Intervals;
 use bench_base::sentence::{figure, milliseconds};
 use bench_results::{Document, Finding, Severity, Topic};
 use bench_stats::parts;
 use bench_stats::robust::median;
+use serde_json::json;
+
+use super::finding;
+use super::intervals::Intervals;
 
 /// Intervals that a run has to have, six in each of its quarters: by chance the last six of 18 are the greatest once in 18,564
 /// times. Of 12 intervals without a trend, one run in some hundreds would pass.

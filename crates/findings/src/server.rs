@@ -1,12 +1,12 @@
 //! What of the server's state a reader should know: other runs, settings that no crash forgives, transaction ids running
 //! out.
 
+use bench_base::sentence::{counted, figure, grouped, listed};
+use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::json;
 
 use super::dips::is_off;
 use super::finding;
-use bench_base::sentence::{counted, figure, grouped, listed};
-use bench_results::{Document, Finding, Severity, Topic};
 
 /// Transaction ids from the oldest unfrozen one to where the server assigns no more: half of 2³², less the three
 /// million that it keeps in reserve (xidStopLimit in access/transam/varsup.c, PostgreSQL 14 on).

@@ -3,14 +3,14 @@
 //! The better fit decides between them: two levels, the first of them short, are a warm-up; one slope is a drift.
 //! Intervals excluded as a dip count for neither.
 
+use bench_base::sentence::{grouped, percent, seconds};
+use bench_results::{Document, Event, Finding, Severity, Topic};
+use bench_stats::{steady, trend};
 use serde_json::json;
 
 use super::dips::{Detected, MANY_INTERVALS};
 use super::finding;
 use super::intervals::Intervals;
-use bench_base::sentence::{grouped, percent, seconds};
-use bench_results::{Document, Event, Finding, Severity, Topic};
-use bench_stats::{steady, trend};
 
 /// The least change worth a word, as a share of the steady throughput.
 const LEAST_CHANGE: f64 = 0.05;

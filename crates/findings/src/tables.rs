@@ -1,12 +1,12 @@
 //! What the run did to its tables and how it read them.
 
+use bench_base::sentence::{counted, first_few, grouped, seconds, shortened};
+use bench_results::{CommandSummary, Document, Event, Finding, Relation, Severity, Topic};
 use serde_json::json;
 
 use super::dips::is_vacuum;
 use super::finding;
 use super::plans::place;
-use bench_base::sentence::{counted, first_few, grouped, seconds, shortened};
-use bench_results::{CommandSummary, Document, Event, Finding, Relation, Severity, Topic};
 
 /// Rows per sequential scan from which on an index is worth a thought.
 const LARGE_SCAN: f64 = 1000.0;

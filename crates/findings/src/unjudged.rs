@@ -1,12 +1,12 @@
 //! What could not be judged, so that a run without other findings is not taken for a clean one.
 
+use bench_base::sentence::{counted, percent};
+use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::json;
 
 use super::dips::{Detected, LEAST_INTERVALS, Unjudged};
 use super::finding;
 use super::intervals::Intervals;
-use bench_base::sentence::{counted, percent};
-use bench_results::{Document, Finding, Severity, Topic};
 
 /// The shortest sample that a run may have, in seconds.
 const SHORTEST_SAMPLE: f64 = 0.1;

@@ -1,13 +1,13 @@
 //! The wait that dominates: what clients spent most of their time waiting for, what to try against it, and how much faster
 //! they could be without it.
 
+use bench_base::sentence::{figure, listed, percent};
+use bench_results::{Document, Finding, Severity, Topic, Wait};
 use serde_json::json;
 
 use super::dips::Detected;
 use super::finding;
 use super::intervals::Intervals;
-use bench_base::sentence::{figure, listed, percent};
-use bench_results::{Document, Finding, Severity, Topic, Wait};
 
 /// The share of clients' time from which on a wait is the run's limit.
 const LEAST_SHARE: f64 = 0.25;

@@ -1,11 +1,11 @@
 //! Statements that were to change rows and found none: a throughput of nothing.
 
+use bench_base::sentence::{first_few, grouped, percent};
+use bench_results::{CommandSummary, Document, Finding, Severity, Topic};
 use serde_json::json;
 
 use super::finding;
 use super::plans::place;
-use bench_base::sentence::{first_few, grouped, percent};
-use bench_results::{CommandSummary, Document, Finding, Severity, Topic};
 
 /// Shares of a statement's executions that affect no row, from which on they are worth a word, and from which on the
 /// figures are hardly those of writes.

@@ -1,10 +1,10 @@
 //! The parts of a run on several nodes: messages that the nodes exchange about them, as JSON.
 
+use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::spec::{RunOptions, RunSpec, ScriptSpec, check_deck};
-use bench_base::error::UserError;
 
 /// A run that another node is to make as its part of one.
 #[derive(Clone, Debug, Serialize, Deserialize)]

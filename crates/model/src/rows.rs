@@ -9,10 +9,10 @@ mod keys;
 mod put;
 mod sql;
 
+use bench_script::Prng;
 use serde::{Deserialize, Serialize};
 
 use self::put::{hexadecimal, put_decimal, put_digits, put_text, put4, put8, round_to_seconds, short_header};
-use bench_script::Prng;
 
 pub use derived::{Derived, SYLLABLES};
 pub use keys::{Key, KeySelection, Lines};

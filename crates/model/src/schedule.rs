@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::rates::Rates;
 use bench_script::Prng;
+
+use crate::rates::Rates;
 
 /// Makes the seed of the arrivals another one than those of the clients.
 const ARRIVALS: u64 = 0xA5A5_0F0F_3C3C_9696;

@@ -14,13 +14,13 @@ mod warmup;
 
 use std::collections::BTreeMap;
 
+use bench_base::error::{UserError, sqlstate};
+use bench_script::is_variable_name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{ClusterSpec, Nodes, PartOf};
 use crate::feeder::{Feeder, Stride};
-use bench_base::error::{UserError, sqlstate};
-use bench_script::is_variable_name;
 
 pub use arguments::{Json, Name, RunArguments};
 pub use before::Before;

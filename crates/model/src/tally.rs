@@ -260,8 +260,9 @@ fn for_each_bit(place: usize, mut bits: u64, mut then: impl FnMut(usize)) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn of(latencies: &[u64]) -> Box<Tally> {
         let tally = Box::<Tally>::default();

@@ -169,8 +169,9 @@ fn intervals_in(length_ns: i64, interval_ns: i64, most: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const SECOND: i64 = 1_000_000_000;
 

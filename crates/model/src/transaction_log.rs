@@ -5,8 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-use crate::tally::Counter;
 use bench_script::Prng;
+
+use crate::tally::Counter;
 
 /// How a logged transaction ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

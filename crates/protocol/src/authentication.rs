@@ -2,6 +2,8 @@
 
 use std::io;
 
+use bench_base::error::{UserError, sqlstate};
+use bench_base::untrusted;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::authentication::md5_hash;
@@ -13,8 +15,6 @@ use postgres_protocol::message::frontend;
 use zeroize::Zeroizing;
 
 use super::{Startup, violation};
-use bench_base::error::{UserError, sqlstate};
-use bench_base::untrusted;
 
 /// Answers the server's requests, until it is content.
 pub(super) struct Authentication {

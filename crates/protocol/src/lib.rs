@@ -27,10 +27,10 @@ mod session;
 mod startup;
 pub mod tls;
 
+use bench_base::error::{UserError, sqlstate};
+
 pub use session::{CommandOutcome, FLUSH_THRESHOLD, SessionEvent, TransactionStatus, WireSession};
 pub use startup::{Startup, cancel_request, encryption_accepted, encryption_request, is_startup_word};
-
-use bench_base::error::{UserError, sqlstate};
 
 /// The error for a server that does not keep to the protocol.
 fn violation(message: impl Into<String>) -> UserError {

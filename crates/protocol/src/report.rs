@@ -1,8 +1,9 @@
 //! ErrorResponse: what the server says of an error.
 
-use super::violation;
 use bench_base::error::{SqlError, UserError, pack, sqlstate};
 use bench_base::untrusted;
+
+use super::violation;
 
 /// As much of an ErrorResponse message is taken up, in bytes: four texts of [`untrusted::MAX_TEXT`] and the short fields.
 /// The rest is passed over.

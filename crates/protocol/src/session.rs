@@ -2,6 +2,8 @@
 
 use std::io;
 
+use bench_base::error::{SqlError, UserError, sqlstate};
+use bench_script::{CapturedRows, MAX_CAPTURED};
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend::{self, BindError};
@@ -9,8 +11,6 @@ use zeroize::Zeroize;
 
 use super::Startup;
 use super::authentication::Authentication;
-use bench_base::error::{SqlError, UserError, sqlstate};
-use bench_script::{CapturedRows, MAX_CAPTURED};
 
 mod receive;
 

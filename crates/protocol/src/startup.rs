@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use bench_base::error::UserError;
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 use zeroize::Zeroizing;
 
 use super::{shown, violation};
-use bench_base::error::UserError;
 
 /// What a server is told first, and what it may ask for.
 #[derive(Clone, Default)]

@@ -57,8 +57,9 @@ pub fn range(columns: &[Option<Envelope>]) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn series() -> impl Strategy<Value = Vec<Option<f64>>> {
         proptest::collection::vec(

@@ -1,14 +1,14 @@
 //! The figures of a run in the formats that services for continuous benchmarking and for monitoring read.
 
+use bench_base::error::cut;
+use bench_base::number::finite;
+use bench_results::Document;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::content::clients_noun;
 use super::junit;
 use super::sanitize::{json, one_line};
-use bench_base::error::cut;
-use bench_base::number::finite;
-use bench_results::Document;
 
 /// A format of another program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@
 
 use std::collections::HashMap;
 
-use crate::sanitize::wrapped;
 use bench_base::error::{UserError, sqlstate};
 use bench_base::similar;
+
+use crate::sanitize::wrapped;
 
 const FUNCTIONS: &str = include_str!("../../../docs/functions.md");
 const PAGES: [&str; 4] = [

@@ -1,12 +1,13 @@
 //! JUnit's XML, as services of continuous integration read it.
 
+use bench_base::number::finite;
+use bench_questions::comparison::statements::statements_of_duel;
+use bench_results::Document;
+
 use super::content::outcome;
 use super::escape::escaped;
 use super::sanitize::{clean, one_line};
 use super::statements::cases as cases_of_statements;
-use bench_base::number::finite;
-use bench_questions::comparison::statements::statements_of_duel;
-use bench_results::Document;
 
 /// A test.
 pub struct Case {

@@ -23,10 +23,10 @@ pub mod statements;
 pub mod sweep;
 mod text;
 
+use bench_results::Document;
+
 pub use content::duel_sentence;
 pub use export::{ExportFormat, export};
-
-use bench_results::Document;
 
 /// What a report is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! The report in GitHub's dialect of Markdown, for an issue or a mail.
 
-use super::content::{self, Body, ColumnKind, Section, Table};
-use super::sanitize::{clean, defused, one_line, shortened};
 use bench_base::number::count;
 use bench_results::Document;
+
+use super::content::{self, Body, ColumnKind, Section, Table};
+use super::sanitize::{clean, defused, one_line, shortened};
 
 /// How much of one plan is shown, and of all plans: the JSON has them whole.
 const PLAN: usize = 20_000;

@@ -134,8 +134,9 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn what_is_not_text_is_replaced() {

@@ -1,11 +1,12 @@
 //! Statements of two sides beside each other: in a sentence, as a section of a report, and as tests.
 
-use super::content::{ColumnKind, Section, Table};
-use super::junit::{Case, Outcome, suite};
-use super::sanitize::{cut, one_line};
 use bench_base::number;
 use bench_base::number::{MISSING, finite, fixed, percent};
 use bench_questions::comparison::statements::{StatementFigures, StatementLine};
+
+use super::content::{ColumnKind, Section, Table};
+use super::junit::{Case, Outcome, suite};
+use super::sanitize::{cut, one_line};
 
 /// How many characters of a statement a name has.
 const NAME: usize = 120;

@@ -54,8 +54,9 @@ pub fn chunks(tables: &[(&'static str, Vec<RowRange>)], part_bytes: i64) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::{DocumentChunk, RowRange, chunks};
     use proptest::prelude::*;
+
+    use super::{DocumentChunk, RowRange, chunks};
 
     fn windows(chunks: &[DocumentChunk]) -> Vec<Vec<(&'static str, i64, i64)>> {
         let of = |chunk: &DocumentChunk| {

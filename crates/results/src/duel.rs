@@ -1,13 +1,13 @@
 //! The arms of a duel beside each other.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use super::{Bucket, CommandSummary, ScriptSummary};
 use bench_stats::compare::{Better, Terms, Verdict};
 use bench_stats::duel;
 use bench_stats::duel::{ArmBatch, BATCHES, DuelFigure, METRICS};
 use bench_stats::histogram::bucket_bounds_ns;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Bucket, CommandSummary, ScriptSummary};
 
 /// A duel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use bench_model::views::ServerSetting;
+use serde::{Deserialize, Serialize};
 
 /// What the run ran on. What is not known is `None`, or missing from a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

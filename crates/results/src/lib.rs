@@ -17,11 +17,10 @@ pub mod screen;
 pub mod sweep;
 pub mod unwritten_parts;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-
 use bench_model::rates::Rates;
 use bench_stats::until_steady::LONGEST_SECS;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 pub use bench_model::views::ServerSetting;
 pub use duel::{Duel, DuelBatch, DuelCommand, DuelLine, DuelMeasured, DuelStatement, DuelWait};

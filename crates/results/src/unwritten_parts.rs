@@ -44,8 +44,9 @@ impl UnwrittenParts {
 
 #[cfg(test)]
 mod tests {
-    use super::UnwrittenParts;
     use bench_base::error::UserError;
+
+    use super::UnwrittenParts;
 
     fn full(disk: &str) -> UserError {
         UserError::new("53100", format!("could not extend file {disk}")).hint("Check free disk space.")

@@ -1,9 +1,10 @@
 //! What `\gset` and `\aset` keep: the messages of the protocol in which a query's result comes are taken down, and the
 //! last row's values become variables.
 
+use bench_base::error::{SqlError, UserError, sqlstate};
+
 use super::sql::ResultCapture;
 use super::variables::{Symbols, Value, Variables, is_variable_name};
-use bench_base::error::{SqlError, UserError, sqlstate};
 
 /// The most that is kept of what one command returns over a connection, in bytes: columns and rows, and [`EACH`] more for each
 /// query and each row. It is also the most that the variables of a client hold for `\gset` and `\aset`.

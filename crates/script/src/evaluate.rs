@@ -1,10 +1,11 @@
 //! Evaluating an expression, with pgbench's rules and messages (`evaluateExpr`, `evalLazyFunc` and
 //! `evalStandardFunc` in pgbench.c).
 
+use bench_base::error::{UserError, sqlstate};
+
 use super::expression::{Binary, Expression, ExpressionNode, Extremum, FoldStep, MAX_ARGUMENTS};
 use super::prng::Prng;
 use super::variables::{Scalar, Value, Variables, scalar_of};
-use bench_base::error::{UserError, sqlstate};
 use coerce::{boolean, truth};
 
 mod coerce;

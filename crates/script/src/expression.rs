@@ -3,10 +3,12 @@
 //! The grammar is pgbench's (exprparse.y). As there, operators are functions, `-x` is `0 - x`, `~x` is `-1 #
 //! x`, and `a > b` is `b < a`, whose operands are evaluated in that order.
 
+use std::ops::Range;
+
+use bench_base::error::UserError;
+
 use super::position::ScriptText;
 use super::variables::{Scalar, Symbols, VariableId};
-use bench_base::error::UserError;
-use std::ops::Range;
 
 mod functions;
 mod parser;

@@ -10,11 +10,12 @@ mod routine;
 
 use std::ops::Range;
 
+use bench_base::error::{UserError, sqlstate};
+use bench_base::interrupts;
+
 use super::blanks::{continuation_length, is_blank, trim_end};
 use super::position::ScriptText;
 use super::variables::{is_name_part, is_name_start};
-use bench_base::error::{UserError, sqlstate};
-use bench_base::interrupts;
 use routine::Routine;
 
 /// A part of a script that becomes one command.

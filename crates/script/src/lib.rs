@@ -29,6 +29,9 @@ mod variables;
 use std::ops::Range;
 use std::time::Duration;
 
+use bench_base::error::{SqlError, UserError, sqlstate};
+use bench_base::interrupts;
+
 pub use capture::{CapturedRows, MAX_CAPTURED, MAX_COLUMNS, QueryResult};
 pub use expression::Expression;
 pub use meta::Sleep;
@@ -39,8 +42,6 @@ pub use prng::{ClientSeeds, Prng, client_seeds};
 pub use sql::{Parameterized, ResultCapture, Sql, hint_of_prepared};
 pub use variables::{Symbols, Value, VariableId, Variables, format_double, is_variable_name};
 
-use bench_base::error::{SqlError, UserError, sqlstate};
-use bench_base::interrupts;
 use blanks::trim_end;
 use lexer::CommandText;
 use meta::Meta;

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use bench_base::error::{UserError, sqlstate};
+
 use super::blanks::{separator_length, trim_start};
 use super::expression::Expression;
 use super::pipeline::Pipeline;
@@ -11,7 +13,6 @@ use super::prng::Prng;
 use super::sql::ResultCapture;
 use super::variables::{Symbols, Value, VariableId, Variables, is_variable_name};
 use super::{Action, Flow};
-use bench_base::error::{UserError, sqlstate};
 
 /// `\sleep`: how long.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -40,8 +40,9 @@ pub(super) fn permute(value: i64, size: i64, seed: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn permutations_are_pgbenchs() {

@@ -3,8 +3,9 @@
 //! Whether a pipeline is open is known only when a client comes to a command, as in pgbench: conditions may lead
 //! around any of them.
 
-use super::{Action, Script, Sql};
 use bench_base::error::{UserError, sqlstate};
+
+use super::{Action, Script, Sql};
 
 /// What a meta command does to a client's pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

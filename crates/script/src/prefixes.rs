@@ -23,8 +23,9 @@ impl<'a> FromIterator<&'a str> for Prefixes<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn an_empty_prefix_begins_everything() {

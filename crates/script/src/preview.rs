@@ -1,7 +1,8 @@
 //! Showing what a script does, without a server.
 
-use super::{Action, Flow, PipelineMode, Prng, Script, Variables};
 use bench_base::error::UserError;
+
+use super::{Action, Flow, PipelineMode, Prng, Script, Variables};
 
 /// Something that a script sends or shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -152,8 +152,9 @@ fn splitmix64(state: &mut u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     // The expected numbers are what C programs printed that were made of PostgreSQL's pg_prng.c and of functions of
     // pgbench.c.

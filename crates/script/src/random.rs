@@ -6,9 +6,10 @@
 
 use std::hint::black_box;
 
+use bench_base::error::{UserError, sqlstate};
+
 use super::prng::Prng;
 use super::variables::format_fixed;
-use bench_base::error::{UserError, sqlstate};
 
 /// The integers from `min` to `max`, as many as a bigint can count.
 #[derive(Clone, Copy, Debug)]

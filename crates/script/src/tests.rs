@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 /// pgbench's builtin "tpcb-like".
 const TPCB_LIKE: &str = "\\set aid random(1, 100000 * :scale)

@@ -6,11 +6,12 @@ use std::rc::Rc;
 
 mod number;
 
+use bench_base::error::{UserError, sqlstate};
+
 pub use number::format_double;
 pub(super) use number::{format_fixed, parse_double};
 
 use super::blanks::trim_start;
-use bench_base::error::{UserError, sqlstate};
 
 /// A variable of a run: the index of its name in [`Symbols`] and of its value in [`Variables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

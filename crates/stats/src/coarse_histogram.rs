@@ -39,8 +39,9 @@ pub fn coarse(histogram: &Histogram) -> CoarseHistogram {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn ten_buckets_make_a_decade() {

@@ -7,6 +7,7 @@
 mod effect;
 
 use super::estimate::Estimate;
+
 pub(super) use effect::Effect;
 
 /// More runs a side than this are nobody's next step: there is no advice beyond.

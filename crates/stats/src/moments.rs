@@ -48,8 +48,9 @@ impl Moments {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn of(latencies: &[u64]) -> Moments {
         let mut moments = Moments::default();

@@ -138,8 +138,9 @@ pub fn coincidences(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn candidate(values: Vec<f64>) -> Candidate {
         Candidate { values, least_rise: 0.1, least_ratio: 1.0 }

@@ -1,7 +1,8 @@
 //! How fast a series rises or falls, and how sure that is.
 
-use super::parts;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::parts;
 
 /// Batches that the series is cut into. Neighbouring values are alike, the means of batches of them hardly
 /// (the method of batch means, Law & Kelton, "Simulation Modeling and Analysis"); ten leave eight degrees of freedom.

@@ -1,7 +1,8 @@
 //! How many values make a mean as sure as it is to be.
 
-use super::of_logarithms;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::of_logarithms;
 
 /// How sure a mean is to be where no number of values is given, as a share to either side: what bench.compare takes as the same.
 pub const WITHIN: f64 = 0.02;
@@ -40,9 +41,10 @@ fn margin_of_one(first: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rand::RngExt;
     use rand_pcg::Pcg64;
+
+    use super::*;
 
     /// Box and Muller's.
     fn normal(random: &mut Pcg64) -> f64 {

@@ -23,6 +23,7 @@ pub use self::finish::{Closing, finish, status_only};
 pub use self::transactions::{Logged, transactions};
 pub use super::totals::ms;
 pub use super::totals::{RunSample, Totals};
+
 use crate::server::spi::{run, spi_error, timestamp};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work};

@@ -13,10 +13,10 @@ mod walk;
 
 use std::ffi::{CStr, CString};
 
-pub use operators::{TypeShape, shape_of};
-
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
+
+pub use operators::{TypeShape, shape_of};
 
 use super::lists::{list_first, list_length};
 use crate::error::internal;

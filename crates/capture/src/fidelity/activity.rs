@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use bench_results::FidelityPart;
 use serde::{Deserialize, Serialize};
 
 use super::call::{Call, likeness, overall, ratio};
-use bench_results::FidelityPart;
 
 /// Totals over a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -286,8 +286,9 @@ pub fn calls(all: &[ReplayedCall]) -> FidelityPart {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bench_results::whole;
+
+    use super::*;
 
     fn activity(transactions: i64, statements: i64) -> Activity {
         Activity {

@@ -1,12 +1,12 @@
 //! Options of bench.capture_log.
 
+use bench_base::error::UserError;
+use bench_base::similar;
+use bench_model::spec::invalid;
 use serde_json::Value;
 
 use super::script::ThinkTimes;
 use crate::statements::{CaptureOptions, Roles};
-use bench_base::error::UserError;
-use bench_base::similar;
-use bench_model::spec::invalid;
 
 /// Which messages count, and what is made of them.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,8 @@
 
 use std::io::Read;
 
-use serde::Deserialize;
-
 use bench_base::error::UserError;
+use serde::Deserialize;
 
 /// Columns of csvlog in PostgreSQL 14 to 18, in the order of the manual's table postgres_log.
 pub const CSV_COLUMNS: [&str; 26] = [

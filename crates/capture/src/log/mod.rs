@@ -23,6 +23,7 @@ use std::collections::HashMap;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_base::interrupts;
+
 use session::LoggedSession;
 use shapes::Shapes;
 use transaction::LoggedTransaction;

@@ -1,8 +1,9 @@
 //! Names of relations that end in a number. An application with a hundred tables of one form, or a schema for each of its
 //! customers, has one statement for all of them and not a hundred.
 
-use super::tokens::{StatementToken, TokenKind};
 use bench_base::interrupts;
+
+use super::tokens::{StatementToken, TokenKind};
 
 /// Key words that a relation's name follows.
 const BEFORE_RELATIONS: [&str; 5] = ["from", "join", "update", "into", "only"];

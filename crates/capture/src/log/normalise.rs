@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 
+use bench_base::interrupts;
+
 use super::event::ParameterValue;
 use super::names::{NumberedNames, divided};
 use super::returned::returned_column;
 use super::tokens::{StatementToken, TokenKind, decode};
-use bench_base::interrupts;
 
 /// What a value of a template is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use bench_base::interrupts;
+
 use super::normalise::{TemplatePart, TemplateValue};
 use super::returned::{ReturnedValue, returned_values};
 use super::shapes::{ShapeRow, TransactionShape, Variant, Width};
 use super::transaction::TransactionEnding;
-use bench_base::interrupts;
 
 /// Pauses whose mean is shorter are left out: each is the difference of two times of the log, which have milliseconds.
 const SHORTEST_PAUSE_US: f64 = 2000.0;

@@ -3,13 +3,14 @@
 //! A transaction begins with BEGIN, or with a statement outside of a block. Statements of one virtual transaction id belong
 //! together even where BEGIN is not in the log; the local part is 0 where a message was written after the commit.
 
+use bench_base::error::MAX_TEXT;
+
 use super::class::{self, Class, classify, statements};
 use super::entry::LogEntry;
 use super::event::{LogEvent, ParameterValue, Parameters, event};
 use super::normalise::{Normalised, Template, TemplatePart, normalise};
 use super::tokens::{StatementToken, TokenKind, tokens};
 use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
-use bench_base::error::MAX_TEXT;
 
 /// The longest message with statements, in bytes, that is divided into them.
 const MAX_MESSAGE: usize = 1 << 20;

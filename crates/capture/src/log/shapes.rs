@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bench_base::error::{UserError, cut, sqlstate};
 use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -9,7 +10,6 @@ use rand_pcg::Pcg64Mcg;
 use super::event::ParameterValue;
 use super::normalise::{Template, TemplatePart};
 use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
-use bench_base::error::{UserError, cut, sqlstate};
 
 /// Shapes that are told apart; transactions of further ones are counted together.
 const MAX_SHAPES: usize = 10_000;

@@ -1,10 +1,10 @@
+use bench_script::tokens::{TokenKind, tokens};
+use bench_script::{Symbols, parse};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::fidelity::{Call, likeness, overall};
-use bench_script::tokens::{TokenKind, tokens};
-use bench_script::{Symbols, parse};
 
 fn same(text: &str) {
     assert_eq!(parsable(text), text);

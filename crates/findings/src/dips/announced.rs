@@ -9,6 +9,10 @@
 
 use std::ops::Range;
 
+use bench_base::sentence::{MEGABYTE, figure, first_few, grouped, milliseconds, percent, seconds};
+use bench_results::{Document, Event, Finding, Samples, Series, Severity, Topic};
+use bench_stats::robust;
+use bench_stats::rotation::Ring;
 use serde_json::json;
 
 use super::causes::CauseKind;
@@ -17,10 +21,6 @@ use super::is_vacuum;
 use super::series::{REPORTED_WITHIN, is_off};
 use crate::finding;
 use crate::intervals::Intervals;
-use bench_base::sentence::{MEGABYTE, figure, first_few, grouped, milliseconds, percent, seconds};
-use bench_results::{Document, Event, Finding, Samples, Series, Severity, Topic};
-use bench_stats::robust;
-use bench_stats::rotation::Ring;
 
 /// Seconds before an event that are compared, at most, and after it, at least and at most; the latter no more than a
 /// quarter of the run.

@@ -1,11 +1,11 @@
 //! What may make throughput fall, and the words for it.
 
-use crate::wait_events::{Waits, waits_for};
 use bench_base::sentence::{MEGABYTE, figure, first_few, percent};
 use bench_results::{Document, Event};
 use bench_stats::rotation::Coincidence;
 
 use super::detect::Dip;
+use crate::wait_events::{Waits, waits_for};
 
 /// A kind of cause.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 
-use crate::intervals::Intervals;
 use bench_stats::robust;
+
+use crate::intervals::Intervals;
 
 /// The least depth below the line, as a share of it.
 const LEAST_DEPTH: f64 = 0.2;

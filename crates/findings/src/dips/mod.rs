@@ -10,20 +10,21 @@ mod series;
 
 use std::ops::Range;
 
+use bench_base::sentence::{first_few, grouped, listed, percent, seconds};
+use bench_results::{Document, Finding, Severity, Topic};
+use bench_stats::rotation::{Candidate, Coincidence, coincidences};
 use serde_json::json;
 
 use super::finding;
 use super::intervals::Intervals;
-use bench_base::sentence::{first_few, grouped, listed, percent, seconds};
-use bench_results::{Document, Finding, Severity, Topic};
-use bench_stats::rotation::{Candidate, Coincidence, coincidences};
 
 #[cfg(test)]
 pub use announced::effects;
-use causes::CauseKind;
 pub use causes::is_vacuum;
 pub use detect::{Detected, Dip, LEAST_INTERVALS, MANY_INTERVALS, STALL_DEPTH, Unjudged, detect};
 pub use series::is_off;
+
+use causes::CauseKind;
 use series::{Cause, causes, has_witness, rise};
 
 /// The p up to which a coincidence is more than chance.

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use crate::intervals::Intervals;
 use bench_results::{Document, Event, bins};
 use bench_stats::rotation::Candidate;
 
 use super::causes::{CauseKind, is_vacuum};
 use super::detect::Dip;
+use crate::intervals::Intervals;
 
 /// Backends report their counters at most once a second (PGSTAT_MIN_INTERVAL), so an interval's own may come so many
 /// seconds later.

@@ -3,11 +3,11 @@
 //! Shares of processors are of a whole run, its begin and end included, so that they are a little further from full
 //! than those of the intervals.
 
+use bench_base::sentence::{counted, first_few, grouped, percent};
+use bench_results::{Document, Finding, Node, Severity, Topic};
 use serde_json::json;
 
 use crate::finding;
-use bench_base::sentence::{counted, first_few, grouped, percent};
-use bench_results::{Document, Finding, Node, Severity, Topic};
 
 /// The idle share below which a node's processors are saturated, and from which on they have much to spare.
 const SATURATED_IDLE: f64 = 0.1;

@@ -4,11 +4,11 @@
 mod balance;
 mod traffic;
 
+use bench_base::sentence::{counted, first_few, milliseconds};
+use bench_results::{Document, Finding, Node, Severity, Topic};
 use serde_json::json;
 
 use super::finding;
-use bench_base::sentence::{counted, first_few, milliseconds};
-use bench_results::{Document, Finding, Node, Severity, Topic};
 
 pub use balance::one_sided;
 

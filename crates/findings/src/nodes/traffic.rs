@@ -1,10 +1,10 @@
 //! What nodes had to do with each other: connections, commits in two phases, encryption.
 
+use bench_base::sentence::{figure, grouped, listed, percent};
+use bench_results::{Document, Finding, Node, Severity, Topic};
 use serde_json::json;
 
 use crate::finding;
-use bench_base::sentence::{figure, grouped, listed, percent};
-use bench_results::{Document, Finding, Node, Severity, Topic};
 
 /// The share of connections, beyond those that every session opens once, that may be new.
 const NEW_CONNECTIONS: f64 = 0.05;

@@ -1,8 +1,9 @@
 //! The machine: other load, frequency governors, swapping.
 
-use super::{Announced, MachineState, Risk, RiskTopic, notice, warning};
 use bench_base::number::bytes;
 use bench_base::sentence::{counted, listed, percent};
+
+use super::{Announced, MachineState, Risk, RiskTopic, notice, warning};
 
 /// Shares of the processors' time from which on others' work matters. The shortest look on two processors counts 30 ticks, of
 /// which an idle machine uses one or two.

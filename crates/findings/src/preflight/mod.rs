@@ -10,13 +10,13 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use bench_base::sentence::{counted, milliseconds};
+use bench_results::{Severity, topics};
+
 pub use situation::{
     BlockingLock, Checkpoint, FixtureState, Holder, MachineState, NodeFailure, NodesSeen, PlannedRun,
     ReplicationSlot, ServerState, Situation, TableStatistics,
 };
-
-use bench_base::sentence::{counted, milliseconds};
-use bench_results::{Severity, topics};
 
 topics! {
     /// What a risk is about.

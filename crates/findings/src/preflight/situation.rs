@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use bench_model::spec::{Before, Extent, RunOptions};
+use bench_stats::until_steady::LONGEST_SECS;
 use serde::Deserialize;
 
 use super::{LONG_SECS, LOOK_MS};
-use bench_model::spec::{Before, Extent, RunOptions};
-use bench_stats::until_steady::LONGEST_SECS;
 
 /// The run that is to start, as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use bench_base::number::bytes;
+use bench_base::sentence::{counted, first_few, grouped, percent, seconds};
+use bench_model::spec::Before;
+
 use super::{
     Announced, BlockingLock, FixtureState, PlannedRun, Risk, RiskTopic, Situation, TableStatistics, notice,
     warning,
 };
-use bench_base::number::bytes;
-use bench_base::sentence::{counted, first_few, grouped, percent, seconds};
-use bench_model::spec::Before;
 
 /// Seconds from which on somebody's vacuum is announced before a run: autovacuum is through with a small table long before.
 const LONG_VACUUM: f64 = 1.0;

@@ -1,7 +1,8 @@
 //! Duels: arms that do the same, and such as do not.
 
-use super::*;
 use bench_results::{Duel, DuelLine, DuelStatement, DuelWait};
+
+use super::*;
 
 fn line(metric: &str, a: f64, b: f64, half_width: f64) -> DuelLine {
     let ratio = b / a;

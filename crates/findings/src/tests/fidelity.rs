@@ -1,8 +1,9 @@
 //! Replays that are like what was captured, and such as are not.
 
+use bench_results::FidelityPart;
+
 use super::others::wait_throughout;
 use super::*;
-use bench_results::FidelityPart;
 
 fn part(name: &str, captured: f64, replayed: f64, score: f64, reason: &str) -> FidelityPart {
     FidelityPart {

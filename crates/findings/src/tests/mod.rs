@@ -15,8 +15,9 @@ mod several_nodes;
 mod simulations;
 mod unsteady;
 
-use super::*;
 use bench_results::*;
+
+use super::*;
 
 /// Random numbers that are the same in every run of the tests (SplitMix64, Steele et al. 2014).
 pub struct Random(u64);

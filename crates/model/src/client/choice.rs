@@ -1,7 +1,8 @@
 //! Which transaction a client runs next, and how long it waits before it.
 
-use super::{ClientWorkload, Program};
 use bench_script::Prng;
+
+use super::{ClientWorkload, Program};
 
 /// A client's choice of its transactions.
 pub(super) struct Choice {

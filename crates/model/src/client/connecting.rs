@@ -1,7 +1,8 @@
 //! Where a client has to have a connection.
 
-use super::{Client, ClientWorkload, Consequence, Outcome, Step, TransactionRecorder};
 use bench_base::error::{SqlError, sqlstate};
+
+use super::{Client, ClientWorkload, Consequence, Outcome, Step, TransactionRecorder};
 
 impl Client {
     /// After [`Step::Connect`]: there is a connection. The time that it took is not part of the transaction's, but of

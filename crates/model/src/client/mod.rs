@@ -17,6 +17,9 @@ mod stretches;
 
 use std::time::Duration;
 
+use bench_base::error::{SqlError, sqlstate};
+use bench_script::{Action, ClientSeeds, Flow, Prng, Symbols, Value, VariableId, Variables};
+
 pub use connecting::back_off_ns;
 pub use lateness::Lateness;
 pub use pauses::Pauses;
@@ -26,8 +29,6 @@ pub use recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
 use crate::feeder::RowSource;
 use crate::schedule::Schedule;
 use crate::transaction_log::Sampling;
-use bench_base::error::{SqlError, sqlstate};
-use bench_script::{Action, ClientSeeds, Flow, Prng, Symbols, Value, VariableId, Variables};
 use choice::Choice;
 use pace::Pace;
 use stretches::Stretches;

@@ -1,9 +1,10 @@
 //! A script of a mix.
 
-use super::pauses::Pauses;
-use crate::feeder::RowSource;
 use bench_base::error::SqlError;
 use bench_script::{Action, Script};
+
+use super::pauses::Pauses;
+use crate::feeder::RowSource;
 
 /// After which errors a client goes on with its next transaction, beside those after which another try may succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::AtomicI64;
 
-use crate::transaction_log::{LogRecord, LoggedOutcome};
 use bench_base::error::SqlError;
+
+use crate::transaction_log::{LogRecord, LoggedOutcome};
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

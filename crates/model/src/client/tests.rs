@@ -5,12 +5,12 @@ mod feeding;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicI64;
 
+use bench_base::error::UserError;
+use bench_script::{client_seeds, parse};
 use proptest::prelude::*;
 
 use super::*;
 use crate::transaction_log::{LogRecord, LoggedOutcome};
-use bench_base::error::UserError;
-use bench_script::{client_seeds, parse};
 
 const MS: i64 = 1_000_000;
 

@@ -1,9 +1,9 @@
 //! Whether the nodes have the connections that a run needs.
 
+use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, NodeSpec, Nodes, place};
-use bench_base::error::{UserError, sqlstate};
 
 /// What a node has to give; as its configuration and its statistics say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

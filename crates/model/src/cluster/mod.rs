@@ -5,9 +5,8 @@ mod fan_out;
 mod limits;
 mod machines;
 
-use serde::{Deserialize, Serialize};
-
 use bench_base::error::{UserError, sqlstate};
+use serde::{Deserialize, Serialize};
 
 pub use clock::{ClockOffset, ClockReading, clock_offset, start_margin_us};
 pub use fan_out::{Demand, FanOut};

@@ -1,10 +1,11 @@
 //! Collects a feeder's rows: a random sample of the number to keep, with equal probabilities, and errors in the rows.
 
-use super::pack::{FeederValue, Unpacked, pack};
-use super::{Feeder, Pick, invalid};
 use bench_base::allocation::{copied, reserve};
 use bench_base::error::{UserError, sqlstate};
 use bench_script::{Prng, format_double};
+
+use super::pack::{FeederValue, Unpacked, pack};
+use super::{Feeder, Pick, invalid};
 
 /// The most bytes that the rows of a run's feeders take together while they are collected. Clients read them in less.
 pub const MAX_BYTES: usize = 256 << 20;

@@ -5,10 +5,9 @@ mod pack;
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-
 use bench_base::error::{UserError, sqlstate};
 use bench_script::is_variable_name;
+use serde::{Deserialize, Serialize};
 
 pub use collect::{Collector, MAX_BYTES, ValueKind};
 pub use pack::{FeederRows, FeederValue, RowSource, Stride, unpack};

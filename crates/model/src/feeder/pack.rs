@@ -11,11 +11,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::Pick;
 use bench_base::allocation::reserve;
 use bench_base::error::UserError;
 use bench_base::interrupts;
 use bench_script::{Prng, Value, VariableId, Variables};
+
+use super::Pick;
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]

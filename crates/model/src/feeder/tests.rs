@@ -81,10 +81,10 @@ fn columns_are_counted_before_they_are_compared() {
 mod rows {
     use std::sync::atomic::AtomicU64;
 
+    use bench_script::{Prng, Symbols, Value, Variables};
     use proptest::prelude::*;
 
     use super::super::*;
-    use bench_script::{Prng, Symbols, Value, Variables};
 
     fn cell() -> impl Strategy<Value = FeederValue> {
         prop_oneof![

@@ -2,8 +2,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use super::*;
 use bench_script::Prng;
+
+use super::*;
 
 /// The memory that clients and reader share.
 struct Shared {

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn row(columns: &[RowColumn], id: i64) -> Vec<u8> {
     let scene = Scene { now_us: 42, now_text: "now".to_owned(), local_offset_us: 3_600_000_000 };

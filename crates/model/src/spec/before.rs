@@ -1,9 +1,9 @@
 //! The state that a run is to begin with.
 
+use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
 use super::{invalid, limits};
-use bench_base::error::UserError;
 
 /// What is done before a run, in the order in which it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

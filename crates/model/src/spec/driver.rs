@@ -1,11 +1,11 @@
 //! What carries out the clients' statements.
 
+use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 
 use super::options::word;
 use super::{Results, invalid, limits, required};
 use crate::cluster::Nodes;
-use bench_base::error::{UserError, sqlstate};
 
 /// What carries out the clients' statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! A duel: two arms that take turns in one run.
 
+use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -7,7 +8,6 @@ use super::{
     Driver, Nodes, OnDisconnect, QueryMode, Results, RunArguments, RunOptions, invalid, limits, object,
     options, variables,
 };
-use bench_base::error::{UserError, sqlstate};
 
 /// The arms' names, in the order of scripts and counters.
 pub const ARMS: [&str; 2] = ["a", "b"];

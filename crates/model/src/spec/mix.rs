@@ -1,9 +1,9 @@
 //! Mixes: workloads with their weights.
 
+use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
 use super::invalid;
-use bench_base::error::UserError;
 
 /// As many scripts as pgbench takes (`MAX_SCRIPTS`).
 pub(crate) const MAX_SCRIPTS: usize = 128;

@@ -1,5 +1,6 @@
 //! The arguments of `bench.run`, validated once.
 
+use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,7 +13,6 @@ use super::{
 };
 use crate::cluster::Nodes;
 use crate::rates::{MAX_RATE, Rates};
-use bench_base::error::{UserError, sqlstate};
 
 /// The longest duration accepted anywhere, in seconds: a year.
 pub(super) const MAX_SECS: f64 = 366.0 * 86_400.0;

@@ -1,9 +1,9 @@
 //! Whose sessions the clients of a run are.
 
+use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
 use super::{RunSpec, ScriptSpec, invalid};
-use bench_base::error::UserError;
 
 /// A role, as it was called when it was looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use bench_protocol::foreign_server::{Host, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::views::{ServerSetting, Views};
-use bench_protocol::foreign_server::{Host, Target};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! Clients that wait as people at terminals do: for the keys before a transaction, and to think after it.
 
+use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::invalid;
-use bench_base::error::UserError;
 
 /// The variables of a run that multiply the times of its workloads.
 const SCALES: [&str; 2] = ["keying", "think"];

@@ -1,9 +1,10 @@
 //! How long a run warms up: for a given time, or until its throughput is steady.
 
+use bench_base::error::{UserError, sqlstate};
+
 use super::options::MAX_SECS;
 use super::{RunOptions, invalid};
 use crate::cluster::Nodes;
-use bench_base::error::{UserError, sqlstate};
 
 /// The longest samples that such a warm-up is judged by, in seconds.
 const JUDGED_SECS: f64 = 0.25;

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn standby(ms: Option<f64>, bytes: Option<i64>) -> Standby {
     Standby { replay_lag_ms: ms, replay_lag_bytes: bytes, ..Standby::default() }

@@ -1,7 +1,8 @@
 //! Connection strings of keywords and values, as libpq's conninfo_parse (fe-connect.c) reads them: `host=db1 password='a b'`.
 
-use super::invalid;
 use bench_base::error::UserError;
+
+use super::invalid;
 
 /// The keywords of a connection string with their values, in their order. Inside and outside of single quotes a backslash
 /// takes the character after it for what it is.

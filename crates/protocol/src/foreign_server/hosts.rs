@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use bench_base::error::UserError;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
@@ -9,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::options::CatalogOptions;
 use super::{LoadBalance, SessionAttributes, Target, invalid};
-use bench_base::error::UserError;
 
 /// The port of a server that says nothing else: DEF_PGPORT.
 pub const DEFAULT_PORT: u16 = 5432;

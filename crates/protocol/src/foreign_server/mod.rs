@@ -13,6 +13,9 @@ mod options;
 mod password;
 mod words;
 
+use bench_base::error::{UserError, sqlstate};
+use serde::{Deserialize, Serialize};
+
 pub use attributes::{SessionAttributes, Suitability};
 pub use conninfo::parse_conninfo;
 pub use hosts::{DEFAULT_PORT, Host};
@@ -20,9 +23,6 @@ pub use options::{OptionOf, check_option, check_options};
 pub use password::{Secrets, check_password_given, check_password_used, not_asked};
 pub use words::{ChannelBinding, LoadBalance, SslMode, SslNegotiation, TlsVersion, Word};
 
-use serde::{Deserialize, Serialize};
-
-use bench_base::error::{UserError, sqlstate};
 use options::{CatalogOptions, boolean, integer, max_version, min_version};
 use words::Switch;
 

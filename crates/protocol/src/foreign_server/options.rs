@@ -1,12 +1,13 @@
 //! The options of a foreign server and a user mapping: the keywords of libpq, where each belongs, and what it takes.
 
+use bench_base::error::{UserError, sqlstate};
+use bench_base::similar;
+
 use super::words::{Switch, Word};
 use super::{
     ChannelBinding, LoadBalance, SYSTEM_ROOTS, SessionAttributes, SslMode, SslNegotiation, TlsVersion, hosts,
     invalid,
 };
-use bench_base::error::{UserError, sqlstate};
-use bench_base::similar;
 
 /// What an option is given to, by the catalogs that a validator is called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

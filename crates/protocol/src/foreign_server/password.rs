@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
 use super::Target;
-use bench_base::error::{UserError, sqlstate};
 
 /// What of a mapping nobody may see. It is not shown by `Debug`; serialized it is whole, for the jobs of a run.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

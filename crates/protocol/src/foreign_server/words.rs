@@ -1,9 +1,9 @@
 //! Options whose value is one of a few words.
 
+use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
 use super::invalid;
-use bench_base::error::UserError;
 
 /// A type whose values users write as words, which are libpq's and are serialized as they are written.
 pub trait Word: Copy + 'static {

@@ -1,5 +1,8 @@
 //! What the server sends.
 
+use bench_base::error::{UserError, sqlstate};
+use bench_base::untrusted;
+use bench_script::CapturedRows;
 use bytes::BytesMut;
 use postgres_protocol::message::backend::{
     AUTHENTICATION_TAG, BACKEND_KEY_DATA_TAG, BIND_COMPLETE_TAG, CLOSE_COMPLETE_TAG, COMMAND_COMPLETE_TAG,
@@ -12,9 +15,6 @@ use postgres_protocol::message::frontend;
 use super::super::report::{ErrorReport, MAX_ERROR};
 use super::super::{shown, violation};
 use super::{KEPT, SessionEvent, SessionPhase, TransactionStatus, WireSession};
-use bench_base::error::{UserError, sqlstate};
-use bench_base::untrusted;
-use bench_script::CapturedRows;
 
 /// The settings that are kept of what the server reports.
 pub(super) const PARAMETERS: [&str; 4] =

@@ -1,10 +1,10 @@
 //! How the input is cut does not matter, and no input does harm.
 
+use bench_base::error::SqlError;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use bench_base::error::SqlError;
 
 /// All that can be seen of a session.
 #[derive(Debug, PartialEq)]

@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use bench_base::error::UserError;
+use bench_base::untrusted;
 use der::asn1::{AnyRef, ObjectIdentifier};
 use der::{Decode, Sequence};
 use openssl::asn1::Asn1Object;
@@ -11,8 +13,6 @@ use openssl::nid::Nid;
 use openssl::x509::{GeneralNameRef, X509Ref};
 
 use super::failed;
-use bench_base::error::UserError;
-use bench_base::untrusted;
 
 /// Checks that a certificate is that of a host: by its subjectAltNames, and by its common name where none of them is of the
 /// host's kind, a name or an address.

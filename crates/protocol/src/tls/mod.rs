@@ -22,6 +22,7 @@ mod certificate;
 mod records;
 mod session;
 
+use bench_base::error::{UserError, sqlstate};
 use openssl::error::ErrorStack;
 use openssl::pkey::PKey;
 use openssl::ssl::{
@@ -32,7 +33,6 @@ use openssl::x509::X509;
 pub use session::TlsSession;
 
 use crate::foreign_server::{SYSTEM_ROOTS, SslMode, SslNegotiation, TlsOptions, TlsVersion};
-use bench_base::error::{UserError, sqlstate};
 
 /// The name of PostgreSQL's protocol in ALPN, with its length before it.
 const PROTOCOL: &[u8] = b"\x0apostgresql";

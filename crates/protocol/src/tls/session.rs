@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bench_base::error::{UserError, sqlstate};
+use bench_base::untrusted;
 use openssl::error::ErrorStack;
 use openssl::ssl::{Error, ErrorCode, Ssl, SslStream, SslVerifyMode};
 use openssl::x509::X509StoreContextRef;
 
 use super::records::Records;
 use super::{PROTOCOL, certificate, failed, reason};
-use bench_base::error::{UserError, sqlstate};
-use bench_base::untrusted;
 
 /// As much encrypted output as is gathered before [`TlsSession::send`] takes no more, in bytes.
 const FULL: usize = 65_536;

@@ -1,9 +1,10 @@
 //! What a search has shown.
 
+use bench_results::capacity::{CapacityAnswer, Limit};
+
 use super::outcome::{Reference, limit_of};
 use super::search::{Bracket, operating_rate, rounds_of, sustained};
 use super::{CapacitySearch, Purpose, Trial, TrialOutcome};
-use bench_results::capacity::{CapacityAnswer, Limit};
 
 /// The answers to all objectives, the strictest first.
 pub fn answers(search: &CapacitySearch, trials: &[Trial]) -> Vec<CapacityAnswer> {

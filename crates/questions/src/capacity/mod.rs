@@ -8,16 +8,14 @@ mod answer;
 mod outcome;
 mod search;
 
+use bench_base::error::UserError;
+use bench_base::error::sqlstate::INVALID_PARAMETER_VALUE;
 use serde::{Deserialize, Serialize};
 
 pub use answer::answers;
+pub use bench_results::capacity::{CapacityAnswer, Limit, Purpose, TrialOutcome};
 pub use outcome::outcome_of;
 pub use search::next;
-
-pub use bench_results::capacity::{CapacityAnswer, Limit, Purpose, TrialOutcome};
-
-use bench_base::error::UserError;
-use bench_base::error::sqlstate::INVALID_PARAMETER_VALUE;
 
 /// Of the highest rate that is sustained, what a server is given in operation (Google's SRE workbook and most capacity
 /// plans keep some 30 % in reserve).

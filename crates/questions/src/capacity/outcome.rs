@@ -1,10 +1,11 @@
 //! What a run at an offered rate showed, and whether that is enough.
 
-use super::CapacitySearch;
 use bench_results::Document;
 use bench_results::capacity::{Limit, TrialOutcome};
 use bench_stats::histogram::percentile_of;
 use bench_stats::trend::slope;
+
+use super::CapacitySearch;
 
 /// Of the transactions due, how many have to be done.
 const LEAST_DONE: f64 = 0.99;

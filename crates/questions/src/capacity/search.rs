@@ -5,11 +5,11 @@
 //! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
 //! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
 
+use bench_stats::of_logarithms;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::outcome::{Reference, limit_of};
 use super::{CapacitySearch, HIGHEST_RATE, NextTrial, OPERATING_SHARE, Purpose, Trial, TrialOutcome};
-use bench_stats::of_logarithms;
 
 /// Of the closed loop's throughput, where the search begins: it is to come from below.
 const FIRST_SHARE: f64 = 0.5;

@@ -4,11 +4,12 @@ mod answers;
 
 use std::collections::BinaryHeap;
 
-use super::outcome::{Reference, limit_of};
-use super::*;
 use bench_script::Prng;
 use bench_stats::Histogram;
 use bench_stats::histogram::percentile_of;
+
+use super::outcome::{Reference, limit_of};
+use super::*;
 
 /// Requests come at random, and the first free of some servers takes the one that waits the longest.
 #[derive(Clone)]

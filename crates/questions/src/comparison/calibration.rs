@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use super::Comparison;
-use super::lines::metrics;
 use bench_base::sentence::{figure, grouped, percent};
 use bench_results::Document;
 use bench_stats::compare::Verdict;
@@ -12,6 +10,9 @@ use bench_stats::steady::truncation;
 use bench_stats::trend::BATCHES;
 use bench_stats::variation::{coefficient, drift, serial_correlation};
 use bench_stats::{compare, parts, robust};
+
+use super::Comparison;
+use super::lines::metrics;
 
 /// The least runs from which a spread is estimated.
 pub const LEAST_RUNS: usize = 3;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bench_results::{Document, Environment};
 use serde_json::Value;
 
 use super::Difference;
-use bench_results::{Document, Environment};
 
 /// Server settings that say where a server is to be found, and nothing of how it works.
 const ADDRESSES: [&str; 3] = ["cluster_name", "listen_addresses", "port"];

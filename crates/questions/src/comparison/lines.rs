@@ -1,9 +1,10 @@
 //! What is said of each metric.
 
-use super::ComparisonLine;
 use bench_results::{Document, Summary};
 use bench_stats::compare;
 use bench_stats::compare::{Better, MOST_RUNS, Terms, Verdict};
+
+use super::ComparisonLine;
 
 /// How the runs were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ pub mod statements;
 #[cfg(test)]
 mod tests;
 
-use serde::{Deserialize, Serialize};
-
 use bench_base::error::UserError;
 use bench_results::Document;
+use serde::{Deserialize, Serialize};
+
 pub use checks::{margin as check_margin, pairs as check_pairs, runs as check_runs};
 pub use differences::differences as differences_of;
 

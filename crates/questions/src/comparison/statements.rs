@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use bench_results::{CommandSummary, Duel, DuelStatement, ScriptSummary};
 use bench_stats::compare::{Better, GroupComparison, Terms, Verdict, groups_together};
+use serde::Serialize;
 
 /// What is known of the statements of a run.
 #[derive(Clone, Debug, Default)]

@@ -7,6 +7,14 @@ mod variant;
 
 use std::collections::{BTreeMap, HashSet};
 
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::Nodes;
+use bench_model::spec::{
+    Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required, workload,
+};
+use bench_results::index_worth::IndexWorth;
+use bench_results::screen::Screen;
+use bench_stats::two_stage::WITHIN;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,14 +25,6 @@ pub use search::SearchArguments;
 pub use variant::Variant;
 
 use crate::capacity::{CapacitySearch, NextTrial, Purpose};
-use bench_base::error::{UserError, sqlstate};
-use bench_model::cluster::Nodes;
-use bench_model::spec::{
-    Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required, workload,
-};
-use bench_results::index_worth::IndexWorth;
-use bench_results::screen::Screen;
-use bench_stats::two_stage::WITHIN;
 
 /// More runs than this in one sweep are taken for a mistake.
 const MAX_RUNS: usize = 10_000;

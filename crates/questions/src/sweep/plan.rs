@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
+use bench_stats::two_stage;
+use bench_stats::two_stage::values_needed;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::{MAX_RUNS, SweepOptions, Until};
-use bench_stats::two_stage;
-use bench_stats::two_stage::values_needed;
 
 /// A run of a sweep: a rung of a variant in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

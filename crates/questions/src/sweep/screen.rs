@@ -1,12 +1,12 @@
 //! What a screen of settings runs: a duel for each setting of the session, combinations of levels for those of the server.
 
-use serde_json::{Map, Value, json};
-
-use super::Variant;
 use bench_base::error::UserError;
 use bench_model::spec::{Duel, invalid, object};
 use bench_results::screen::{Factor, FactorKind, Screen};
 use bench_stats::screen::{MOST_FACTORS, design};
+use serde_json::{Map, Value, json};
+
+use super::Variant;
 
 const EXAMPLE: &str =
     "For example: factors => '{\"work_mem\": [\"4MB\", \"64MB\"], \"jit\": [\"off\", \"on\"]}'.";
@@ -82,8 +82,9 @@ pub fn variants(screen: &Screen) -> Result<Vec<Variant>, UserError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bench_base::error::sqlstate;
+
+    use super::*;
 
     fn kind(name: &str) -> Result<FactorKind, UserError> {
         match name {

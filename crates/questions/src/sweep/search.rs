@@ -1,8 +1,9 @@
 //! The arguments of a search for a capacity.
 
-use crate::capacity::CapacitySearch;
 use bench_base::error::UserError;
 use bench_model::spec::{RunArguments, invalid, required};
+
+use crate::capacity::CapacitySearch;
 
 /// More are taken for a mistake: each costs trials.
 const MOST_OBJECTIVES: usize = 20;

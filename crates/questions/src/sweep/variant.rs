@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-
 use bench_base::error::UserError;
 use bench_model::spec::{Duel, invalid, limits, object};
 use bench_results::sweep::AppliedSql;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// What a variant changes. In SQL it is an object of configuration parameters, as `settings` of bench.run, in which
 /// `variables`, `load`, `system`, `restart` and `sql` may be objects of their own: no parameter of the server has such a value.

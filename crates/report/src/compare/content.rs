@@ -1,13 +1,14 @@
 //! What the report of a comparison says, apart from how it looks.
 
+use bench_base::number;
+use bench_base::number::{MISSING, count, finite, fixed, ms, percent, tps, us};
+use bench_questions::comparison::{ComparisonLine, Difference, scripts_differ};
+
 use super::{ComparedRun, ComparisonReport, Side, WaitDifference};
 use crate::content::{ColumnKind, Section, Table, unreplayed};
 use crate::round_trip::RoundTrip;
 use crate::sanitize::{cut, one_line};
 use crate::statements;
-use bench_base::number;
-use bench_base::number::{MISSING, count, finite, fixed, ms, percent, tps, us};
-use bench_questions::comparison::{ComparisonLine, Difference, scripts_differ};
 
 /// What the report is about.
 pub const SUBJECT: &str = "Comparison";

@@ -1,12 +1,13 @@
 //! The report of a comparison as one page, in the frame and the style of a run's.
 
+use bench_base::number::{MISSING, tps};
+
 use super::{ComparisonReport, PLAN, STATEMENTS, content, plans, plot};
 use crate::content::{ColumnKind, Section, Table};
 use crate::html::page;
 use crate::html::page::PageHead;
 use crate::html::{PlanRows, write_figure, write_plots, write_section};
 use crate::sanitize::shortened;
-use bench_base::number::{MISSING, tps};
 
 /// Writes the report.
 pub fn render(report: &ComparisonReport) -> String {

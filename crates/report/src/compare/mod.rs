@@ -9,6 +9,8 @@ mod plans;
 mod plot;
 mod sides;
 
+use bench_questions::comparison::statements::StatementLine;
+use bench_questions::comparison::{Comparison, ComparisonLine, Difference};
 use serde::Serialize;
 
 pub use plans::PlanDifference;
@@ -16,8 +18,6 @@ pub use sides::{Collected, ComparedRun, RunSamples, Side, WaitDifference};
 
 use super::sanitize::{self, clean, cut, defused, one_line, shortened};
 use super::{Format, markdown, text};
-use bench_questions::comparison::statements::StatementLine;
-use bench_questions::comparison::{Comparison, ComparisonLine, Difference};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given another unit.
 pub const SCHEMA_VERSION: u32 = 1;

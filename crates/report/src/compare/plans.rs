@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use bench_questions::comparison::statements::plan_forms;
 use bench_results::Document;
+use serde::Serialize;
 
 /// The section's title.
 pub const TITLE: &str = "Plans that differ";

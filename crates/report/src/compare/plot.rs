@@ -1,5 +1,8 @@
 //! The plots of a comparison: ratios with their intervals, and both sides' throughput and latencies over each other.
 
+use bench_base::number::{count, finite, tps};
+use bench_questions::comparison::ComparisonLine;
+use bench_results::Series;
 use plotters::prelude::*;
 
 use super::{ComparedRun, ComparisonReport, Side, content};
@@ -13,9 +16,6 @@ use crate::plot::hover::{value, with_spans};
 use crate::plot::latency::percentile_curve;
 use crate::plot::lines::{draw_band, means, unbroken};
 use crate::plot::palette::{BLUE, Ink, RED};
-use bench_base::number::{count, finite, tps};
-use bench_questions::comparison::ComparisonLine;
-use bench_results::Series;
 
 /// The colours of the sides.
 const BASELINE: Ink = BLUE;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bench_base::number::percent;
+use bench_questions::comparison::Difference;
+use bench_results::{Bucket, Document, Series, Unreplayed};
 use serde::Serialize;
 
 use super::plans::SidePlans;
 use crate::content::wait_name;
-use bench_base::number::percent;
-use bench_questions::comparison::Difference;
-use bench_results::{Bucket, Document, Series, Unreplayed};
 
 /// Updates that have a share of HOT ones, and the difference of such shares that is told.
 const UPDATES: i64 = 1_000;

@@ -1,9 +1,10 @@
 //! What the run did to the database: sizes and rows of relations, vacuums and checkpoints.
 
-use super::{ColumnKind, Section, Table};
 use bench_base::number;
 use bench_base::number::{MISSING, signed};
 use bench_results::{Document, Event, Relation};
+
+use super::{ColumnKind, Section, Table};
 
 /// How many events are listed: a soak of a day has thousands of vacuums, and all of them are in the plots.
 const EVENTS: usize = 40;

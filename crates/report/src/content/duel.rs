@@ -1,9 +1,10 @@
 //! The two arms of a duel beside each other.
 
-use super::{ColumnKind, Section, Table, transactions};
 use bench_base::number;
 use bench_base::number::{MISSING, finite};
 use bench_results::{Document, Duel, DuelStatement};
+
+use super::{ColumnKind, Section, Table, transactions};
 
 /// A statement that makes so much of the whole difference is named with it.
 const MOST_OF_IT: f64 = 0.5;

@@ -1,14 +1,14 @@
 //! What a run was and how it ended, and the lines that pgbench closes with.
 
+use bench_base::number;
+use bench_base::number::{finite, percent_of};
+use bench_results::{Document, Run, Unreplayed};
 use serde_json::Value;
 
 use super::open_loop::shortfall;
 use super::orders::nopm_line;
 use super::{Section, given, pairs, plain};
 use crate::sanitize::shortened;
-use bench_base::number;
-use bench_base::number::{finite, percent_of};
-use bench_results::{Document, Run, Unreplayed};
 
 /// What pgbench prints at its end, as the closing notice of a run has it.
 pub fn closing_lines(document: &Document) -> Vec<String> {

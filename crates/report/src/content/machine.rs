@@ -1,9 +1,10 @@
 //! What server and machine were busy with, and what they are.
 
-use super::{ColumnKind, Section, Table};
 use bench_base::number;
 use bench_base::number::{bytes, finite, mean, sum};
 use bench_results::{Document, Environment, Samples, Series};
+
+use super::{ColumnKind, Section, Table};
 
 /// Figures in one line, each with its name; `None` where there is none.
 fn listed(figures: &[(Option<String>, &str)]) -> Option<String> {

@@ -10,18 +10,18 @@ mod open_loop;
 mod orders;
 mod transactions;
 
+use bench_base::number;
+use bench_base::number::MISSING;
+use bench_results::{Document, Finding};
+use serde_json::{Map, Value};
+
 pub use duel::duel_sentence;
 pub use headline::{clients_noun, closing_lines, outcome, run_outcome, subtitle, unreplayed};
-use latency_limit::LatencyLimit;
 pub use machine::{environment, settings};
 pub use open_loop::OpenLoop;
 pub use transactions::wait_name;
 
-use serde_json::{Map, Value};
-
-use bench_base::number;
-use bench_base::number::MISSING;
-use bench_results::{Document, Finding};
+use latency_limit::LatencyLimit;
 
 /// A part of a report under a title of its own.
 #[derive(Clone, Debug)]

@@ -1,9 +1,10 @@
 //! What each node of a Citus cluster had of the run.
 
-use super::{ColumnKind, Section, Table};
 use bench_base::number;
 use bench_base::number::{MISSING, finite, ms};
 use bench_results::{Document, Node};
+
+use super::{ColumnKind, Section, Table};
 
 /// A row for each node, those that only served statements too; nothing where none is listed.
 pub fn nodes(document: &Document) -> Section {

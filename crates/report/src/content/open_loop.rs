@@ -1,9 +1,10 @@
 //! What an open loop offered, and how much of it was done.
 
-use super::Section;
 use bench_base::number;
 use bench_base::number::{MISSING, count, finite, percent};
 use bench_results::{Document, Topic};
+
+use super::Section;
 
 /// Transactions that were due within the measured time, and what became of them.
 pub struct OpenLoop {

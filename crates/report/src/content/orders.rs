@@ -1,9 +1,10 @@
 //! What users of TPC-C look for in a run of workload orders, which is derived from it.
 
-use super::{ColumnKind, Section, Table};
 use bench_base::number;
 use bench_base::number::{MISSING, ms};
 use bench_results::{Document, ScriptSummary};
+
+use super::{ColumnKind, Section, Table};
 
 /// What has to be said wherever the workload's figures are.
 pub const NOT_COMPARABLE: &str = "Derived from TPC-C; not comparable with published TPC results.";

@@ -1,9 +1,10 @@
 //! What was measured of transactions: latencies, waits, statements, scripts, errors.
 
-use super::{ColumnKind, Section, Table};
 use bench_base::number;
 use bench_base::number::{MISSING, ms};
 use bench_results::Document;
+
+use super::{ColumnKind, Section, Table};
 
 /// How many wait events are named; the others are summed up.
 const WAITS: usize = 12;

@@ -5,14 +5,15 @@ pub mod page;
 
 use std::collections::BTreeSet;
 
-use super::content::{self, Body, ColumnKind, Section, Table};
-use super::escape::escaped;
-use super::plot::{self, Figure};
-use super::sanitize::shortened;
 use bench_base::number;
 use bench_base::number::{MISSING, count};
 use bench_base::sentence::counted;
 use bench_results::{CommandSummary, Document, Finding, Severity};
+
+use super::content::{self, Body, ColumnKind, Section, Table};
+use super::escape::escaped;
+use super::plot::{self, Figure};
+use super::sanitize::shortened;
 
 /// How much of a cell is shown.
 const CELL: usize = 4_000;

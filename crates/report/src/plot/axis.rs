@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
+use bench_base::number::compact;
 use plotters::coord::ranged1d::{KeyPointHint, KeyPointWeight, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
-
-use bench_base::number::compact;
 
 /// How much of an axis a digit takes, at most.
 const DIGIT: f64 = 0.018;
@@ -222,8 +221,9 @@ fn nice_step(least: f64, multiples: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn labels(axis: &Axis) -> Vec<&str> {
         axis.ticks.iter().map(|(_, label)| label.as_str()).collect()

@@ -1,5 +1,8 @@
 //! The nodes of a Citus cluster side by side, over time: whether one of them falls behind, and when.
 
+use bench_base::number::{finite, fixed, tps};
+use bench_results::{Document, NodeSamples, Samples, Series};
+
 use super::Figure;
 use super::axis::Axis;
 use super::frame::{Chart, Panel, svg};
@@ -8,8 +11,6 @@ use super::lines::draw_line;
 use super::palette::{CURVES, GREY, Ink};
 use super::times::Times;
 use crate::downsample::Envelope;
-use bench_base::number::{finite, fixed, tps};
-use bench_results::{Document, NodeSamples, Samples, Series};
 
 /// A node's curve.
 struct Curve {
@@ -102,8 +103,9 @@ fn draw(chart: &mut Chart, times: &Times, curves: &[Curve]) -> super::frame::Dra
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bench_results::Node;
+
+    use super::*;
 
     fn document(nodes: usize) -> Document {
         let node = |place: usize| Node {

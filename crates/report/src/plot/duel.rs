@@ -1,5 +1,7 @@
 //! The two arms of a duel: their latencies over time, and the distributions of both.
 
+use bench_base::number::{count, short_ms};
+use bench_results::{Document, Samples, Series};
 use plotters::prelude::*;
 
 use super::Figure;
@@ -11,8 +13,6 @@ use super::lines::draw_line;
 use super::marks::Marks;
 use super::palette::{BLUE, Ink, RED};
 use super::times::Times;
-use bench_base::number::{count, short_ms};
-use bench_results::{Document, Samples, Series};
 
 const ARMS: [(Ink, &str); 2] = [(BLUE, "a"), (RED, "b")];
 

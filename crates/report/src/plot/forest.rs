@@ -1,12 +1,12 @@
 //! Ratios with their intervals, one under the other.
 
+use bench_base::number::{finite, fixed};
 use plotters::prelude::*;
 
 use super::axis::Axis;
 use super::frame::{Chart, Panel, svg};
 use super::hover::with_points;
 use super::palette::{GREEN, GREY, INDIGO, Ink, RED};
-use bench_base::number::{finite, fixed};
 
 /// A ratio.
 pub struct ForestRow<'a> {

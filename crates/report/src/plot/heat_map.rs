@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bench_base::number::{count, percent, short_ms};
+use bench_results::{Document, Samples};
+use bench_stats::coarse_histogram::log_bounds_ms;
 use plotters::prelude::*;
 
 use super::Figure;
@@ -14,9 +17,6 @@ use super::marks::Marks;
 use super::palette::{HEAT, Ink};
 use super::times::Times;
 use crate::downsample::columns;
-use bench_base::number::{count, percent, short_ms};
-use bench_results::{Document, Samples};
-use bench_stats::coarse_histogram::log_bounds_ms;
 
 /// How many columns the map has at most: each has a shape for each of its buckets.
 const COLUMNS: usize = 240;

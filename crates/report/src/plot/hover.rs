@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use bench_base::number::duration;
+
 use super::axis::Axis;
 use super::frame::{place, place_of};
 use super::times::Times;
 use crate::downsample::{Envelope, columns, per_column, range};
 use crate::escape::escaped;
-use bench_base::number::duration;
 
 /// How many strips a plot has at most: they are wide enough to be hit.
 const STRIPS: usize = 180;
@@ -82,8 +83,9 @@ pub fn value(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bench_results::Samples;
+
+    use super::*;
 
     #[test]
     fn strips_cover_the_plot_and_say_what_is_there() {

@@ -1,5 +1,7 @@
 //! Latencies: percentiles over time, and the distribution of the whole.
 
+use bench_base::number::{count, finite, in_one_unit, short_ms};
+use bench_results::{Bucket, Document};
 use plotters::prelude::*;
 
 use super::Figure;
@@ -11,8 +13,6 @@ use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
 use super::times::Times;
 use crate::downsample::Envelope;
-use bench_base::number::{count, finite, in_one_unit, short_ms};
-use bench_results::{Bucket, Document};
 
 /// Percentiles of each interval on a logarithmic axis; `None` without any.
 pub fn over_time(document: &Document) -> Option<Figure> {

@@ -1,16 +1,15 @@
 //! Checkpoints, vacuums and dips behind a plot over time: checkpoints as shaded bands with a line where they begin,
 //! vacuums as bars in a lane at the upper edge, dips as shaded bands under the number of their finding.
 
+use bench_base::number::finite;
+use bench_results::{Document, Event, Finding, Topic};
 use plotters::prelude::*;
-
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
 use super::axis::Axis;
 use super::frame::{Chart, DrawResult, TEXT_SIZE};
 use super::palette::{Ink, OLIVE, SHADE, WINE};
-use bench_base::number::finite;
-use bench_results::{Document, Event, Finding, Topic};
 
 /// How finely time is divided: a soak has more vacuums than its plot has pixels.
 const CELLS: usize = 1_000;
@@ -175,10 +174,10 @@ fn merged(spans: impl Iterator<Item = (f64, f64)>, time: &Axis) -> impl Iterator
 
 #[cfg(test)]
 mod tests {
+    use bench_results::Severity;
     use serde_json::json;
 
     use super::*;
-    use bench_results::Severity;
 
     fn event(kind: &str, started: f64, ended: Option<f64>) -> Event {
         Event { kind: kind.to_owned(), started, ended, ..Event::default() }

@@ -22,9 +22,9 @@ mod throughput;
 mod times;
 mod wal;
 
-use palette::Ink;
-
 use bench_results::Document;
+
+use palette::Ink;
 
 /// A plot with what is written around it.
 pub struct Figure {

@@ -1,5 +1,7 @@
 //! An open loop over time: what was offered and what became of it, and how far the clients were behind.
 
+use bench_base::number::{finite, fixed, tps};
+use bench_results::{Document, Series};
 use plotters::prelude::*;
 
 use super::Figure;
@@ -12,8 +14,6 @@ use super::palette::{BLUE, Ink, ORANGE, PINK, RED, TEAL};
 use super::steps::draw_area;
 use super::times::Times;
 use crate::downsample::Envelope;
-use bench_base::number::{finite, fixed, tps};
-use bench_results::{Document, Series};
 
 /// The offered rate with what was achieved, skipped and late; `None` of a closed loop.
 pub fn rates(document: &Document) -> Option<Figure> {
@@ -134,8 +134,9 @@ fn backlog(document: &Document, rate: f64) -> Series {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bench_results::Samples;
+
+    use super::*;
 
     #[test]
     fn the_backlog_is_rate_times_lag_and_grows_during_a_stall() {

@@ -1,5 +1,7 @@
 //! Shares of a whole over time, stacked: waits of the clients, and what the processors did.
 
+use bench_base::number::{MISSING, percent};
+use bench_results::{Document, Series};
 use plotters::prelude::*;
 
 use super::Figure;
@@ -9,8 +11,6 @@ use super::hover::with_values;
 use super::palette::{BLUE, GREEN, GREY, Ink, ORANGE, PINK, RED, WAITS};
 use super::steps;
 use super::times::Times;
-use bench_base::number::{MISSING, percent};
-use bench_results::{Document, Series};
 
 /// A layer of the stack: the mean of each column.
 struct Layer {

@@ -1,12 +1,12 @@
 //! Areas over time as steps: the value of an interval applies to the whole interval, not only to its end.
 
+use bench_results::Series;
 use plotters::prelude::*;
 
 use super::frame::{Chart, DrawResult};
 use super::palette::Ink;
 use super::times::Times;
 use crate::downsample::Envelope;
-use bench_results::Series;
 
 /// Fills what is between two series of a plot's columns, with gaps where the upper one has no value. One shape for
 /// as many columns as possible: between shapes side by side there would be fine stripes.

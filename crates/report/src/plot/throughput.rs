@@ -1,5 +1,8 @@
 //! Throughput over time: a point for each interval, as a soak is usually shown. Lines would join what is not joined.
 
+use bench_base::number::{finite, tps};
+use bench_results::Document;
+use bench_stats::robust::median;
 use plotters::prelude::*;
 
 use super::Figure;
@@ -9,9 +12,6 @@ use super::hover::{value, with_values};
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN};
 use super::times::Times;
-use bench_base::number::{finite, tps};
-use bench_results::Document;
-use bench_stats::robust::median;
 
 /// The plot; `None` without any interval.
 pub fn figure(document: &Document) -> Option<Figure> {

@@ -1,9 +1,10 @@
 //! Where a run's intervals lie on the time axis, thinned to the columns of a plot.
 
-use super::axis::Axis;
-use crate::downsample::{Envelope, PLOT_COLUMNS, columns, envelopes, per_column};
 use bench_base::number::{duration, finite};
 use bench_results::Samples;
+
+use super::axis::Axis;
+use crate::downsample::{Envelope, PLOT_COLUMNS, columns, envelopes, per_column};
 
 /// The columns of a plot over time.
 pub struct Times {

@@ -1,5 +1,8 @@
 //! WAL over time, and under it the full-page images that much of it may be.
 
+use bench_base::number::fixed;
+use bench_results::{Document, Samples, Series};
+
 use super::Figure;
 use super::axis::Axis;
 use super::frame::{Chart, Panel, svg};
@@ -9,8 +12,6 @@ use super::palette::{BLUE, RED};
 use super::steps::draw_area;
 use super::times::Times;
 use crate::downsample::Envelope;
-use bench_base::number::fixed;
-use bench_results::{Document, Samples, Series};
 
 /// The plot; `None` when nothing is known of the WAL.
 pub fn figure(document: &Document) -> Option<Figure> {

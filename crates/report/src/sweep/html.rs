@@ -1,14 +1,15 @@
 //! The report of a sweep as one page, in the frame and the style of a run's.
 
+use bench_base::number::{MISSING, tps};
+use bench_questions::comparison::index_worth::sentence as index_sentence;
+use bench_questions::comparison::screen::sentence as screen_sentence;
+
 use super::results::{is_completed, peak, rungs, variants};
 use super::{Report, content, plot};
 use crate::html::page;
 use crate::html::page::{Conclusion, PageHead};
 use crate::html::{PlanRows, write_figure, write_plots, write_section};
 use crate::sanitize::cut;
-use bench_base::number::{MISSING, tps};
-use bench_questions::comparison::index_worth::sentence as index_sentence;
-use bench_questions::comparison::screen::sentence as screen_sentence;
 
 /// How many columns the headline has for a variant's name.
 const NAME: usize = 24;

@@ -8,13 +8,13 @@ mod html;
 mod plot;
 pub mod results;
 
+use bench_results::sweep::SweepDocument;
 use serde::Serialize;
 
 pub use content::sentence as answer_sentence;
 pub use results::{RungResult, VariantScalability, results, scalability};
 
 use super::{Format, markdown, sanitize, text};
-use bench_results::sweep::SweepDocument;
 
 /// A sweep with what is computed of its runs; written down as JSON, the schema of
 /// `bench.sweep_report(sweep_id, 'json')`.

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use bench_base::number::{finite, mean};
 use bench_results::sweep::{SweepDocument, SweepRun};
 use bench_stats::scalability::{Scalability, fit};
+use serde::Serialize;
 
 /// The values that the range of tps is taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,10 +1,10 @@
 //! A document in which every text is hostile and every number is the worst.
 
+use bench_results::*;
+use bench_results::{Finding, Severity, Topic};
 use serde_json::json;
 
 use super::example::{believable, object};
-use bench_results::*;
-use bench_results::{Finding, Severity, Topic};
 
 /// What a report must not take for its own, in any format.
 pub const HOSTILE: &str = "<script>alert(\"1\")</script>|'&amp;`*_[x](http://evil.example)\u{1b}[31m\u{0}\r\n\t\u{202e}数据🐘</style></td>-->";

@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
+use bench_results::Severity;
+
 use super::documents;
 use super::example::believable;
 use super::hostile::{HOSTILE, hostile};
 use crate::{Document, Format, render};
-use bench_results::Severity;
 
 /// Elements without an end tag.
 const VOID: [&str; 1] = ["meta"];

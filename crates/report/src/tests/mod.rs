@@ -9,10 +9,10 @@ mod nodes;
 mod open_loop;
 pub mod text;
 
+use bench_results::*;
 use proptest::prelude::*;
 
 use super::{Format, render};
-use bench_results::*;
 use example::{believable, of_one_sample};
 use hostile::{HOSTILE, hostile};
 use nodes::on_three_nodes;

@@ -1,9 +1,10 @@
 //! Reports of runs on a Citus cluster.
 
+use bench_results::*;
+
 use super::example::believable;
 use super::hostile::{HOSTILE, hostile};
 use crate::{Format, closing, render};
-use bench_results::*;
 
 const SHOWN: [Format; 3] = [Format::Text, Format::Markdown, Format::Html];
 

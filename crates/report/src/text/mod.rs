@@ -3,9 +3,10 @@
 mod sparkline;
 mod table;
 
+use bench_results::Document;
+
 use super::content::{self, Body, Section};
 use super::sanitize::{clean, defused, one_line, width, wrapped};
-use bench_results::Document;
 
 /// How wide a line is at most.
 pub const WIDTH: usize = 100;

@@ -1,8 +1,9 @@
 //! Throughput over time in one line of blocks.
 
-use crate::downsample::{envelopes, per_column};
 use bench_base::number::{duration, finite, tps};
 use bench_results::Samples;
+
+use crate::downsample::{envelopes, per_column};
 
 /// How many blocks there are at most.
 const COLUMNS: usize = 60;

@@ -1,8 +1,9 @@
 //! What adding up must keep.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::Node;
-use proptest::prelude::*;
 
 fn rows() -> impl Strategy<Value = Vec<CommandSummary>> {
     let row = (1..4i32, 0..3u32, 0..1000u64, prop::option::of(0.0..1e3f64), prop::option::of("[ab]"));

@@ -1,7 +1,8 @@
 //! What a function makes of an argument of another type.
 
-use crate::variables::{Scalar, format_fixed};
 use bench_base::error::{UserError, sqlstate};
+
+use crate::variables::{Scalar, format_fixed};
 
 /// `valueTruth`: whether a condition holds.
 pub(super) fn truth(scalar: Scalar) -> bool {

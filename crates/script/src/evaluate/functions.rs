@@ -1,6 +1,8 @@
 //! Operators and functions of values (`evalStandardFunc` in pgbench.c). Most give null if an argument is
 //! null.
 
+use bench_base::error::{UserError, sqlstate};
+
 use super::coerce::{boolean, double, integer};
 use crate::expression::{Extremum, Integral, Overloaded, Ternary, Unary};
 use crate::prng::Prng;
@@ -8,7 +10,6 @@ use crate::random;
 use crate::random::IntegerRange;
 use crate::variables::{Scalar, format_double};
 use crate::{hash, permute};
-use bench_base::error::{UserError, sqlstate};
 
 /// Calls a function of one argument.
 pub(super) fn unary(

@@ -1,7 +1,8 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::position::ScriptText;
 use crate::variables::Symbols;
-use proptest::prelude::*;
 
 mod pgbench;
 

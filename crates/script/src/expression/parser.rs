@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
+use bench_base::error::{UserError, sqlstate};
+
 use super::functions;
 use super::tokens::{ExpressionToken, tokenize};
 use super::{Binary, ExpressionNode, Integral, Overloaded, Unary};
 use crate::blanks::trim_end;
 use crate::position::ScriptText;
 use crate::variables::{Scalar, Symbols};
-use bench_base::error::{UserError, sqlstate};
 
 /// How deep an expression may nest in parentheses, arguments, `CASE` and behind prefixes: parsing and
 /// evaluation recurse, and a backend's stack is small. Between two such levels lie at most as many more as

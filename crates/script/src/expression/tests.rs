@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn parse(text: &str) -> Result<Expression, UserError> {
     let mut symbols = Symbols::new();

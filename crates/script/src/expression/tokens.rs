@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use bench_base::error::{UserError, sqlstate};
+
 use crate::blanks::separator_length;
 use crate::position::ScriptText;
 use crate::variables::{Scalar, is_name_part, is_name_start, parse_double};
-use bench_base::error::{UserError, sqlstate};
 
 /// One token.
 #[derive(Clone, Debug, PartialEq)]

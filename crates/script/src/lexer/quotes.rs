@@ -1,9 +1,10 @@
 //! Comments, quoted texts and dollar quotes: tokens whose end has to be looked for.
 
+use bench_base::error::UserError;
+
 use super::{MentionKind, Scanner, ScriptToken, is_newline};
 use crate::blanks::is_blank;
 use crate::variables::is_name_part;
-use bench_base::error::UserError;
 
 impl Scanner<'_> {
     /// A comment to the end of the line. Before a statement it is no part of it.

@@ -1,6 +1,7 @@
+use proptest::prelude::*;
+
 use super::MentionKind::{Glued, InIdentifier, Inert, Parameter, Quoted};
 use super::*;
-use proptest::prelude::*;
 
 fn statements(text: &str) -> Vec<StatementText> {
     let statement = |piece| match piece {

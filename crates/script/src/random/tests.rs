@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 type DrawFn = fn(&mut Prng, IntegerRange, f64) -> Result<i64, UserError>;
 

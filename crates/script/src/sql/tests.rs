@@ -1,6 +1,7 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::{Action, Script, Value, parse};
-use proptest::prelude::*;
 
 /// A script, and values for some of its variables.
 struct Given {

@@ -70,9 +70,10 @@ pub fn reorder(values: &mut [f64], likeness: f64, random: &mut Pcg64) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
     use rand::SeedableRng;
+
+    use super::*;
 
     #[test]
     fn wild_values_are_brought_in() {

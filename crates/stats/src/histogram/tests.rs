@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 const MICROSECOND: u64 = 1_000;
 const HOUR: u64 = 3_600_000_000_000;

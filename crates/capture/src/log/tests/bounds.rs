@@ -1,8 +1,9 @@
 //! What a log may hold: each has a limit, and none takes more than a moment.
 
+use bench_base::interrupts::testing::checks_during;
+
 use super::super::casts::shared;
 use super::super::*;
-use bench_base::interrupts::testing::checks_during;
 
 fn options() -> LogOptions {
     LogOptions::new("db".to_owned(), &serde_json::json!({})).expect("no options")

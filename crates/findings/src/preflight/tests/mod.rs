@@ -1,10 +1,10 @@
 mod tables;
 
+use bench_model::spec::Before;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use bench_model::spec::Before;
 
 const GB: f64 = 1024.0 * 1024.0 * 1024.0;
 

@@ -1,8 +1,9 @@
 //! Risks of the run's tables.
 
+use bench_model::spec::Before;
+
 use super::super::{BlockingLock, Situation, TableStatistics};
 use super::{GB, session, table, with};
-use bench_model::spec::Before;
 
 fn lock(mode: &str, command: Option<&str>) -> BlockingLock {
     BlockingLock {

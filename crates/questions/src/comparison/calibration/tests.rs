@@ -1,5 +1,6 @@
-use super::*;
 use bench_results::{Run, Samples, Summary};
+
+use super::*;
 
 /// Completed runs of these TPS, 20 intervals each, whose throughput swings by a share from one to the next.
 fn runs(tps: &[f64], swing: f64) -> Vec<Document> {

@@ -1,5 +1,6 @@
-use super::*;
 use bench_base::error::sqlstate;
+
+use super::*;
 
 fn refusal(baseline: &[Document], candidate: &[Document], margin: f64) -> UserError {
     compare(baseline, candidate, margin).unwrap_err()

@@ -1,6 +1,7 @@
-use super::*;
 use bench_stats::compare as stats;
 use bench_stats::compare::{Better, Terms};
+
+use super::*;
 
 fn lines(baseline: &[Document], candidate: &[Document], margin: f64) -> Vec<ComparisonLine> {
     compare(baseline, candidate, margin).unwrap().lines

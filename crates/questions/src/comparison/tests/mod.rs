@@ -3,10 +3,10 @@ mod differences;
 mod lines;
 mod statements;
 
+use bench_results::{Environment, Run, ServerSetting, Summary};
 use serde_json::json;
 
 use super::*;
-use bench_results::{Environment, Run, ServerSetting, Summary};
 
 /// A completed run with so many TPS, and latencies to match.
 fn run(run_id: i64, tps: f64) -> Document {

@@ -2,12 +2,13 @@
 
 mod figures;
 
+use bench_questions::comparison::{compare, compare_pairs};
+use bench_results::{CommandSummary, Document};
+
 use super::*;
 use crate::tests::example::believable;
 use crate::tests::hostile::hostile;
 use crate::tests::{ALL, html, markdown, shows_no_number, text};
-use bench_questions::comparison::{compare, compare_pairs};
-use bench_results::{CommandSummary, Document};
 
 /// A completed run of that TPS.
 fn run(run_id: i64, tps: f64) -> Document {

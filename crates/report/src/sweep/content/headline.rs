@@ -1,12 +1,13 @@
 //! What a sweep was and how far it came.
 
+use bench_base::number::{duration, to_the_second};
+use bench_results::sweep::{Sweep, SweepDocument};
+
 use super::super::results::{is_completed, rungs, variants};
 use super::{Report, counted, sentence};
 use crate::content;
 use crate::content::{given, unreplayed};
 use crate::sanitize::shortened;
-use bench_base::number::{duration, to_the_second};
-use bench_results::sweep::{Sweep, SweepDocument};
 
 /// How much is shown of what kept a sweep from completing, so that there is room for how to go on.
 const OUTCOME: usize = 500;

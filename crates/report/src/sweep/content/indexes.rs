@@ -1,9 +1,10 @@
 //! What indexes are worth.
 
-use crate::content::{Body, ColumnKind, Section, Table};
 use bench_base::number::{MISSING, bytes, finite, fixed};
 use bench_questions::comparison::index_worth::sentence;
 use bench_results::sweep::SweepDocument;
+
+use crate::content::{Body, ColumnKind, Section, Table};
 
 /// A row for each index, the one that earns most first.
 pub fn indexes(document: &SweepDocument) -> Section {

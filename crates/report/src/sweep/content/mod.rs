@@ -10,6 +10,9 @@ mod screen;
 mod setup;
 mod tables;
 
+use bench_results::sweep::SweepDocument;
+
+pub use bench_base::sentence::counted;
 pub use capacity::{percentile_name, sentence, telling, trials_of};
 pub use headline::{opening_lines, outcome, subject, subtitle};
 pub use runs::{FINDINGS, finding_lines};
@@ -18,8 +21,6 @@ use super::Report;
 use super::results::variants;
 use crate::content::{Section, Table, environment, settings};
 use crate::sanitize::{cut, one_line};
-pub use bench_base::sentence::counted;
-use bench_results::sweep::SweepDocument;
 
 /// How many columns a variant's name may take where it stands for the variant.
 const NAME: usize = 60;

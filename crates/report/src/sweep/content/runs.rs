@@ -1,10 +1,11 @@
 //! The runs of a sweep, and what there is to say of them.
 
+use bench_base::number::{count, ms, tps};
+use bench_results::sweep::{RunFinding, SweepDocument, SweepRun};
+
 use super::super::results::is_completed;
 use super::{label, telling, without_variants};
 use crate::content::{ColumnKind, Section, Table};
-use bench_base::number::{count, ms, tps};
-use bench_results::sweep::{RunFinding, SweepDocument, SweepRun};
 
 /// The section of findings.
 pub const FINDINGS: &str = "findings";

@@ -1,12 +1,13 @@
 //! How throughput scales with the number of clients.
 
-use super::super::results::VariantScalability;
-use super::{Report, label, without_variants};
-use crate::content::{ColumnKind, Section, Table};
 use bench_base::number;
 use bench_base::number::{MISSING, fixed, significant, tps};
 use bench_stats::estimate::Estimate;
 use bench_stats::scalability::FitVerdict;
+
+use super::super::results::VariantScalability;
+use super::{Report, label, without_variants};
+use crate::content::{ColumnKind, Section, Table};
 
 /// The law fitted to each variant.
 pub fn scalability(report: &Report) -> Section {

@@ -1,10 +1,11 @@
 //! What a screen of settings has shown.
 
-use crate::content::{Body, ColumnKind, Section, Table};
 use bench_base::number::{MISSING, finite, fixed};
 use bench_questions::comparison::screen::sentence;
 use bench_results::screen::ScreenLine;
 use bench_results::sweep::SweepDocument;
+
+use crate::content::{Body, ColumnKind, Section, Table};
 
 /// A row for each setting, the largest effect first.
 pub fn effects(document: &SweepDocument) -> Section {

@@ -1,12 +1,13 @@
 //! How a sweep was asked for.
 
+use bench_base::number::{MISSING, bytes, count, duration, finite, fixed, percent, to_the_second, tps};
+use bench_results::sweep::{Sweep, SweepDocument, VariantDescription};
+use bench_stats::two_stage::WITHIN;
+
 use super::headline::length;
 use super::label;
 use crate::content::{ColumnKind, Section, Table, given, pairs};
 use crate::sanitize::{one_line, shortened};
-use bench_base::number::{MISSING, bytes, count, duration, finite, fixed, percent, to_the_second, tps};
-use bench_results::sweep::{Sweep, SweepDocument, VariantDescription};
-use bench_stats::two_stage::WITHIN;
 
 /// How much of a variant's name is shown.
 const NAME: usize = 500;

@@ -1,11 +1,12 @@
 //! The figures of a sweep.
 
-use super::super::results::{RangeOf, RungResult, is_completed, peak, rungs, variants};
-use super::{Report, counted, label, round_trip, without_variants};
-use crate::content::{Body, ColumnKind, Section, Table};
 use bench_base::number;
 use bench_base::number::{MISSING, count, fixed, ms, tps, us};
 use bench_results::sweep::SweepDocument;
+
+use super::super::results::{RangeOf, RungResult, is_completed, peak, rungs, variants};
+use super::{Report, counted, label, round_trip, without_variants};
+use crate::content::{Body, ColumnKind, Section, Table};
 
 /// How many runs that did not complete are listed.
 const RUNS: usize = 60;

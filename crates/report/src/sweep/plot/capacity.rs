@@ -1,5 +1,8 @@
 //! A search for a capacity: latency over the rate that was offered, on a logarithmic axis.
 
+use bench_base::number::{short_ms, tps};
+use bench_results::sweep::SweepRun;
+use bench_stats::robust::median;
 use plotters::prelude::*;
 
 use super::{Report, draw_dots, draw_line};
@@ -9,9 +12,6 @@ use crate::plot::frame::{Chart, Panel, svg};
 use crate::plot::hover::with_points;
 use crate::plot::palette::CURVES;
 use crate::sweep::content::{percentile_name, trials_of};
-use bench_base::number::{short_ms, tps};
-use bench_results::sweep::SweepRun;
-use bench_stats::robust::median;
 
 /// The plot; `None` where no latency is known.
 pub fn figure(report: &Report) -> Option<Figure> {

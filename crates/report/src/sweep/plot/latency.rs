@@ -1,5 +1,6 @@
 //! Latency: the average and the 99th percentile, on a logarithmic axis.
 
+use bench_base::number::short_ms;
 use plotters::prelude::*;
 
 use super::super::results::RungResult;
@@ -8,7 +9,6 @@ use crate::plot::Figure;
 use crate::plot::axis::Axis;
 use crate::plot::frame::{Chart, Panel, svg};
 use crate::plot::hover::with_points;
-use bench_base::number::short_ms;
 
 /// A latency of the results.
 type Latency = fn(&RungResult) -> Option<f64>;

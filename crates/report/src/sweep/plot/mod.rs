@@ -6,6 +6,7 @@ mod latency;
 mod screen;
 mod throughput;
 
+use bench_base::number::finite;
 use plotters::prelude::*;
 
 use super::Report;
@@ -15,7 +16,6 @@ use crate::plot::Figure;
 use crate::plot::axis::Axis;
 use crate::plot::frame::{Chart, DrawResult};
 use crate::plot::palette::{CURVES, Ink};
-use bench_base::number::finite;
 
 /// The plots that there is something to draw in.
 pub fn figures(report: &Report) -> Vec<Figure> {

@@ -1,9 +1,10 @@
 //! The effects of settings, the largest above: a Pareto plot with intervals.
 
+use bench_results::screen::ScreenLine;
+
 use crate::plot::Figure;
 use crate::plot::forest::{ForestRow, forest};
 use crate::sanitize::{cut, one_line};
-use bench_results::screen::ScreenLine;
 
 /// How many columns a setting's name may take.
 const NAME: usize = 24;

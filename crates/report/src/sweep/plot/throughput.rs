@@ -1,5 +1,7 @@
 //! Throughput: means with their range, and the law fitted to them.
 
+use bench_base::number::{finite, tps};
+use bench_stats::scalability::FitVerdict;
 use plotters::prelude::*;
 
 use super::super::results::{RangeOf, VariantScalability};
@@ -8,8 +10,6 @@ use crate::plot::Figure;
 use crate::plot::axis::Axis;
 use crate::plot::frame::{Chart, DrawResult, Panel, svg};
 use crate::plot::hover::with_points;
-use bench_base::number::{finite, tps};
-use bench_stats::scalability::FitVerdict;
 
 /// In how many steps the law is drawn.
 const STEPS: u32 = 120;

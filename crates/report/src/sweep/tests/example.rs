@@ -1,10 +1,10 @@
 //! Believable sweeps.
 
+use bench_results::sweep::*;
+use bench_results::{Environment, ServerSetting, Severity, Topic};
 use serde_json::json;
 
 use crate::tests::example::object;
-use bench_results::sweep::*;
-use bench_results::{Environment, ServerSetting, Severity, Topic};
 
 /// A variant that sets a parameter.
 fn variant(name: &str, synchronous_commit: &str) -> VariantDescription {

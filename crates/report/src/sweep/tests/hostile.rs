@@ -1,5 +1,9 @@
 //! A sweep in which every text is hostile and every number is the worst.
 
+use bench_results::ServerSetting;
+use bench_results::index_worth::IndexLine;
+use bench_results::screen::ScreenLine;
+use bench_results::sweep::{AppliedSql, SweepChange, SweepRun, VariantDescription};
 use serde_json::json;
 
 use super::example::small;
@@ -7,10 +11,6 @@ use super::*;
 use crate::tests::example::object;
 use crate::tests::hostile::HOSTILE;
 use crate::tests::{ALL, html, markdown, shows_no_number, text};
-use bench_results::ServerSetting;
-use bench_results::index_worth::IndexLine;
-use bench_results::screen::ScreenLine;
-use bench_results::sweep::{AppliedSql, SweepChange, SweepRun, VariantDescription};
 
 /// The sweep; it has a run for each of its variants.
 pub fn hostile() -> SweepDocument {

@@ -1,12 +1,12 @@
 //! What holds of any sweep.
 
+use bench_results::sweep::{SweepRun, VariantDescription};
 use proptest::prelude::*;
 
 use super::*;
 use crate::sanitize::width;
 use crate::sweep::results;
 use crate::tests::{ALL, html, markdown, shows_no_number, text};
-use bench_results::sweep::{SweepRun, VariantDescription};
 
 prop_compose! {
     fn any_run(clients: Vec<u32>, variants: Vec<String>)(

@@ -9,9 +9,10 @@ mod pages;
 mod searches;
 mod words;
 
+use bench_results::sweep::SweepDocument;
+
 use super::render;
 use crate::Format;
-use bench_results::sweep::SweepDocument;
 use example::{by_setting, ladder, small};
 use hostile::hostile;
 

@@ -1,12 +1,13 @@
 //! The report of a search for a capacity.
 
-use super::example::small;
-use crate::Format;
-use crate::sweep::{answer_sentence, render};
 use bench_questions::capacity::{CapacitySearch, NextTrial, Trial, TrialOutcome, answers, next};
 use bench_results::capacity::{CapacityAnswer, Limit};
 use bench_results::sweep::{RunFinding, SearchDescription, SweepDocument, SweepRun};
 use bench_results::{Severity, Topic};
+
+use super::example::small;
+use crate::Format;
+use crate::sweep::{answer_sentence, render};
 
 /// A search over a server that takes 2 ms, and 2 / (1 - load) under load, up to 2,000 a second.
 pub fn searched() -> SweepDocument {

@@ -1,9 +1,9 @@
 //! What reports say.
 
+use bench_results::sweep::{AppliedSql, VariantDescription};
 use serde_json::{Value, json};
 
 use super::*;
-use bench_results::sweep::{AppliedSql, VariantDescription};
 
 #[test]
 fn the_text_is_as_expected() {

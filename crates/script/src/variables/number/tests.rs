@@ -1,6 +1,8 @@
-use super::*;
-use proptest::prelude::*;
 use std::ffi::{CStr, CString, c_char, c_int};
+
+use proptest::prelude::*;
+
+use super::*;
 
 unsafe extern "C" {
     fn snprintf(buffer: *mut c_char, size: usize, format: *const c_char, ...) -> c_int;
