@@ -1,47 +1,48 @@
 //! pgbench_ext: a benchmark harness inside PostgreSQL.
 //!
-//! The flow of one run: a caller ([`api`]) asks for it; [`launch`] turns the arguments into a `RunSpec`, finds out what is
-//! wrong with them, lays out a shared segment ([`shm`]) and starts a coordinator. That one ([`worker`]) writes the run's row
-//! ([`catalog`]) and launches a background worker for each client; each of those runs the script's transactions in a loop
-//! ([`engine`]) and counts into its own slot; the coordinator turns the slots into samples, beside what it observes of the
-//! server ([`observe`]). A sweep ([`sweep`]) launches one run after the other. What needs no server is in `crates`.
+//! The flow of one run: a caller ([`api`]) asks for it; [`run`] turns the arguments into a `RunSpec`, finds out what is
+//! wrong with them, lays out a shared segment ([`shm`]) and starts a coordinator, a background worker ([`worker`]). The
+//! coordinator writes the run's row ([`store`]) and launches a background worker for each client; each of those runs the
+//! script's transactions in a loop ([`driver`]) and counts into its own slot; the coordinator turns the slots into samples,
+//! beside what it observes of the server ([`observe`]). A sweep ([`experiment`]) launches one run after the other. What needs
+//! no server is in `crates`.
 //!
-//! The rooms, from the ground floor up; each uses what stands before it, which the test `rooms` of `crates/conventions` holds:
+//! The rooms, from the ground floor up; each uses only those before it, which the test `rooms` of `crates/conventions` holds:
 //!
 //! | room | what |
 //! |---|---|
 //! | [`error`] | the project's errors as the server's, and back |
 //! | [`server`] | the server's functions, wrapped so that they are safe to call |
-//! | [`wire`] | connections to servers |
 //! | [`shm`] | the shared segment of a run, load or sweep |
-//! | [`engine`] | driving the executor: the session of a client |
-//! | [`integration`] | Citus and pg_cron, found at run time |
+//! | [`worker`] | what every background worker begins with |
+//! | [`guard`] | roles and rights |
+//! | [`driver`] | executing a client's transactions: in a session, or over a connection |
+//! | [`cluster`] | Citus, found at run time |
 //! | [`observe`] | reading the server and the machine |
-//! | [`catalog`] | SQL on the tables of schema bench |
-//! | [`fixture`] | what fixtures are, and what a load does |
-//! | [`worker`] | what background workers do |
-//! | [`launch`] | from arguments to a started leader |
-//! | [`sweep`] | the leader of sweeps, and its launch |
-//! | [`capture`] | from pg_stat_statements to workloads that replay an application |
+//! | [`store`] | SQL on the tables of schema bench |
+//! | [`launch`] | what starting a run, a load, a capture or a sweep has in common |
+//! | [`load`] | fixtures, and the workers that fill their tables |
+//! | [`run`] | from the arguments of bench.run to the samples of its clients |
+//! | [`capture`] | from what an application does to workloads that replay it |
+//! | [`experiment`] | the leader of sweeps, and its launch |
 //! | [`api`] | the SQL functions |
-//!
-//! No arrow climbs. Unsafe code is in the server, the segment and the engine, and where other processes' waits are read.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod api;
 mod capture;
-mod catalog;
-mod engine;
+mod cluster;
+mod driver;
 mod error;
-mod fixture;
-mod integration;
+mod experiment;
+mod guard;
 mod launch;
+mod load;
 mod observe;
+mod run;
 mod server;
 mod shm;
-mod sweep;
-mod wire;
+mod store;
 mod worker;
 
 pgrx::pg_module_magic!(name, version);
@@ -51,5 +52,5 @@ pgrx::pg_module_magic!(name, version);
 pub extern "C-unwind" fn _PG_init() {
     server::process::take_no_backtraces();
     bench_base::interrupts::set_check(server::process::check_interrupts);
-    launch::settings::define();
+    run::prepare::settings::define();
 }

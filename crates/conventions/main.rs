@@ -5,6 +5,7 @@ mod compare_schema;
 mod help;
 mod json_keys;
 mod line_length;
+mod modules;
 mod more_rights;
 mod named_arguments;
 mod pgxn_metadata;

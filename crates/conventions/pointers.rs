@@ -87,11 +87,11 @@ fn files_that_are_named_exist() {
 fn paths_are_found_in_texts() {
     let found = |text| named(text).collect::<Vec<_>>();
     assert_eq!(
-        found("see `crates/base/src/lib.rs`, and src/wire/*.rs."),
-        [("crates/base/src/lib.rs", '`'), ("src/wire/", '*')]
+        found("see `crates/base/src/lib.rs`, and src/driver/connection/*.rs."),
+        [("crates/base/src/lib.rs", '`'), ("src/driver/connection/", '*')]
     );
     let root = sources::root();
-    assert!(exists(&root, "crates/base/src/lib.rs", '`') && exists(&root, "src/wire/", '*'));
+    assert!(exists(&root, "crates/base/src/lib.rs", '`') && exists(&root, "src/driver/connection/", '*'));
     let nowhere = "src/".to_owned() + "nowhere/";
     assert!(!exists(&root, &(nowhere.clone() + "lib.rs"), '`') && !exists(&root, &nowhere, '*'));
 }

@@ -1,229 +1,149 @@
-//! The rooms of the two houses, the server's side in src and the crate in crates, stay as each `lib.rs` lists them: a room
-//! uses those that stand before it, so that there is no circle. Unsafe code is in four places of the server's side, and
-//! files and functions can be read in one go.
+//! The rooms of the extension, the folders of src, use each other in the order of the table in `src/lib.rs`; within a room, and
+//! within each crate, files use each other in one direction. Unsafe code is in few places.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::modules::Crate;
 use crate::sources;
 
-/// Where unsafe code may be: rooms, and files with their reasons.
-const UNSAFE_ROOMS: [&str; 3] = ["server", "shm", "engine"];
-const UNSAFE_FILES: [(&str, &str); 3] = [
+/// Where unsafe code may be: folders, and files with their reasons.
+const UNSAFE_FOLDERS: [&str; 6] =
+    ["driver/parameters/", "driver/session/", "guard/", "load/bulk/", "server/", "shm/"];
+const UNSAFE_FILES: [(&str, &str); 5] = [
+    ("capture/statements/trial_statement.rs", "executes a captured statement as a client's session would"),
     ("error/carried.rs", "is called by the server for each error, of which pgrx keeps only a part"),
     ("error/client_text.rs", "asks for the client's encoding for each message"),
     (
         "observe/waits.rs",
         "reads other processes' wait events a hundred times a second, as pg_stat_activity does",
     ),
+    ("worker/drop_extension.rs", "holds the lock that DROP EXTENSION waits for"),
 ];
 
-/// Lines that a file may have.
-const LONGEST: usize = 500;
-
-/// Lines that a function may have.
-const LONGEST_FUNCTION: usize = 80;
-
-/// Longer functions, with their reasons. Each has to be there and to be longer.
-const LONG_FUNCTIONS: [(&str, &str, &str); 3] = [
-    ("crates/report/src/tests/example.rs", "believable", "a whole document, field by field"),
-    ("crates/report/src/tests/hostile.rs", "hostile", "a whole document, field by field"),
-    (
-        "crates/protocol/tests/pgbench_oracle/scripts.rs",
-        "statements",
-        "the grammar of random statements, as one table",
-    ),
-];
-
-/// What is a house's and in none of its rooms.
-const OUTSIDE: [&str; 3] = ["lib", "tests", "fuzz"];
-
-/// A crate: its sources, each by its path from the crate's folder, and its rooms in the order of the table in `lib.rs`.
-struct House {
-    sources: Vec<(String, String)>,
-    rooms: Vec<String>,
-}
-
-fn root() -> PathBuf {
+fn extension() -> PathBuf {
     sources::root().join("src")
 }
 
-impl House {
-    fn new(folder: &Path, skips: impl Fn(&str) -> bool) -> Self {
-        let name =
-            |path: &Path| path.strip_prefix(folder).expect("inside").to_str().expect("UTF-8").to_owned();
-        let sources: Vec<(String, String)> = sources::files(folder)
-            .iter()
-            .map(|path| (name(path), path))
-            .filter(|(name, _)| name.ends_with(".rs") && !skips(name))
-            .map(|(name, path)| (name, fs::read_to_string(path).expect("text")))
-            .collect();
-        assert!(sources.len() > 80, "where is the code? {} files", sources.len());
-        let text = fs::read_to_string(folder.join("lib.rs")).expect("lib.rs");
-        let room = |line: &str| {
-            let (name, _) =
-                line.strip_prefix("//! | ")?.trim_start_matches('[').strip_prefix('`')?.split_once('`')?;
-            Some(name.to_owned())
-        };
-        let rooms: Vec<String> = text.lines().filter_map(room).collect();
-        // A room may be a crate of its own.
-        let module = |line: &str| {
-            let line = line.trim_start_matches("pub ").strip_suffix(';')?;
-            let name = line.strip_prefix("mod ").or_else(|| line.split_once(" as ").map(|(_, name)| name))?;
-            Some(name.to_owned())
-        };
-        let modules: BTreeSet<String> = text.lines().filter_map(module).collect();
-        assert_eq!(
-            rooms.iter().cloned().collect::<BTreeSet<_>>(),
-            modules,
-            "the rooms of lib.rs are its modules"
-        );
-        Self { sources, rooms }
-    }
-}
-
-/// The server's side.
-fn server_side() -> House {
-    House::new(&root(), |_| false)
-}
-
-/// All sources, each by its path from src.
-fn all() -> Vec<(String, String)> {
-    let crates = sources::root().join("crates");
-    let name = |path: &Path| format!("crates/{}", path.strip_prefix(&crates).expect("inside").display());
-    let pure = sources::files(&crates)
-        .into_iter()
-        .filter(|path| path.extension().is_some_and(|has| has == "rs"))
-        .map(|path| (name(&path), fs::read_to_string(&path).expect("text")));
-    server_side().sources.into_iter().chain(pure).collect()
-}
-
-fn without_comments(code: &str) -> String {
-    code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+/// The rooms in the order of the table in `src/lib.rs`, the ground first.
+fn rooms() -> Vec<String> {
+    let text = sources::text(extension().join("lib.rs"));
+    let rooms: Vec<String> = text
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("//! | [`")?.split_once('`')?.0.to_owned()))
+        .collect();
+    let modules: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')).collect();
+    assert_eq!(
+        rooms.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        modules,
+        "the table names each room"
+    );
+    rooms
 }
 
 fn room_of(file: &str) -> &str {
     file.split('/').next().unwrap_or(file).trim_end_matches(".rs")
 }
 
-/// The rooms that a text names: `crate::room` and `crate::{room, room::…}`.
-fn rooms_named(code: &str) -> Vec<String> {
-    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-    let mut found = Vec::new();
-    for tail in without_comments(code).split("crate::").skip(1) {
-        let Some(list) = tail.strip_prefix('{') else {
-            found.push(word(tail));
-            continue;
-        };
-        let mut depth = 0;
-        let mut begins = true;
-        for (place, character) in list.char_indices() {
-            match character {
-                '{' => depth += 1,
-                '}' if depth == 0 => break,
-                '}' => depth -= 1,
-                ',' if depth == 0 => begins = true,
-                _ if begins && depth == 0 && character.is_alphabetic() => {
-                    found.push(word(&list[place..]));
-                    begins = false;
-                }
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
 #[test]
 fn rooms_use_those_before_them() {
+    let rooms = rooms();
+    let place = |file: &str| rooms.iter().position(|room| room == room_of(file));
+    let extension = Crate::read(&extension());
+    let uses = extension.uses();
+    assert!(uses.len() > 200, "where is the code? {} files", uses.len());
     let mut wrong = Vec::new();
-    for House { sources, rooms } in [server_side()] {
-        let place = |room: &str| rooms.iter().position(|other| other == room);
-        for (file, code) in sources.iter().filter(|(file, _)| !OUTSIDE.contains(&room_of(file))) {
-            let Some(own) = place(room_of(file)) else {
-                wrong.push(format!("{file} is in none of the rooms"));
-                continue;
-            };
-            for named in rooms_named(code) {
-                match place(&named) {
-                    Some(other) if other <= own => {}
-                    Some(_) => wrong.push(format!("{file} names crate::{named}, which comes after its room")),
-                    None => wrong.push(format!("{file} names crate::{named}, which is none of the rooms")),
-                }
-            }
+    for (file, others) in uses.iter().filter(|(file, _)| **file != "lib.rs") {
+        assert!(place(file).is_some(), "{file} is in none of the rooms");
+        let above = others.iter().filter(|other| place(other) > place(file));
+        wrong.extend(above.map(|other| format!("{file} uses {other}")));
+    }
+    assert!(wrong.is_empty(), "against the order of the rooms:\n{}", wrong.join("\n"));
+}
+
+/// All that a file reaches.
+fn reached<'a>(uses: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut waiting = vec![from];
+    while let Some(file) = waiting.pop() {
+        waiting.extend(uses[file].iter().filter(|other| reached.insert(**other)));
+    }
+    reached
+}
+
+/// The circles among files, each with its files and what ties them.
+fn circles(uses: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
+    let reach: BTreeMap<&str, BTreeSet<&str>> =
+        uses.keys().map(|file| (*file, reached(uses, file))).collect();
+    let mut seen = BTreeSet::new();
+    let mut circles = Vec::new();
+    for file in uses.keys().filter(|file| reach[**file].contains(**file)) {
+        let is_tied = |other: &&str| reach[file].contains(other) && reach[other].contains(file);
+        let circle: Vec<&str> = uses.keys().copied().filter(is_tied).collect();
+        if !seen.insert(circle.clone()) {
+            continue;
         }
+        let arrows = circle.iter().map(|file| {
+            let others: Vec<&str> =
+                uses[file].iter().copied().filter(|other| circle.contains(other)).collect();
+            format!("  {file} uses {}", others.join(", "))
+        });
+        circles.push(arrows.collect::<Vec<_>>().join("\n"));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    circles
 }
 
 #[test]
-fn unsafe_code_stays_in_its_rooms() {
-    let is_allowed = |file: &str| {
-        UNSAFE_ROOMS.contains(&room_of(file)) || UNSAFE_FILES.iter().any(|(allowed, _)| *allowed == file)
-    };
-    let is_unsafe = |code: &str| {
-        let code = without_comments(code);
-        ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"].iter().any(|word| code.contains(word))
-    };
-    let (allowed, others): (Vec<_>, Vec<_>) = server_side()
-        .sources
-        .into_iter()
-        .filter(|(_, code)| is_unsafe(code))
-        .partition(|(file, _)| is_allowed(file));
-    let others: Vec<&str> = others.iter().map(|(file, _)| file.as_str()).collect();
-    assert!(others.is_empty(), "unsafe code in {}", others.join(", "));
-    for (file, _) in UNSAFE_FILES {
-        assert!(allowed.iter().any(|(there, _)| there == file), "no longer unsafe: {file}");
-    }
-}
-
-#[test]
-fn files_are_short() {
-    for (file, code) in all() {
-        let lines = code.lines().count();
-        assert!(lines <= LONGEST, "{file} has {lines} lines");
-    }
-}
-
-/// The functions of a file as rustfmt lays them out, with their numbers of lines.
-fn functions(code: &str) -> Vec<(&str, usize)> {
-    let lines: Vec<&str> = code.lines().collect();
-    let mut found = Vec::new();
-    for (start, line) in lines.iter().enumerate() {
-        let text = line.trim_start();
-        let is_function = text.starts_with("fn ") || (text.contains(" fn ") && !text.starts_with("//"));
-        let Some((_, rest)) = text.split_once("fn ").filter(|_| is_function) else { continue };
-        let head = (start..lines.len()).find(|&place| lines[place].ends_with(['{', ';', '}']));
-        let Some(head) = head.filter(|&head| lines[head].ends_with('{')) else { continue };
-        let end = format!("{}}}", &line[..line.len() - text.len()]);
-        let length =
-            (head..lines.len()).find(|&place| lines[place] == end).map_or(0, |last| last - start + 1);
-        found.push((rest.split(['(', '<']).next().unwrap_or(rest), length));
-    }
-    found
-}
-
-#[test]
-fn functions_are_short() {
-    let all = all();
-    let functions: Vec<_> =
-        all.iter().flat_map(|(file, code)| functions(code).into_iter().map(move |f| (file, f))).collect();
-    assert!(functions.len() > 800, "where are the functions? {}", functions.len());
-    let long: BTreeSet<(&str, &str)> = functions
-        .iter()
-        .filter(|(_, (_, lines))| *lines > LONGEST_FUNCTION)
-        .map(|(file, (name, _))| (file.as_str(), *name))
+fn files_use_each_other_in_one_direction() {
+    let root = sources::root();
+    let crates = fs::read_dir(root.join("crates")).expect("a folder");
+    let mut folders: Vec<_> = crates
+        .map(|entry| entry.expect("an entry").path().join("src"))
+        .filter(|folder| folder.exists())
         .collect();
-    assert_eq!(long, LONG_FUNCTIONS.iter().map(|(file, name, _)| (*file, *name)).collect());
+    folders.push(extension());
+    folders.sort();
+    assert!(folders.len() > 10, "where are the crates? {folders:?}");
+    let mut found = Vec::new();
+    for folder in folders {
+        let name = folder.strip_prefix(&root).expect("inside").display();
+        found.extend(circles(&Crate::read(&folder).uses()).iter().map(|circle| format!("{name}:\n{circle}")));
+    }
+    assert!(found.is_empty(), "{} circles\n{}", found.len(), found.join("\n"));
 }
 
 #[test]
-fn names_are_found() {
-    assert_eq!(rooms_named("use crate::catalog::{self, x};"), ["catalog"]);
-    assert_eq!(rooms_named("use crate::{api::runs::{a, b}, shm};"), ["api", "shm"]);
-    assert_eq!(rooms_named("crate::worker::nap(1); // crate::api"), ["worker"]);
-    assert_eq!(room_of("catalog/recorder/mod.rs"), "catalog");
-    assert_eq!(room_of("error.rs"), "error");
-    assert_eq!(functions("pub fn f(\n    x: i32,\n) {\n    x;\n}\nfn g();\n"), [("f", 5)]);
+fn a_circle_is_found() {
+    let uses = BTreeMap::from([
+        ("a", BTreeSet::from(["b"])),
+        ("b", BTreeSet::from(["c"])),
+        ("c", BTreeSet::from(["b"])),
+    ]);
+    assert_eq!(circles(&uses), ["  b uses c\n  c uses b"]);
+}
+
+#[test]
+fn unsafe_code_stays_in_its_places() {
+    let is_allowed = |file: &str| {
+        UNSAFE_FOLDERS.iter().any(|folder| file.starts_with(folder))
+            || UNSAFE_FILES.iter().any(|(allowed, _)| *allowed == file)
+    };
+    let mut allowed = BTreeSet::new();
+    for path in
+        sources::files(&extension()).into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"))
+    {
+        let file = path.strip_prefix(extension()).expect("inside").to_str().expect("UTF-8").to_owned();
+        let code = sources::text(path);
+        let mut lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let is_unsafe = lines.any(|line| {
+            ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"].iter().any(|word| line.contains(word))
+        });
+        assert!(!is_unsafe || is_allowed(&file), "unsafe code in {file}");
+        allowed.extend(is_unsafe.then_some(file));
+    }
+    for (file, _) in UNSAFE_FILES {
+        assert!(allowed.contains(file), "no longer unsafe: {file}");
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use crate::error::{OrRaise, for_client, notice};
-use crate::{catalog, sweep};
+use crate::{experiment, store};
 
 run_function! {
     /// Makes equal runs and says how much they vary. See the COMMENT ON.
@@ -64,18 +64,18 @@ fn of_runs(arguments: SweepArguments) -> Result<Vec<CalibrationLine>, UserError>
         )
         .hint("Fewer runs show no spread; 10 or more are better."));
     }
-    let mut spec = sweep::launch::plan(arguments)?;
+    let mut spec = experiment::launch::plan(arguments)?;
     spec.options.calibrates = true;
-    let sweep_id = sweep::launch::run_to_the_end(spec)?;
+    let sweep_id = experiment::launch::run_to_the_end(spec)?;
     notice(
         format!("the runs belong to sweep {sweep_id}"),
         format!("For a report: SELECT bench.sweep_report({sweep_id})."),
     );
     let mut runs = Vec::new();
-    for run in catalog::sweep_document(sweep_id)?.runs {
+    for run in store::sweep_document(sweep_id)?.runs {
         pgrx::check_for_interrupts!();
         if let (Some(run_id), Some("completed"), None) = (run.run_id, run.status.as_deref(), run.error) {
-            runs.push(catalog::document(run_id)?);
+            runs.push(store::document(run_id)?);
         }
     }
     if runs.len() < LEAST_RUNS {

@@ -8,10 +8,10 @@ use pgrx::prelude::*;
 use serde_json::json;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
-use crate::catalog::searches;
 use crate::error::{OrRaise, notice};
-use crate::launch::default_clients;
-use crate::sweep::launch::{plan, run_to_the_end, start};
+use crate::experiment::launch::{plan, run_to_the_end, start};
+use crate::run::prepare::default_clients;
+use crate::store::searches;
 
 run_function! {
     /// Searches for the rate that a server sustains and waits for the end. See the COMMENT ON.

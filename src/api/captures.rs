@@ -10,9 +10,10 @@ use super::required;
 use super::runs::deadline;
 use crate::capture::spec::CaptureSpec;
 use crate::capture::{document, launch, worker};
-use crate::catalog::fidelity::{self, Fidelity, FidelityLine};
 use crate::error::OrRaise;
 use crate::server::jsonb::Jsonb;
+use crate::store::fidelity;
+use crate::store::fidelity::{Fidelity, FidelityLine};
 
 /// The document of a capture: about as much as a jsonb can hold.
 type CaptureJsonb = Jsonb<{ 255 << 20 }>;

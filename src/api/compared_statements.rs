@@ -16,9 +16,9 @@ use super::comparisons::{compared_report, make_pairs, side};
 use super::reports::{document, unknown_format};
 use super::required;
 use super::runs::run_of;
-use crate::catalog;
 use crate::error::{OrRaise, for_client, notice};
-use crate::launch::run::run_to_the_end;
+use crate::run::prepare::run::run_to_the_end;
+use crate::store;
 
 /// A function whose body returns statements of both sides, as rows: `alone` with its own arguments only, `run` with those of a
 /// run besides.
@@ -147,7 +147,7 @@ pub(super) fn statements_of(
         side.iter()
             .map(|document| {
                 pgrx::check_for_interrupts!();
-                catalog::statements_of(document.run.run_id)
+                store::statements_of(document.run.run_id)
             })
             .collect()
     };
@@ -168,8 +168,8 @@ fn verified(
     let duel = Duel::new(&a.0, &b.0).and_then(|duel| duel.run(run.clone())).and_then(run_to_the_end);
     let (lines, run_id) = match duel {
         Ok(run_id) => {
-            let calls = catalog::calls_per_script(run_id)?;
-            (statements_of_duel(&catalog::duel_of(run_id, Some(margin))?, &calls), run_id)
+            let calls = store::calls_per_script(run_id)?;
+            (statements_of_duel(&store::duel_of(run_id, Some(margin))?, &calls), run_id)
         }
         Err(error) if error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED => {
             notice(format!("in pairs of runs, because {}", error.message), error.hint.unwrap_or_default());
@@ -181,7 +181,7 @@ fn verified(
                 ));
             };
             let documents = |side: fn(&(i64, i64)) -> i64| {
-                pairs.iter().map(|pair| catalog::visible_headline(side(pair))).collect::<Result<Vec<_>, _>>()
+                pairs.iter().map(|pair| store::visible_headline(side(pair))).collect::<Result<Vec<_>, _>>()
             };
             (statements_of(&documents(|pair| pair.0)?, &documents(|pair| pair.1)?, margin)?, first)
         }
@@ -216,15 +216,15 @@ fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64
         let format = format_of_two(format)?;
         let margin = required("margin", margin)?;
         check_margin(margin)?;
-        catalog::check_visible(run_id)?;
-        if let Some(duel) = catalog::find_duel(run_id, Some(margin))? {
+        store::check_visible(run_id)?;
+        if let Some(duel) = store::find_duel(run_id, Some(margin))? {
             let document = Document { duel: Some(duel), ..document(Some(run_id))? };
             return Ok(for_client(match format {
                 Some(format) => render(&document, format),
                 None => export(&document, ExportFormat::JUnit),
             }));
         }
-        let pairs = catalog::pairs_with(run_id)?;
+        let pairs = store::pairs_with(run_id)?;
         if pairs.is_empty() {
             let message = format!("run {run_id} is neither a duel nor one of a pair");
             return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)

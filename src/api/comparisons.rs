@@ -21,7 +21,7 @@ use super::compared_statements::{format_of_two, statements_of};
 use super::required;
 use crate::error::{OrRaise, for_client, notice, warn};
 use crate::server::jsonb::Jsonb;
-use crate::{catalog, sweep};
+use crate::{experiment, store};
 
 type ComparisonRow = (
     String,
@@ -116,8 +116,8 @@ fn calibrated(
     runs: (usize, bool),
     margin: f64,
 ) -> Result<Comparison, UserError> {
-    if let Some((sweep_id, equal)) = catalog::calibration_of(baseline, calibration::ENOUGH_RUNS)? {
-        let equal = equal.into_iter().map(catalog::headline).collect::<Result<Vec<_>, _>>()?;
+    if let Some((sweep_id, equal)) = store::calibration_of(baseline, calibration::ENOUGH_RUNS)? {
+        let equal = equal.into_iter().map(store::headline).collect::<Result<Vec<_>, _>>()?;
         calibration::tell(&mut compared, sweep_id, &equal, runs, margin);
     }
     Ok(compared)
@@ -129,7 +129,7 @@ pub(super) fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<
     limits::check_count(name, run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
     run_ids
         .into_iter()
-        .map(|run_id| catalog::visible_headline(required(&format!("a run of {name}"), run_id)?))
+        .map(|run_id| store::visible_headline(required(&format!("a run of {name}"), run_id)?))
         .collect()
 }
 
@@ -185,7 +185,7 @@ fn collected(run_ids: &[i64]) -> Result<Collected, UserError> {
     let mut collected = Collected::default();
     for run_id in run_ids {
         pgrx::check_for_interrupts!();
-        collected.add(&catalog::document(*run_id)?);
+        collected.add(&store::document(*run_id)?);
     }
     Ok(collected)
 }
@@ -230,7 +230,7 @@ fn paired(
     let baseline: Vec<i64> = pairs.iter().map(|pair| pair.0).collect();
     let pairs = pairs
         .into_iter()
-        .map(|(a, b)| Ok((catalog::visible_headline(a)?, catalog::visible_headline(b)?)))
+        .map(|(a, b)| Ok((store::visible_headline(a)?, store::visible_headline(b)?)))
         .collect::<Result<Vec<_>, UserError>>()?;
     calibrated(compare_pairs(&pairs, margin)?, &baseline, (pairs.len(), true), margin)
 }
@@ -243,7 +243,7 @@ pub(super) fn make_pairs(
     clients: Option<i32>,
     run: RunArguments,
 ) -> Result<Vec<(i64, i64)>, UserError> {
-    let spec = sweep::launch::plan(SweepArguments {
+    let spec = experiment::launch::plan(SweepArguments {
         clients: Some(vec![clients]),
         rounds,
         variants: Some(json!({"a": required("a", a)?.0, "b": required("b", b)?.0})),
@@ -252,8 +252,8 @@ pub(super) fn make_pairs(
         paired: true,
         asked: None,
     })?;
-    let sweep_id = sweep::launch::run_to_the_end(spec)?;
-    let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;
+    let sweep_id = experiment::launch::run_to_the_end(spec)?;
+    let pairs = store::sweep_pairs(sweep_id, "a", "b")?;
     let ids = |side: fn(&(i64, i64)) -> i64| {
         pairs.iter().map(|pair| side(pair).to_string()).collect::<Vec<_>>().join(",")
     };
@@ -296,7 +296,7 @@ fn scalability(
         name!(peak_tps_high, Option<f64>),
     ),
 > {
-    let document = required("sweep_id", sweep_id).and_then(catalog::sweep_document).or_raise();
+    let document = required("sweep_id", sweep_id).and_then(store::sweep_document).or_raise();
     let value = |estimate: Option<Estimate>| estimate.map(|e| e.value);
     let low = |estimate: Option<Estimate>| estimate.map(|e| e.low);
     let high = |estimate: Option<Estimate>| estimate.map(|e| e.high);
@@ -385,7 +385,7 @@ fn all_changes(
 ) -> Result<Vec<ChangePointRow>, UserError> {
     let mut found = Vec::new();
     // Runs of other options, or with other tags, are other series.
-    for series in catalog::history(workload, metric, tags)?.chunk_by(|a, b| a.group == b.group) {
+    for series in store::history(workload, metric, tags)?.chunk_by(|a, b| a.group == b.group) {
         let series = &series[series.len().saturating_sub(LONGEST_SERIES)..];
         pgrx::check_for_interrupts!();
         let values: Vec<f64> = series.iter().map(|run| run.value).collect();
@@ -397,8 +397,8 @@ fn all_changes(
             let (before, after) = (&series[begin..change.index], &series[change.index..end]);
             let before = &before[before.len().saturating_sub(COMPARED_RUNS)..];
             let after = &after[..after.len().min(COMPARED_RUNS)];
-            let documents = |side: &[catalog::Past]| {
-                side.iter().map(|run| catalog::headline(run.run_id)).collect::<Result<Vec<_>, _>>()
+            let documents = |side: &[store::Past]| {
+                side.iter().map(|run| store::headline(run.run_id)).collect::<Result<Vec<_>, _>>()
             };
             let (before, after) = (documents(before)?, documents(after)?);
             let differences =

@@ -4,15 +4,16 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 
 use super::required;
-use crate::catalog::{self, Definition};
 use crate::error::OrRaise;
-use crate::fixture;
 use crate::launch::checks::check_length;
+use crate::load::fixture;
 use crate::server::guc;
 use crate::server::parser::is_one_select;
 use crate::server::roles::{self, superuser};
 use crate::server::spi::{self, quote_identifier, quote_literal};
 use crate::server::transaction::rolled_back;
+use crate::store;
+use crate::store::Definition;
 
 /// Defines a fixture. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -50,7 +51,7 @@ fn create(
     if fixture::is_builtin(&name) {
         return Err(built_in(&name));
     }
-    let old = catalog::definition(&name)?;
+    let old = store::definition(&name)?;
     if let Some(old) = &old {
         check_owner(old)?;
         if !superuser() {
@@ -61,7 +62,7 @@ fn create(
     let (owner, owner_oid) = owner;
     let definition = Definition { name, owner, owner_oid, ddl, rows_query, after_ddl, rows };
     try_out(&definition)?;
-    catalog::put_definition(&definition, old.as_ref().map(|old| old.owner_oid))
+    store::put_definition(&definition, old.as_ref().map(|old| old.owner_oid))
 }
 
 /// One SELECT of the ids $1 to $2.
@@ -87,7 +88,7 @@ fn try_out(definition: &Definition) -> Result<(), UserError> {
     let own_path = guc::initial_search_path()?;
     let role = roles::current_role_oid();
     rolled_back(|| {
-        let schema = catalog::try_staging_schema(role)?;
+        let schema = store::try_staging_schema(role)?;
         let path = guc::search_path_with(&[&schema], &own_path);
         guc::with_search_path(&path, || make_empty(definition, &schema))
     })
@@ -128,12 +129,12 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
     if fixture::is_builtin(&name) {
         return Err(built_in(&name));
     }
-    let Some(old) = catalog::definition(&name)? else {
+    let Some(old) = store::definition(&name)? else {
         let message = format!("fixture \"{name}\" does not exist");
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message));
     };
     check_owner(&old)?;
-    for loaded in catalog::fixtures(&name)? {
+    for loaded in store::fixtures(&name)? {
         if loaded.missing == 0 && roles::acts_for(loaded.owner_oid) {
             return Err(UserError::new(
                 sqlstate::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -142,7 +143,7 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
             .hint(format!("First: SELECT bench.unload({}).", quote_literal(&name))));
         }
     }
-    catalog::delete_definition(&name, old.owner_oid)
+    store::delete_definition(&name, old.owner_oid)
 }
 
 fn built_in(name: &str) -> UserError {

@@ -9,9 +9,9 @@ use pgrx::prelude::*;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use super::runs::run_of;
-use crate::catalog;
 use crate::error::{OrRaise, for_client};
-use crate::launch::run::{run_to_the_end, start};
+use crate::run::prepare::run::{run_to_the_end, start};
+use crate::store;
 
 type DuelRow =
     (String, Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>, String, Option<String>);
@@ -55,7 +55,7 @@ run_function! {
         >] = |workload, a, b, margin, clients, run| {
         let found = (|| {
             let run_id = run_to_the_end(duel_run((a, b, margin), run_of(workload, clients, run))?)?;
-            let duel = catalog::duel_of(run_id, margin)?;
+            let duel = store::duel_of(run_id, margin)?;
             if let Some(sentence) = report::duel_sentence(&duel) {
                 pgrx::notice!("{}", for_client(sentence));
             }
@@ -97,7 +97,7 @@ fn duel_results(
 
 fn compared(run_id: Option<i64>, margin: Option<f64>) -> Result<ComparedDuel, UserError> {
     check_margin(margin)?;
-    catalog::duel_of(required("run_id", run_id)?, margin)
+    store::duel_of(required("run_id", run_id)?, margin)
 }
 
 /// The commands of both arms beside each other. See the COMMENT ON.

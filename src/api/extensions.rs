@@ -5,8 +5,9 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::error::OrRaise;
-use crate::server::extension::LIBRARY_VERSION;
-use crate::server::{prewarm, trust};
+use crate::guard::extension::LIBRARY_VERSION;
+use crate::guard::trust;
+use crate::server::prewarm;
 
 /// Which library this is. See the COMMENT ON.
 #[pg_extern(sql = false)]

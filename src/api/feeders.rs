@@ -6,10 +6,11 @@ use pgrx::prelude::*;
 
 use super::required;
 use super::workloads::check_owner;
-use crate::catalog::{self, Workload};
 use crate::error::OrRaise;
-use crate::launch;
 use crate::launch::checks::{check_encoding, check_length};
+use crate::run::feeders;
+use crate::store;
+use crate::store::Workload;
 
 /// Gives a workload a feeder. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -40,10 +41,10 @@ fn add(
     check_length([query.as_str()])?;
     let feeder = Feeder::new(prefix, query, &pick, once, max_rows)?;
     let workload = owned(&name)?;
-    let mut feeders = catalog::feeders(&name)?;
+    let mut feeders = store::feeders(&name)?;
     feeders.retain(|other| other.prefix != feeder.prefix);
-    launch::feeders::check_new(&workload, &feeder, &feeders)?;
-    catalog::put_feeder(&workload, &feeder)
+    feeders::check_new(&workload, &feeder, &feeders)?;
+    store::put_feeder(&workload, &feeder)
 }
 
 /// Removes a feeder. See the COMMENT ON.
@@ -56,19 +57,19 @@ fn remove(workload: Option<String>, prefix: Option<String>) -> Result<(), UserEr
     let name = required("workload", workload)?;
     let prefix = required("prefix", prefix)?;
     let workload = owned(&name)?;
-    if catalog::delete_feeder(&workload, &prefix)? {
+    if store::delete_feeder(&workload, &prefix)? {
         return Ok(());
     }
     let message = format!("workload \"{name}\" has no feeder with prefix \"{prefix}\"");
     let error = UserError::new(sqlstate::UNDEFINED_OBJECT, message);
     let known: Vec<String> =
-        catalog::feeders(&name)?.iter().map(|feeder| format!("\"{}\"", feeder.prefix)).collect();
+        store::feeders(&name)?.iter().map(|feeder| format!("\"{}\"", feeder.prefix)).collect();
     Err(if known.is_empty() { error } else { error.hint(format!("Its prefixes: {}.", known.join(", "))) })
 }
 
 /// A workload that the caller may replace.
 fn owned(name: &str) -> Result<Workload, UserError> {
-    let Some(workload) = catalog::workload(name)? else {
+    let Some(workload) = store::workload(name)? else {
         let message = format!("workload \"{name}\" does not exist");
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message)
             .hint("Create it first: SELECT bench.create_workload(…)."));

@@ -10,14 +10,15 @@ use serde_json::{Map, Value};
 
 use super::required;
 use super::runs::{deadline, status_shown};
-use crate::catalog;
 use crate::error::OrRaise;
-use crate::fixture::not_yours;
-use crate::launch::{load, settings, under_way};
+use crate::load::fixture::not_yours;
+use crate::load::prepare::load;
+use crate::run::prepare::{settings, under_way};
 use crate::server::jsonb::Jsonb;
 use crate::server::spi::quote_literal;
 use crate::server::{relations, roles};
 use crate::shm::Work;
+use crate::store;
 
 /// What takes less time needs no report of how it went; bench.fixtures has it all the same.
 const WORTH_A_REPORT: Duration = Duration::from_secs(1);
@@ -43,7 +44,7 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
         let (fixture, options) = arguments(fixture, options)?;
         let loaded = load::load(&fixture, &options, rows, jobs)?;
         if began.elapsed() >= WORTH_A_REPORT
-            && let Some(line) = catalog::load_line(&loaded.spec.name, &loaded.spec.schema)?
+            && let Some(line) = store::load_line(&loaded.spec.name, &loaded.spec.schema)?
         {
             pgrx::notice!("{line}");
         }
@@ -89,21 +90,21 @@ fn unload(fixture: Option<String>) {
 fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     let name = required("fixture", fixture)?;
     let role = roles::current_role_oid();
-    let mut loaded = catalog::fixtures(&name)?;
+    let mut loaded = store::fixtures(&name)?;
     // One's own first, and of these one whose tables are still there.
     loaded.sort_by_key(|f| (f.owner_oid != role, f.missing > 0));
     let Some(fixture) = loaded.into_iter().next() else {
-        crate::fixture::known(&name)?;
+        crate::load::fixture::known(&name)?;
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("fixture \"{name}\" is not loaded")));
     };
     if !roles::acts_for(fixture.owner_oid) {
         return Err(not_yours(&name, &fixture.owner));
     }
-    catalog::check_unused(&name, &fixture.tables)?;
+    store::check_unused(&name, &fixture.tables)?;
     // As the caller, who owns the tables or acts for their owner.
     relations::drop_tables(&fixture.tables)?;
-    crate::fixture::drop_functions(&name, &fixture.schema)?;
-    catalog::delete_fixture(&fixture.schema, &name)
+    crate::load::fixture::drop_functions(&name, &fixture.schema)?;
+    store::delete_fixture(&fixture.schema, &name)
 }
 
 /// The loaded fixture that a run of the caller would use, for bench.check. See the COMMENT ON.
@@ -121,13 +122,13 @@ fn usable_fixture(
 }
 
 fn usable(name: &str) -> Result<FixtureSpec, UserError> {
-    if let Some(found) = crate::fixture::usable(name)? {
+    if let Some(found) = crate::load::fixture::usable(name)? {
         return Ok(found);
     }
-    if let Some(found) = crate::fixture::made_by_pgbench(name, &[])? {
+    if let Some(found) = crate::load::fixture::made_by_pgbench(name, &[])? {
         return Ok(found);
     }
-    crate::fixture::known(name)?;
+    crate::load::fixture::known(name)?;
     let message = format!("fixture \"{name}\" is not loaded");
     Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
         .hint(format!("For example: SELECT bench.load({});", quote_literal(name))))

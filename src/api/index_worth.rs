@@ -11,10 +11,10 @@ use pgrx::prelude::*;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use super::runs::run_of;
-use crate::catalog;
 use crate::error::{OrRaise, for_client, notice};
-use crate::sweep::launch::{plan, run_to_the_end, start};
-use crate::sweep::{copies, index_worth};
+use crate::experiment::launch::{plan, run_to_the_end, start};
+use crate::experiment::{copies, index_worth};
+use crate::store;
 
 type IndexRow = (
     String,
@@ -113,7 +113,7 @@ run_function! {
 
 fn ask_and_wait(arguments: SweepArguments) -> Result<Vec<IndexLine>, UserError> {
     let sweep_id = run_to_the_end(plan(arguments)?)?;
-    let lines = catalog::index_lines(sweep_id, false, None)?;
+    let lines = store::index_lines(sweep_id, false, None)?;
     notice(
         for_client(sentence(&lines)),
         format!(
@@ -159,7 +159,7 @@ fn index_worth_results(
             }
         };
         margin.map_or(Ok(()), check_margin)?;
-        catalog::index_lines(required("sweep_id", sweep_id)?, of_processor, margin)
+        store::index_lines(required("sweep_id", sweep_id)?, of_processor, margin)
     })();
     TableIterator::new(rows(lines.or_raise()))
 }

@@ -10,17 +10,17 @@ use serde_json::Value;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use super::runs::run_of;
-use crate::catalog;
 use crate::error::{OrRaise, warn};
-use crate::integration::pg_cron;
-use crate::launch::run::{check, start};
-use crate::launch::under_way;
+use crate::run::coordinator;
+use crate::run::prepare::run::{check, start};
+use crate::run::prepare::under_way;
 use crate::server::locks::OwnLock;
 use crate::server::roles::current_role_oid;
 use crate::server::spi::quote_literal;
 use crate::server::{database, worker_slots};
 use crate::shm::Work;
-use crate::worker::run::coordinator;
+use crate::store;
+use crate::store::pg_cron;
 
 /// The tag that holds the name of the job that has started a run.
 const TAG: &str = "job";
@@ -84,7 +84,7 @@ fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {
     })?;
     let lock = lock_of(&job);
     lock.acquire();
-    let run_id = match catalog::runs_of_job(&job)?.first() {
+    let run_id = match store::runs_of_job(&job)?.first() {
         Some(&run_id) => {
             warn(
                 format!("job \"{job}\" starts no run because its run {run_id} is still active"),
@@ -118,7 +118,7 @@ fn unschedule(name: Option<String>) -> bool {
             format!("{} Here, for a run under way: bench.stop.", pg_cron::unschedule_in_database(&name))
         })?;
         let mut found = pg_cron::unschedule(&name)?;
-        for run_id in catalog::runs_of_job(&name)? {
+        for run_id in store::runs_of_job(&name)? {
             found |= under_way::stop(Work::Run(run_id))?;
         }
         Ok(found)

@@ -5,8 +5,9 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::required;
+use crate::capture::log;
+use crate::capture::log::{Arguments, LogSource};
 use crate::error::OrRaise;
-use crate::launch::log::{self, Arguments, LogSource};
 use crate::server::jsonb::Jsonb;
 
 type LogRow = (Option<String>, Option<i32>, i64, f64, bool, Option<String>, Option<f64>, i64, Option<String>);

@@ -10,16 +10,17 @@ use pgrx::prelude::*;
 use serde::Serialize;
 
 use super::required;
-use crate::catalog;
+use crate::cluster::citus;
 use crate::error::{OrRaise, internal};
-use crate::integration::citus;
 use crate::launch::checks::MAX_SCRIPT;
-use crate::launch::{fetch_parts, node_connectivity, run_part};
 use crate::observe::node::{self, NodeState};
+use crate::run::nodes::{fetch_parts, node_connectivity};
+use crate::run::prepare::run_part;
 use crate::server::jsonb::Jsonb;
 use crate::server::process::{current_timestamp, now_ns, wake};
 use crate::server::roles::{self, superuser};
 use crate::shm::{RunState, Segment, StopReason, Work, ask_to_stop, is_under_way};
+use crate::store;
 
 /// What a node asks another for: scripts, and what is as large as other arguments.
 type PartJsonb = Jsonb<{ MAX_SCRIPT + 4 * MAX_ARGUMENT }>;
@@ -40,8 +41,8 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
         // Sessions of other roles hide from everybody else.
         let is_superuser = superuser();
         citus::check_installed("the state of a node")?;
-        let may_run = catalog::may_run()?;
-        catalog::as_owner(|| node::read(&tables, is_superuser))
+        let may_run = store::may_run()?;
+        store::as_owner(|| node::read(&tables, is_superuser))
             .map(|state| json(&NodeState { may_run, ..state }))
     })()
     .or_raise()
@@ -78,16 +79,16 @@ fn start_part(request: Option<PartJsonb>) -> JsonB {
 ///
 /// # Errors
 /// 42704 for one that does not exist, 42501 for another role's, 42809 for a run that is no part.
-fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::WorkHandle), UserError> {
+fn part_handle(run_id: Option<i64>) -> Result<(i64, store::WorkHandle), UserError> {
     let run_id = required("run_id", run_id)?;
-    let handle = catalog::handle_of(Work::Run(run_id))?;
+    let handle = store::handle_of(Work::Run(run_id))?;
     if handle.owner_oid != roles::current_role_oid() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),
         ));
     }
-    if !catalog::is_part(run_id)? {
+    if !store::is_part(run_id)? {
         return Err(UserError::new(
             sqlstate::WRONG_OBJECT_TYPE,
             format!("run {run_id} is not a part of another node's run"),
@@ -108,9 +109,9 @@ fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
         if let Some(state) = state.flatten() {
             return Ok(json(&state));
         }
-        let status = catalog::status(Work::Run(run_id))?;
+        let status = store::status(Work::Run(run_id))?;
         let is_over = !matches!(&*status, "starting" | "running");
-        let error = catalog::run_error(run_id)?;
+        let error = store::run_error(run_id)?;
         Ok(json(&PartState { status: is_over.then_some(status), error, ..PartState::default() }))
     })()
     .or_raise()
@@ -121,7 +122,7 @@ fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
 fn part_samples(run_id: Option<i64>, after: Option<f64>) -> Option<JsonB> {
     (|| {
         let (run_id, _) = part_handle(run_id)?;
-        catalog::samples_after(run_id, required("after", after)?)
+        store::samples_after(run_id, required("after", after)?)
     })()
     .or_raise()
 }
@@ -190,7 +191,7 @@ fn drop_part(run_id: Option<i64>) -> bool {
         if Segment::peek(handle.segment, is_at_work) == Some(true) {
             return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("run {run_id} is under way")));
         }
-        catalog::delete_runs(vec![run_id]).map(|_| true).map_err(|e| internal(e.message))
+        store::delete_runs(vec![run_id]).map(|_| true).map_err(|e| internal(e.message))
     })()
     .or_raise()
 }

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::runs::run_of;
 use crate::error::{OrRaise, for_client};
-use crate::launch::preflight::look;
+use crate::run::prepare::preflight::look;
 
 run_function! {
     /// Says what would spoil a run that started now. See the COMMENT ON.

@@ -10,15 +10,17 @@ use bench_script::{PreviewLine, Prng, Symbols, Variables};
 use pgrx::prelude::*;
 
 use super::required;
-use crate::catalog::{self, Workload};
 use crate::error::{OrRaise, raise};
-use crate::fixture::{self, local_shard_keys};
 use crate::launch::checks::check_length;
-use crate::launch::feeders::{RowLimit, RunFeeders, read_as};
-use crate::launch::workload::find;
+use crate::load::fixture;
+use crate::load::fixture::local_shard_keys;
+use crate::run::client::variables::{shard_values, values_of_one};
+use crate::run::feeders::{RowLimit, RunFeeders, read_as};
+use crate::run::prepare::workload::find;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
-use crate::worker::run::variables::{shard_values, values_of_one};
+use crate::store;
+use crate::store::Workload;
 
 /// More than anybody reads.
 const MAX_TRANSACTIONS: i32 = 100_000;
@@ -114,7 +116,7 @@ fn read(workload: Workload, seed: i64) -> Result<RunFeeders, UserError> {
         roles::current()
     };
     let mut script = ScriptSpec {
-        feeders: catalog::feeders(&workload.name)?,
+        feeders: store::feeders(&workload.name)?,
         name: workload.name,
         source: workload.script,
         weight: 1,

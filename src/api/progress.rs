@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering::*;
 
 use pgrx::prelude::*;
 
-use crate::catalog;
-use crate::launch::load_progress::{Standing, title};
+use crate::load::prepare::load_progress::{Standing, title};
 use crate::server::process::now_ns;
 use crate::shm::{ClientState, RunState, Segment, WarmupEnd, Work, is_under_way};
+use crate::store;
 
 /// Where a run stands: a row for bench.progress, or none when it is over.
 #[pg_extern(sql = false)]
@@ -30,7 +30,7 @@ fn run_progress(
     let row = match (segment, run_id) {
         (Some(segment), Some(run_id)) => Segment::peek(segment as u32, |s| progress_row(s, run_id))
             .flatten()
-            .filter(|_| catalog::check_visible(run_id).is_ok()),
+            .filter(|_| store::check_visible(run_id).is_ok()),
         _ => None,
     };
     TableIterator::new(row)
@@ -114,7 +114,7 @@ fn load_progress(
     let found = match (segment, load_id) {
         (Some(segment), Some(load_id)) => Segment::peek(segment as u32, |s| row(s, load_id))
             .flatten()
-            .filter(|_| catalog::may_see_load(load_id) == Ok(true)),
+            .filter(|_| store::may_see_load(load_id) == Ok(true)),
         _ => None,
     };
     TableIterator::new(found)

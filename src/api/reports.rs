@@ -6,12 +6,12 @@ use bench_results::{Document, Finding};
 use pgrx::prelude::*;
 
 use super::required;
-use crate::catalog;
 use crate::error::{OrRaise, for_client};
+use crate::store;
 
 /// A run with all that was measured of it and what there is to say of it.
 pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
-    let document = catalog::document(required("run_id", run_id)?)?;
+    let document = store::document(required("run_id", run_id)?)?;
     Ok(Document { findings: bench_findings::findings(&document), ..document })
 }
 

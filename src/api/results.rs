@@ -5,8 +5,8 @@ use bench_stats::histogram::percentile_of;
 use pgrx::prelude::*;
 
 use super::required;
-use crate::catalog;
 use crate::error::OrRaise;
+use crate::store;
 
 /// A latency percentile of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -27,8 +27,8 @@ fn percentile(run_id: Option<i64>, percentile: Option<f64>) -> Option<f64> {
                 error
             });
         }
-        catalog::check_visible(run_id)?;
-        Ok(percentile_of(catalog::histogram(run_id)?.into_iter(), p))
+        store::check_visible(run_id)?;
+        Ok(percentile_of(store::histogram(run_id)?.into_iter(), p))
     })()
     .or_raise()
 }

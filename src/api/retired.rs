@@ -5,8 +5,8 @@
 use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 
-use crate::catalog::version;
 use crate::error::OrRaise;
+use crate::store::version;
 
 macro_rules! retired {
     ($($name:ident),* $(,)?) => {

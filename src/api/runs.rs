@@ -8,11 +8,11 @@ use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
-use crate::catalog::{current_status, is_open};
 use crate::error::OrRaise;
-use crate::launch::run::{run_to_the_end, start};
-use crate::launch::under_way;
+use crate::run::prepare::run::{run_to_the_end, start};
+use crate::run::prepare::under_way;
 use crate::shm::Work;
+use crate::store::{current_status, is_open};
 
 /// The arguments with a workload and clients.
 pub(super) fn run_of(workload: Option<String>, clients: Option<i32>, run: RunArguments) -> RunArguments {

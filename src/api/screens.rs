@@ -10,10 +10,10 @@ use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
-use crate::catalog;
 use crate::error::{OrRaise, for_client, notice};
-use crate::sweep::launch::{plan, run_to_the_end, start};
-use crate::sweep::parameters;
+use crate::experiment::launch::{plan, run_to_the_end, start};
+use crate::experiment::parameters;
+use crate::store;
 
 type ScreenRow =
     (String, String, String, Option<f64>, Option<f64>, Option<f64>, String, Option<String>, Option<String>);
@@ -94,10 +94,10 @@ run_function! {
 /// The effects; none where the sweep waits for a restart.
 fn screen_and_wait(arguments: SweepArguments) -> Result<Vec<ScreenLine>, UserError> {
     let sweep_id = run_to_the_end(plan(arguments)?)?;
-    if catalog::waited_for(sweep_id)?.is_some() {
+    if store::waited_for(sweep_id)?.is_some() {
         return Ok(Vec::new());
     }
-    let lines = catalog::screen_lines(sweep_id, None, None)?;
+    let lines = store::screen_lines(sweep_id, None, None)?;
     notice(
         for_client(sentence(&lines).unwrap_or_default()),
         format!(
@@ -131,7 +131,7 @@ fn screen_results(
     let lines = (|| {
         let metric = metric.map(metric_of).transpose()?;
         margin.map_or(Ok(()), check_margin)?;
-        catalog::screen_lines(required("sweep_id", sweep_id)?, metric, margin)
+        store::screen_lines(required("sweep_id", sweep_id)?, metric, margin)
     })();
     TableIterator::new(rows(lines.or_raise()))
 }

@@ -16,16 +16,16 @@ use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::reports::format_of;
 use super::required;
 use super::runs::{deadline, status_shown};
-use crate::catalog;
 use crate::error::{OrRaise, for_client};
-use crate::launch::launch_handle::Watch;
-use crate::launch::under_way;
+use crate::experiment::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
+use crate::experiment::parameters;
+use crate::launch::handle::Watch;
+use crate::run::prepare::under_way;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
 use crate::server::spi::quote_identifier;
 use crate::shm::{Segment, Work, is_under_way};
-use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
-use crate::sweep::parameters;
+use crate::store;
 
 /// The arguments of a sweep that is no search and no comparison.
 fn sweep_of(
@@ -109,7 +109,7 @@ fn sweep_progress(
             })
         })
         .flatten()
-        .filter(|_| catalog::visible(Work::Sweep(sweep_id)).is_ok())
+        .filter(|_| store::visible(Work::Sweep(sweep_id)).is_ok())
     });
     TableIterator::new(row)
 }
@@ -122,11 +122,11 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
         if under_way::stop(work)? {
             return Ok(true);
         }
-        if catalog::status(work)? != WAITING {
+        if store::status(work)? != WAITING {
             return Ok(false);
         }
         // What it has written is put back by a leader: ALTER SYSTEM stands in no function.
-        let options = catalog::sweep_options(work.id())?;
+        let options = store::sweep_options(work.id())?;
         parameters::check(&options)?;
         start(&SweepSpec { resumption: Resumption::GivesUp, ..spec_of(options, Some(work.id())) })?;
         under_way::wait(work, None, |_| {}).map(|status| status != WAITING)
@@ -143,7 +143,7 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
     (|| {
         let sweep_id = required("sweep_id", sweep_id)?;
         start_failure.iter().try_for_each(|text| check_text("start_failure", text))?;
-        let handle = catalog::handle_of(Work::Sweep(sweep_id))?;
+        let handle = store::handle_of(Work::Sweep(sweep_id))?;
         // A workload runs as the role that called, and all of a sweep's as the same.
         if handle.owner_oid != roles::current_role_oid() {
             return Err(UserError::new(
@@ -152,9 +152,9 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
             )
             .hint(format!("SET ROLE {} before the call.", quote_identifier(&handle.role))));
         }
-        let status = catalog::status(Work::Sweep(sweep_id))?;
+        let status = store::status(Work::Sweep(sweep_id))?;
         match status.as_str() {
-            "running" => return Err(catalog::under_way(sweep_id)),
+            "running" => return Err(store::under_way(sweep_id)),
             "completed" => {
                 return Err(UserError::new(
                     sqlstate::NOT_IN_PREREQUISITE_STATE,
@@ -172,7 +172,7 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
             _ => {}
         }
         crate::launch::checks::check_server()?;
-        let options = catalog::sweep_options(sweep_id)?;
+        let options = store::sweep_options(sweep_id)?;
         check(&options)?;
         let resumption = start_failure.map_or(Resumption::GoesOn, Resumption::DoesNotStart);
         start(&SweepSpec { resumption, ..spec_of(options, Some(sweep_id)) })
@@ -185,7 +185,7 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
 fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
     (|| {
         let format = format_of(format)?;
-        let document = catalog::sweep_document(required("sweep_id", sweep_id)?)?;
+        let document = store::sweep_document(required("sweep_id", sweep_id)?)?;
         Ok(for_client(render(&with_findings(document)?, format)))
     })()
     .or_raise()
@@ -195,7 +195,7 @@ fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
 fn with_findings(mut document: SweepDocument) -> Result<SweepDocument, UserError> {
     for run in document.runs.iter_mut().filter(|run| run.status.as_deref() == Some("completed")) {
         let Some(run_id) = run.run_id else { continue };
-        let found = findings(&catalog::document(run_id)?);
+        let found = findings(&store::document(run_id)?);
         run.findings = found
             .into_iter()
             .map(|Finding { severity, topic, finding, .. }| RunFinding { severity, topic, finding })

@@ -8,24 +8,25 @@ use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use super::{reports, required};
-use crate::catalog::{self, Imported};
 use crate::error::OrRaise;
 use crate::server::roles;
 use crate::server::stored_jsonb::StoredJsonb;
 use crate::server::transaction::all_or_nothing;
 use crate::shm::Work;
+use crate::store;
+use crate::store::Imported;
 
 /// Runs as a document. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn export(run_ids: Option<Vec<Option<i64>>>) -> StoredJsonb {
-    ended_runs(run_ids).and_then(|run_ids| catalog::export(&run_ids)).or_raise()
+    ended_runs(run_ids).and_then(|run_ids| store::export(&run_ids)).or_raise()
 }
 
 /// How many parts a document has. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn export_part_count(run_ids: Option<Vec<Option<i64>>>) -> i32 {
     let count = |parts: usize| i32::try_from(parts).unwrap_or(i32::MAX);
-    ended_runs(run_ids).and_then(|run_ids| Ok(count(catalog::chunks(&run_ids)?.len()))).or_raise()
+    ended_runs(run_ids).and_then(|run_ids| Ok(count(store::chunks(&run_ids)?.len()))).or_raise()
 }
 
 /// A part of a document. See the COMMENT ON.
@@ -33,8 +34,8 @@ fn export_part_count(run_ids: Option<Vec<Option<i64>>>) -> i32 {
 fn export_part(run_ids: Option<Vec<Option<i64>>>, part: Option<i32>) -> StoredJsonb {
     (|| {
         let run_ids = ended_runs(run_ids)?;
-        let part = catalog::chunk(&run_ids, required("part", part)?)?;
-        catalog::export_piece(&run_ids, Some(&part))
+        let part = store::chunk(&run_ids, required("part", part)?)?;
+        store::export_piece(&run_ids, Some(&part))
     })()
     .or_raise()
 }
@@ -58,8 +59,8 @@ fn ended_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<i64>, UserError> 
                 format!("run {run_id} is in run_ids more than once"),
             ));
         }
-        catalog::check_visible(run_id)?;
-        if catalog::is_open(&catalog::status(Work::Run(run_id))?) {
+        store::check_visible(run_id)?;
+        if store::is_open(&store::status(Work::Run(run_id))?) {
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!("run {run_id} is under way"),
@@ -87,7 +88,7 @@ fn import_runs(document: Option<StoredJsonb>) -> Result<Vec<i64>, UserError> {
         return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
             .hint("bench.export makes documents of about 16 MB each: import them one by one."));
     }
-    let imported = catalog::import(document)?;
+    let imported = store::import(document)?;
     imported.iter().try_for_each(check_readable)?;
     Ok(imported.into_iter().map(|run| run.run_id).collect())
 }
@@ -107,7 +108,7 @@ fn check_readable(run: &Imported) -> Result<(), UserError> {
 /// Deletes old runs. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn prune(older_than: Option<Interval>) -> i64 {
-    required("older_than", older_than).and_then(catalog::prune).or_raise()
+    required("older_than", older_than).and_then(store::prune).or_raise()
 }
 
 /// Deletes a run. See the COMMENT ON.
@@ -115,7 +116,7 @@ fn prune(older_than: Option<Interval>) -> i64 {
 fn delete_run(run_id: Option<i64>) -> bool {
     (|| {
         let run_id = required("run_id", run_id)?;
-        let catalog::WorkHandle { role, owner_oid, .. } = catalog::handle_of(Work::Run(run_id))?;
+        let store::WorkHandle { role, owner_oid, .. } = store::handle_of(Work::Run(run_id))?;
         if !roles::acts_for(owner_oid) {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,
@@ -123,7 +124,7 @@ fn delete_run(run_id: Option<i64>) -> bool {
             )
             .hint("Only roles with the privileges of its role may delete it."));
         }
-        Ok(catalog::delete_runs(vec![run_id])? > 0)
+        Ok(store::delete_runs(vec![run_id])? > 0)
     })()
     .or_raise()
 }
@@ -133,6 +134,6 @@ fn delete_run(run_id: Option<i64>) -> bool {
 fn forget_runs<'a>(
     trigger: &'a PgTrigger<'a>,
 ) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, UserError> {
-    catalog::forget_runs(trigger).or_raise();
+    store::forget_runs(trigger).or_raise();
     Ok(None)
 }

@@ -5,14 +5,14 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 
 use super::required;
-use crate::catalog;
 use crate::error::OrRaise;
 use crate::server::roles;
+use crate::store;
 
 /// Whether the current role may see what belongs to a run of another. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn is_owner_visible(role: Option<pg_sys::Oid>) -> bool {
-    catalog::may_see(role.unwrap_or(pg_sys::InvalidOid))
+    store::may_see(role.unwrap_or(pg_sys::InvalidOid))
 }
 
 /// A role's present name. See the COMMENT ON.
@@ -31,7 +31,7 @@ fn reassign_owned(old_role: Option<String>, new_role: Option<String>) -> i64 {
             return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
         let missing = || UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role \"{new}\" does not exist"));
-        catalog::reassign_owned(&old, roles::oid_of(&new)?.ok_or_else(missing)?)
+        store::reassign_owned(&old, roles::oid_of(&new)?.ok_or_else(missing)?)
     })()
     .or_raise()
 }

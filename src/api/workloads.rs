@@ -6,11 +6,12 @@ use bench_script::{Symbols, parse};
 use pgrx::prelude::*;
 
 use super::required;
+use crate::capture::capture_name::check_of_workload;
 use crate::error::{OrRaise, notice};
-use crate::launch::capture_name::check_of_workload;
 use crate::launch::checks::check_length;
+use crate::load::fixture;
 use crate::server::roles::{self, superuser};
-use crate::{catalog, fixture};
+use crate::store;
 
 /// Stores a script under a name. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -47,13 +48,13 @@ fn create(
     }
     check_of_workload(&name)?;
     let mut owner = roles::current_role_oid();
-    if let Some(old) = catalog::workload(&name)? {
+    if let Some(old) = store::workload(&name)? {
         check_owner(&old)?;
         if !superuser() {
             owner = old.owner_oid;
         }
     }
-    let dropped = catalog::put_workload(&name, owner, fixture.as_deref(), &script, description.as_deref())?;
+    let dropped = store::put_workload(&name, owner, fixture.as_deref(), &script, description.as_deref())?;
     if dropped > 0 {
         let message = format!("the feeders that another role had given workload \"{name}\" are dropped");
         notice(
@@ -72,21 +73,21 @@ fn drop_workload(name: Option<String>) {
 
 fn remove(name: Option<String>) -> Result<(), UserError> {
     let name = required("name", name)?;
-    let Some(old) = catalog::workload(&name)? else {
+    let Some(old) = store::workload(&name)? else {
         return Err(UserError::new(
             sqlstate::UNDEFINED_OBJECT,
             format!("workload \"{name}\" does not exist"),
         ));
     };
     check_owner(&old)?;
-    catalog::delete_workload(&name)
+    store::delete_workload(&name)
 }
 
 /// That a role may replace a workload.
 ///
 /// # Errors
 /// 42501.
-pub fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
+pub fn check_owner(workload: &store::Workload) -> Result<(), UserError> {
     let refuse = |why: String| UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, why);
     if workload.builtin {
         return Err(

@@ -8,13 +8,14 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::catalog::{self, CaptureEnd, CapturedStatement, Workload};
+use super::capture_name;
 use crate::error::internal;
-use crate::launch::capture_name;
 use crate::launch::checks::{check_length, check_server};
-use crate::launch::feeders::check_select;
+use crate::run::feeders::check_select;
 use crate::server::process::current_timestamp;
 use crate::server::roles;
+use crate::store;
+use crate::store::{CaptureEnd, CapturedStatement, Workload};
 
 /// The version of the document that bench.export_capture makes and bench.import_capture reads.
 const FORMAT_VERSION: i32 = 1;
@@ -25,7 +26,7 @@ struct CaptureDocument {
     format_version: i32,
     name: String,
     #[serde(flatten)]
-    head: catalog::CaptureHead,
+    head: store::CaptureHead,
     statements: Vec<CapturedStatement>,
     workloads: Vec<WorkloadDocument>,
 }
@@ -52,21 +53,21 @@ pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message));
     }
     let not_now = |message: String| UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message);
-    if catalog::capture(name)?.is_none_or(|capture| capture.status != "completed") {
+    if store::capture(name)?.is_none_or(|capture| capture.status != "completed") {
         return Err(not_now(format!("capture \"{name}\" is not complete")));
     }
-    let head = catalog::head_of_capture(name)?;
+    let head = store::head_of_capture(name)?;
     if head.source == "log" && !with_values {
         return Err(not_now(format!("the scripts of capture \"{name}\" have values of the server's log"))
             .hint("Export them by with_values => true."));
     }
-    let statements = catalog::all_of_captured_statements(name)?;
+    let statements = store::all_of_captured_statements(name)?;
     let mut workloads = Vec::new();
     for stored in statements.iter().filter_map(|statement| statement.workload.as_deref()) {
         // One may have been dropped since.
-        let Some(workload) = catalog::workload(stored)? else { continue };
-        let feeders = catalog::feeders(stored)?;
-        let rows = if with_values { catalog::kept_rows(stored, &feeders)? } else { Vec::new() };
+        let Some(workload) = store::workload(stored)? else { continue };
+        let feeders = store::feeders(stored)?;
+        let rows = if with_values { store::kept_rows(stored, &feeders)? } else { Vec::new() };
         let Workload { name, script, .. } = workload;
         workloads.push(WorkloadDocument { name, script, feeders, rows });
     }
@@ -100,7 +101,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
     capture_name::check(&name)?;
     check_length(workloads.iter().map(|workload| workload.script.as_str()))?;
     let role = roles::current_role_oid();
-    catalog::begin_capture(
+    store::begin_capture(
         &name,
         role,
         &head.source,
@@ -140,7 +141,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
                 if without.contains(&workload) { "its values were not exported" } else { "it was dropped" };
             statement.reason = Some(reason.to_owned());
         }
-        catalog::put_captured_statement(&name, &statement)?;
+        store::put_captured_statement(&name, &statement)?;
     }
     let end = CaptureEnd {
         status: "completed".to_owned(),
@@ -151,25 +152,25 @@ pub fn import(document: Value) -> Result<String, UserError> {
         activity: head.activity,
         error: None,
     };
-    catalog::end_capture(&name, &end)?;
+    store::end_capture(&name, &end)?;
     Ok(name)
 }
 
 fn store(capture: &str, role: pg_sys::Oid, document: WorkloadDocument) -> Result<(), UserError> {
     let WorkloadDocument { name, script, feeders, rows } = document;
     parse(&name, &script, &mut Symbols::new())?;
-    catalog::put_workload(&name, role, None, &script, Some(&format!("Captured as a part of {capture}")))?;
-    catalog::hide_workload(&name)?;
-    let Some(workload) = catalog::workload(&name)? else {
+    store::put_workload(&name, role, None, &script, Some(&format!("Captured as a part of {capture}")))?;
+    store::hide_workload(&name)?;
+    let Some(workload) = store::workload(&name)? else {
         return Err(internal("the workload no longer exists"));
     };
     for Feeder { prefix, query, pick, once, max_rows, .. } in feeders {
         check_select(&query)?;
         let max_rows = i32::try_from(max_rows).unwrap_or(i32::MAX);
-        catalog::put_feeder(&workload, &Feeder::new(prefix, query, pick.as_str(), once, max_rows)?)?;
+        store::put_feeder(&workload, &Feeder::new(prefix, query, pick.as_str(), once, max_rows)?)?;
     }
     for KeptRows { prefix, rows, .. } in rows {
-        catalog::put_captured_rows(&name, &prefix, rows)?;
+        store::put_captured_rows(&name, &prefix, rows)?;
     }
     Ok(())
 }

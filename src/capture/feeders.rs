@@ -15,13 +15,14 @@ use super::queries::query_of;
 use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, column, sql_of};
 use super::sampling::FeederShape;
 use super::search::{self, ChosenFeeders};
-use crate::catalog::kept_values;
-use crate::engine::parameters::{self, Analysed, How, Parameter, ParameterPlace};
+use crate::driver::parameters;
+use crate::driver::parameters::{Analysed, How, Parameter, ParameterPlace};
+use crate::guard::trust::objects::untriable;
+use crate::guard::trust::statement;
 use crate::server::guc;
 use crate::server::spi::{call, fetch, fetch_all, quote_identifier, quote_literal};
 use crate::server::transaction::rolled_back;
-use crate::server::trust::objects::untriable;
-use crate::server::trust::statement;
+use crate::store::kept_values;
 
 /// Rows that a feeder keeps at most.
 const MAX_ROWS: u32 = 100_000;

@@ -4,7 +4,7 @@ use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::columns::target;
-use crate::engine::parameters::{TypeShape, shape_of};
+use crate::driver::parameters::{TypeShape, shape_of};
 use crate::server::spi::fetch;
 
 /// SQL for the value of a column that INSERT must not find there already; `None` where an existing row's serves.

@@ -9,14 +9,16 @@ use bench_capture::log::{CapturedLog, LogOptions, begins_transaction};
 use bench_capture::statements::Roles;
 
 use super::activity::with_statements;
+use super::capture_name;
+use super::log;
+use super::log::{Read, StatementCounts};
 use super::spec::CaptureSpec;
 use super::statements;
-use crate::catalog::{self, CaptureEnd, CapturedStatement};
 use crate::error::warn;
-use crate::launch::capture_name;
-use crate::launch::log::{self, Read, StatementCounts};
 use crate::observe::statement_calls::{self, StatementCalls};
 use crate::server::process::{current_timestamp, nap};
+use crate::store;
+use crate::store::{CaptureEnd, CapturedStatement};
 
 /// Removes a capture.
 ///
@@ -24,7 +26,7 @@ use crate::server::process::{current_timestamp, nap};
 /// 42704 where there is none, and as [`check_owner`].
 pub fn drop(name: &str) -> Result<(), UserError> {
     if capture_name::check_owner(name)? {
-        return catalog::delete_capture(name);
+        return store::delete_capture(name);
     }
     Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist")))
 }
@@ -108,8 +110,8 @@ impl Default for Window {
 /// What a capture says of itself to whoever has called it.
 pub fn tell(spec: &CaptureSpec) -> Result<Vec<CapturedStatement>, UserError> {
     let options = spec.checked_options()?;
-    let statements = catalog::captured_statements(&spec.name)?;
-    for note in catalog::notes_of_capture(&spec.name)? {
+    let statements = store::captured_statements(&spec.name)?;
+    for note in store::notes_of_capture(&spec.name)? {
         pgrx::notice!("{note}");
     }
     if options.writes && statements.iter().any(|s| s.workload.is_some()) {
@@ -149,7 +151,7 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
                     .map(|activity| activity.transactions as f64 / activity.secs),
                 clients: window.clients,
             };
-            catalog::set_source_of_capture(&spec.name, "log")?;
+            store::set_source_of_capture(&spec.name, "log")?;
             let kept = log::keep(&spec.name, spec.statements, &log_options, captured, &read, Some(&counted))?;
             let mut end = kept.end;
             let share = 100.0 * log_options.sample_rate;
@@ -169,7 +171,7 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
             let why_not = logged.map_or_else(|why_not| why_not, |_| Some("none was logged".to_owned()));
             let taken = statements::take(spec, &options, entries)?;
             for statement in &taken.statements {
-                catalog::put_captured_statement(&spec.name, statement)?;
+                store::put_captured_statement(&spec.name, statement)?;
             }
             let mut notes: Vec<String> = alone(&activity, blocks, sum.calls, why_not).into_iter().collect();
             notes.extend(taken.notes);
@@ -201,7 +203,7 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
             "pg_stat_statements dropped entries {dropped} times meanwhile: their calls are missing; raise pg_stat_statements.max"
         ));
     }
-    catalog::end_capture(&spec.name, &CaptureEnd { dealloc: dropped, activity, ..end })
+    store::end_capture(&spec.name, &CaptureEnd { dealloc: dropped, activity, ..end })
 }
 
 /// What is wrong with a replay of single statements, where the application has transactions of several.
@@ -235,7 +237,7 @@ fn missing(name: &str) -> UserError {
 /// 42704, also for what bench.captures does not show.
 pub fn wait(name: &str, until: Option<Instant>) -> Result<String, UserError> {
     loop {
-        let handle = catalog::capture(name)?.filter(|capture| catalog::may_see(capture.owner_oid));
+        let handle = store::capture(name)?.filter(|capture| store::may_see(capture.owner_oid));
         let status = handle.ok_or_else(|| missing(name))?.status;
         if status != "capturing" || until.is_some_and(|until| Instant::now() >= until) {
             return Ok(status);
@@ -249,8 +251,8 @@ pub fn wait(name: &str, until: Option<Instant>) -> Result<String, UserError> {
 /// # Errors
 /// 42704 for an unknown one, 42501 without the privileges of its role or of pg_signal_backend.
 pub fn stop(name: &str) -> Result<bool, UserError> {
-    let handle = catalog::capture(name)?.ok_or_else(|| missing(name))?;
-    if !catalog::may_stop(handle.owner_oid) {
+    let handle = store::capture(name)?.ok_or_else(|| missing(name))?;
+    if !store::may_stop(handle.owner_oid) {
         let message = format!("capture \"{name}\" belongs to role \"{}\"", handle.role);
         return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
             .hint("Only roles with the privileges of its role or of pg_signal_backend may stop it."));
@@ -260,7 +262,7 @@ pub fn stop(name: &str) -> Result<bool, UserError> {
     }
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(10)
-        && catalog::capture(name)?.is_some_and(|now| now.status == "capturing")
+        && store::capture(name)?.is_some_and(|now| now.status == "capturing")
     {
         nap(20);
     }

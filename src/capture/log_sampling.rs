@@ -12,15 +12,16 @@ use bench_base::error::{UserError, sqlstate};
 use bench_capture::log::{CapturedLog, LogCapture, LogOptions};
 use bench_model::spec::Results;
 
-use crate::catalog::Changer;
-use crate::engine::Session;
+use super::log::{LogPosition, LogSource, Read};
+use crate::driver::session::Session;
 use crate::error::internal;
-use crate::launch::log::{LogPosition, LogSource, Read};
+use crate::run::server_parameters;
+use crate::run::server_parameters::{Reach, ServerParameters};
 use crate::server::process::nap_until_canceled;
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 use crate::server::{at_exit, guc};
-use crate::worker::server_parameters::{self, Reach, ServerParameters};
+use crate::store::Changer;
 
 /// Executions that are logged at most, as far as the rate before tells.
 const EXECUTIONS: f64 = 50_000.0;

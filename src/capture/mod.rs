@@ -2,12 +2,14 @@
 //! has to do with what was captured.
 
 mod activity;
+pub mod capture_name;
 mod choice;
 mod columns;
 pub mod document;
 mod feeders;
 mod generated_values;
 pub mod launch;
+pub mod log;
 mod log_sampling;
 mod other_roles;
 mod queries;

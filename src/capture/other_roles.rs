@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::feeders::{self, StatementReplay};
+use crate::guard::trust::statement::Judged;
 use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
-use crate::server::trust::statement::Judged;
 
 /// The kind of worker that looks at statements.
 const KIND: WorkerKind = kind(c"pgbench_ext_replays_main", c"pgbench_ext capture");

@@ -5,8 +5,8 @@ use bench_base::error::UserError;
 use super::columns::{SampledRelation, is_indexed};
 use super::replay_plan::{ReplayPlan, column};
 use super::sampling::{FeederShape, SampledValues, SamplingStrategy};
-use crate::catalog::names_relations;
-use crate::engine::parameters::{How, Meeting};
+use crate::driver::parameters::{How, Meeting};
+use crate::store::names_relations;
 
 /// Rows that are drawn from a relation at most, before a feeder keeps a choice of them.
 const ENOUGH: f64 = 200_000.0;

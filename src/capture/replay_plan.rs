@@ -4,7 +4,7 @@ use bench_capture::statements::with_values;
 
 use super::columns::SampledRelation;
 use super::sampling::FeederShape;
-use crate::engine::parameters::{Analysed, How, Wrap};
+use crate::driver::parameters::{Analysed, How, Wrap};
 
 /// A value for each parameter of the statement, as text.
 pub type ParameterValues = Vec<Option<String>>;

@@ -13,7 +13,7 @@ use super::replay_plan::{ParameterSource, ReplayPlan};
 use super::sampling::{FeederShape, SampledValues, SamplingStrategy};
 use super::strategies::{COMPARED, INNER_LIMITS, limits, neighbours, strategies};
 use super::trial_runner::{TrialBudget, TrialRunner};
-use crate::engine::parameters::How;
+use crate::driver::parameters::How;
 use crate::server::guc;
 use crate::server::transaction::rolled_back;
 

@@ -5,8 +5,8 @@ use bench_capture::statements::CaptureOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::capture_name;
 use super::log_sampling;
-use crate::launch::capture_name;
 use crate::launch::checks::{check_role, check_server};
 use crate::observe::statement_calls;
 use crate::server::roles;

@@ -4,7 +4,7 @@ use bench_capture::fidelity::Call;
 
 use super::replay_plan::{ParameterSource, ReplayPlan, has};
 use super::sampling::{SampledValues, SamplingStrategy};
-use crate::engine::parameters::How;
+use crate::driver::parameters::How;
 
 /// The strategies beside one: with ranges and arrays of other sizes.
 pub fn neighbours(strategy: &SamplingStrategy, plan: &ReplayPlan, factor: f64) -> Vec<SamplingStrategy> {

@@ -14,11 +14,11 @@ use super::activity::{ActivityMoment, WaitWatch, sessions_at_work};
 use super::launch::{FirstReading, Window, keep, tell};
 use super::log_sampling::{self, LogSampling};
 use super::spec::CaptureSpec;
-use crate::catalog::{self, CaptureEnd, CapturedStatement};
-use crate::engine::Session;
+use crate::driver::session::Session;
 use crate::error::internal;
+use crate::launch::handle::LaunchHandle;
 use crate::launch::horizon::releasable_or_warn;
-use crate::launch::launch_handle::LaunchHandle;
+use crate::run::server_parameters;
 use crate::server::background_worker::{
     WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
 };
@@ -27,9 +27,12 @@ use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
 use crate::server::roles::{current_role_oid, superuser};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
-use crate::server::{database, drop_extension, worker_slots};
+use crate::server::{database, worker_slots};
 use crate::shm::{RunState, Segment, SegmentShape, StopReason};
-use crate::worker::{attach, server_parameters};
+use crate::store;
+use crate::store::{CaptureEnd, CapturedStatement};
+use crate::worker::attach;
+use crate::worker::drop_extension;
 
 /// The kind of worker that captures.
 const KIND: WorkerKind = WorkerKind {
@@ -104,7 +107,7 @@ fn capture(segment: &Segment) -> Result<(), UserError> {
     let (began, beginning) = transaction(|| {
         let beginning = FirstReading::read(&spec)?;
         let CaptureSpec { name, options, secs, .. } = &spec;
-        catalog::begin_capture(name, current_role_oid(), "statements", options, *secs, beginning.at)?;
+        store::begin_capture(name, current_role_oid(), "statements", options, *secs, beginning.at)?;
         Ok((ActivityMoment::now(), beginning))
     })?;
     segment.header().gate.store(1, Release);
@@ -119,7 +122,7 @@ fn capture(segment: &Segment) -> Result<(), UserError> {
     forget_cancel();
     let status = if error.sqlstate == sqlstate::QUERY_CANCELED { "canceled" } else { "failed" };
     let end = CaptureEnd { status: status.to_owned(), error: Some(error.clone()), ..CaptureEnd::default() };
-    transaction(|| catalog::end_capture(&spec.name, &end))?;
+    transaction(|| store::end_capture(&spec.name, &end))?;
     Err(error)
 }
 

@@ -4,10 +4,10 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Role, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
-use crate::catalog;
 use crate::server::roles::{self, current_role_oid};
 use crate::server::spi::{self, quote_identifier};
 use crate::server::{database, locks};
+use crate::store;
 
 /// A server that can be written to.
 pub fn check_server() -> Result<(), UserError> {
@@ -109,7 +109,7 @@ pub fn check_own_locks(
     who_waits: &str,
     hint: &str,
 ) -> Result<(), UserError> {
-    let held = catalog::as_owner(|| {
+    let held = store::as_owner(|| {
         spi::fetch_all(
             "SELECT l.relation::pg_catalog.regclass::pg_catalog.text, l.mode FROM pg_catalog.pg_locks l \
              WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted \

@@ -3,8 +3,8 @@
 use bench_base::error::UserError;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-use crate::catalog;
 use crate::server::roles::{current_role_oid, superuser};
+use crate::store;
 
 static MAX: GucSetting<i32> = GucSetting::<i32>::new(0);
 
@@ -31,11 +31,11 @@ pub fn limit() -> Option<u64> {
 /// # Errors
 /// 53300 where so many more would be too many for the current role.
 pub fn check(more: u64) -> Result<(), UserError> {
-    limit().map_or(Ok(()), |limit| catalog::check_clients(current_role_oid(), more, limit))
+    limit().map_or(Ok(()), |limit| store::check_clients(current_role_oid(), more, limit))
 }
 
 /// How many more the current role may have; `None`: any number.
 pub fn room() -> Result<Option<u64>, UserError> {
-    let left = |limit: u64| Ok(limit.saturating_sub(catalog::clients_of(current_role_oid())?));
+    let left = |limit: u64| Ok(limit.saturating_sub(store::clients_of(current_role_oid())?));
     limit().map(left).transpose()
 }

@@ -8,7 +8,7 @@ use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
 
 use super::statement_calls;
-use crate::integration::distributed;
+use crate::cluster::distributed;
 use crate::server::process::{current_timestamp, forget_statistics};
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;

@@ -7,7 +7,7 @@ use bench_model::cluster::Limits;
 use serde::{Deserialize, Serialize};
 
 use super::machine::{self, CpuTicks};
-use crate::server::extension::LIBRARY_VERSION;
+use crate::guard::extension::LIBRARY_VERSION;
 use crate::server::guc::{current, initial};
 use crate::server::process::{forget_statistics, processors};
 use crate::server::spi::{fetch, fetch_all};

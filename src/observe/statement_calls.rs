@@ -10,9 +10,9 @@ use bench_capture::log::is_utility;
 use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
 
+use crate::guard::switch_role::as_run_role;
 use crate::server::database;
-use crate::server::guc::{current, set_for_session};
-use crate::server::roles::as_run_role;
+use crate::server::guc::current;
 use crate::server::set_function::{ResultValue, SetFunction, bigint_of_row};
 
 /// The extension and its function.
@@ -144,11 +144,4 @@ pub fn snapshot(texts: bool) -> Result<Vec<StatementCalls>, UserError> {
 /// How often pg_stat_statements has dropped its least-executed entries.
 pub fn deallocations() -> Result<Option<i64>, UserError> {
     bigint_of_row(PG_STAT_STATEMENTS, "pg_stat_statements_info", c"dealloc")
-}
-
-/// Has the statements of this session not counted, where they are: a worker's own ones.
-pub fn leave_out_this_session() {
-    if current("pg_stat_statements.track").is_some() {
-        set_for_session(c"pg_stat_statements.track", c"none");
-    }
 }

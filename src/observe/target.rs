@@ -8,11 +8,11 @@ use bench_model::views::{Replication, ServerCounters, ViewsAnswer, ViewsQuery};
 use bench_protocol::foreign_server::Secrets;
 
 use super::waits::WaitTimes;
+use crate::driver::connection::{PolledSession, Route, failed};
 use crate::error::warn;
 use crate::server::process::{nap, now_ns};
 use crate::server::spi::quote_literal;
 use crate::shm::Segment;
-use crate::wire::{PolledSession, Route, failed};
 
 /// Between two questions what the sessions wait for.
 const LOOK_NS: i64 = 100_000_000;

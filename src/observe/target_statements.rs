@@ -8,8 +8,8 @@ use bench_capture::fidelity::Counts;
 use bench_model::spec::{Observation, RunSpec, TargetSpec};
 use bench_protocol::foreign_server::Secrets;
 
+use crate::driver::connection::{PolledSession, Route};
 use crate::server::process::{nap, now_ns};
-use crate::wire::{PolledSession, Route};
 
 /// How long a reading may take.
 const LONGEST_NS: i64 = 2_000_000_000;

@@ -1,21 +1,19 @@
 //! The ground floor: safe wrappers of what the server offers to one of its processes.
 //!
 //! Here is what knows PostgreSQL's functions and globals and nothing of runs, loads and sweeps. With [`crate::shm`] and
-//! [`crate::engine`] it is the only place with `unsafe`, beside the reading of other processes' waits.
+//! [`crate::driver::session`] it is the only place with `unsafe`, beside the reading of other processes' waits.
 
 pub mod at_exit;
 pub mod background_worker;
 mod buffers;
 pub mod database;
-pub mod drop_extension;
-pub mod extension;
 pub mod fatal_error_log;
 pub mod files;
 pub mod functions;
-pub mod guard;
 pub mod guc;
 pub mod horizon;
 pub mod jsonb;
+pub mod lists;
 pub mod locks;
 pub mod new_pages;
 pub mod own_settings;
@@ -32,7 +30,6 @@ pub mod stored_jsonb;
 pub mod timeouts;
 pub mod timer;
 pub mod transaction;
-pub mod trust;
 pub mod usage;
 pub mod wait;
 pub mod worker_slots;

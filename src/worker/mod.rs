@@ -1,15 +1,7 @@
-//! What background workers do.
-//!
-//! A run has one coordinator and its clients ([`run`]); a load has one leader and its loaders ([`load`]). A run on a Citus
-//! cluster has a session for each node, and one on several nodes a coordinator without clients ([`cluster`]). All of them meet
-//! in a [`Segment`].
+//! What every background worker begins with: the segment, the connection to its database as its role, and the settings of a
+//! session that does this project's own work.
 
-mod cluster;
-pub mod initial_state;
-pub mod load;
-pub mod run;
-pub mod server_parameters;
-mod wire;
+pub mod drop_extension;
 pub mod workers;
 
 use std::ffi::CStr;
@@ -23,13 +15,12 @@ use bench_stats::until_steady::LONGEST_SECS;
 use pgrx::pg_sys;
 
 use crate::error::OrRaise;
-use crate::observe::statement_calls;
 use crate::server::background_worker::{begin, connect};
 use crate::server::own_settings::own_settings;
 use crate::server::process::{NS_PER_SEC, current_timestamp, my_pid};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::transaction::transaction;
-use crate::server::{drop_extension, fatal_error_log, guc};
+use crate::server::{fatal_error_log, guc};
 use crate::shm::{DetachCallback, Header, Segment, StopReason, build};
 
 /// What a worker has once it is connected.
@@ -44,19 +35,26 @@ pub struct WorkerContext {
 /// segment is gone: then nobody waits for it any more. One of another build of this library is refused by an error.
 pub fn attach(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
     let context = attach_client(segment, on_terminate)?;
-    statement_calls::leave_out_this_session();
+    leave_out_this_session();
     Some(context)
 }
 
+/// Has pg_stat_statements, where it is loaded, not count the statements of this session: a worker's own ones.
+fn leave_out_this_session() {
+    if guc::current("pg_stat_statements.track").is_some() {
+        guc::set_for_session(c"pg_stat_statements.track", c"none");
+    }
+}
+
 /// As [`attach`], for a session with a client's settings: pg_stat_statements counts its statements.
-fn attach_client(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
+pub fn attach_client(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
     let context = attach_unconnected(segment, on_terminate)?;
     connect();
     Some(context)
 }
 
 /// As [`attach`], without a connection.
-fn attach_unconnected(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
+pub fn attach_unconnected(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
     let index = begin(on_terminate);
     let handle = segment.value() as u32;
     let Some(segment) = Segment::attach(handle) else {
@@ -81,7 +79,7 @@ static FORGET_ME: DetachCallback = DetachCallback(|segment| {
 });
 
 /// Has a client or a loader leave the FATAL error that ends it in its slot, which has its pid.
-fn report_fatal_error(context: &WorkerContext) {
+pub fn report_fatal_error(context: &WorkerContext) {
     fatal_error_log::listen();
     context.segment.on_detach(&LEAVE_LAST_WORDS);
 }
@@ -98,7 +96,7 @@ static LEAVE_LAST_WORDS: DetachCallback = DetachCallback(|segment| {
 
 /// The time line of a run whose first interval begins at `begins_ns`, by CLOCK_MONOTONIC. A warm-up whose end is not given
 /// has its longest length.
-fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
+pub fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
     let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
     let measure_ns = match options.extent {
         Extent::Secs(secs) => Some(ns(secs)),
@@ -110,7 +108,7 @@ fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
 }
 
 /// Why a coordinator is to end its run early.
-fn stop_reason(header: &Header) -> Option<StopReason> {
+pub fn stop_reason(header: &Header) -> Option<StopReason> {
     if termination_requested() {
         return Some(StopReason::Requested);
     }

@@ -3,7 +3,7 @@
 
     declarations.py MAJOR [FOLDER]      prints a file that compiles only if each of them is as the server's headers say
 
-Every `extern` block below FOLDER (src, without the crate that knows no server) is taken, for a server of that version.
+Every `extern` block below FOLDER (src) is taken, for a server of that version.
 Each function is declared again after the headers: C refuses another type, though not an enum for the integer that it is.
 """
 
@@ -26,7 +26,7 @@ HEADERS_SINCE = {"commands/explain_state.h": 18, "commands/explain_format.h": 18
 
 # Structures: file, name there, name in the headers, and those of its fields that have others there.
 STRUCTURES = [
-    ("engine/raw.rs", "PQcommMethods", "PQcommMethods", {}),
+    ("driver/session/raw.rs", "PQcommMethods", "PQcommMethods", {}),
     ("server/relations.rs", "MetaPage", "BTMetaPageData",
      {"magic": "btm_magic", "version": "btm_version", "root": "btm_root", "level": "btm_level"}),
 ]
@@ -38,10 +38,10 @@ CONSTANTS = [
     ("server/relations.rs", "MAGIC", "BTREE_MAGIC"),
     ("server/relations.rs", "PAGE_HEADER", "MAXALIGN(SizeOfPageHeaderData)"),
     ("server/database.rs", "SQL_ASCII", "PG_SQL_ASCII"),
-    ("engine/bulk/extension_of_15.rs", "UNLOCK", "BUFFER_LOCK_UNLOCK"),
-    ("engine/bulk/free_pages.rs", "PAGE_HEADER", "SizeOfPageHeaderData"),
-    ("engine/bulk/free_pages.rs", "LINE_POINTER", "sizeof(ItemIdData)"),
-    ("engine/bulk/free_pages.rs", "TOAST_THRESHOLD", "TOAST_TUPLE_THRESHOLD"),
+    ("load/bulk/extension_of_15.rs", "UNLOCK", "BUFFER_LOCK_UNLOCK"),
+    ("load/bulk/free_pages.rs", "PAGE_HEADER", "SizeOfPageHeaderData"),
+    ("load/bulk/free_pages.rs", "LINE_POINTER", "sizeof(ItemIdData)"),
+    ("load/bulk/free_pages.rs", "TOAST_THRESHOLD", "TOAST_TUPLE_THRESHOLD"),
 ]
 
 TYPES = {
@@ -207,7 +207,7 @@ def main():
     for file, name, theirs, others in STRUCTURES:
         files[file].structure(name, theirs, others)
     for file, name, theirs in CONSTANTS:
-        if file == "engine/bulk/extension_of_15.rs" and major > 15:
+        if file == "load/bulk/extension_of_15.rs" and major > 15:
             continue
         files[file].constant(name, theirs)
     # Encryption of connections brings headers of other libraries, and nothing of ours is in them.

@@ -28,7 +28,7 @@ diag "$(tail -n 1 "$work/declared.c")"
 refused() { # FILE SED-COMMAND NAME DESCRIPTION
     rm -rf "$work/src"
     mkdir -p "$work/src"
-    cp -R src/server src/engine "$work/src/"
+    cp -R src/server src/driver src/load "$work/src/"
     sed -i -E "$2" "$work/src/$1"
     if cmp -s "src/$1" "$work/src/$1"; then
         tap_fail "$4" "nothing was changed in $1"
@@ -36,15 +36,16 @@ refused() { # FILE SED-COMMAND NAME DESCRIPTION
         like "$(complaints "$work/src")" "$3" "$4"
     fi
 }
-refused engine/raw.rs 's/(pub fn superuser\(\) -> )bool/\1c_int/' superuser 'another result is noticed'
-refused engine/raw.rs 's/(pub fn PortalDrop\(portal: Portal), is_top_commit: bool/\1/' PortalDrop \
+raw=driver/session/raw.rs
+refused $raw 's/(pub fn superuser\(\) -> )bool/\1c_int/' superuser 'another result is noticed'
+refused $raw 's/(pub fn PortalDrop\(portal: Portal), is_top_commit: bool/\1/' PortalDrop \
     'a parameter less is noticed'
-refused engine/raw.rs 's/pub fn XLogFlush\(upto: u64\)/pub fn XLogFlush(upto: u32)/' XLogFlush \
+refused $raw 's/pub fn XLogFlush\(upto: u64\)/pub fn XLogFlush(upto: u32)/' XLogFlush \
     'a narrower parameter is noticed'
-refused engine/raw.rs 's/pub fn EmitErrorReport/pub fn EmitErrorReports/' EmitErrorReports 'an unknown name is noticed'
-refused engine/raw.rs 's/(pub static mut XactLastCommitEnd: )u64/\1u32/' XactLastCommitEnd \
+refused $raw 's/pub fn EmitErrorReport/pub fn EmitErrorReports/' EmitErrorReports 'an unknown name is noticed'
+refused $raw 's/(pub static mut XactLastCommitEnd: )u64/\1u32/' XactLastCommitEnd \
     'a variable of another type is noticed'
-refused engine/raw.rs '/pub is_send_pending: /d' PQcommMethods 'a field less is noticed'
+refused $raw '/pub is_send_pending: /d' PQcommMethods 'a field less is noticed'
 refused server/timeouts.rs 's/(const LOCK_TIMEOUT: u32 = )2/\13/' LOCK_TIMEOUT 'another number is noticed'
 
 # The options of a target are those of libpq, each taken or refused with its reason, as the manual's table has them.

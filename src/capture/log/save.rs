@@ -1,0 +1,269 @@
+//! Storing what a log holds: workloads with their feeders and values, and the lines of the capture.
+
+use std::collections::HashMap;
+
+use bench_base::error::UserError;
+use bench_capture::fidelity::{Call, Counts};
+use bench_capture::log::{CapturedLog, LogFigures, LogOptions, Replayable, Skipped};
+use bench_capture::statements::{masked, weights};
+use bench_model::feeder::Feeder;
+use bench_model::spec::Role;
+use serde_json::{Map, Value};
+
+use super::other_roles::{self, Checked};
+use super::source::Read;
+use crate::error::internal;
+use crate::launch::role_session::{kept, replayer};
+use crate::server::roles;
+use crate::store;
+use crate::store::{CaptureEnd, CapturedStatement};
+
+/// A line of bench.capture_log's result.
+pub struct CaptureLine {
+    pub statement: CapturedStatement,
+    /// Mean time of a transaction in the server, in milliseconds.
+    pub exec_ms_avg: Option<f64>,
+    /// Rows of values that are kept.
+    pub rows: i64,
+}
+
+/// What became of the transactions of a log.
+pub struct KeptTransactions {
+    pub lines: Vec<CaptureLine>,
+    /// How the capture ended.
+    pub end: CaptureEnd,
+}
+
+/// Said of each capture of transactions.
+pub const NO_REPLAY: &str = "This is not an exact replay (see pgreplay): transactions are drawn at random, regardless of their session.";
+
+/// What is known beside the log of the time that it covers.
+pub struct StatementCounts<'a> {
+    /// What pg_stat_statements counted, by the role's OID and the query identifier.
+    pub counts: &'a HashMap<(u32, i64), Counts>,
+    /// Transactions per second of the whole application.
+    pub rate: Option<f64>,
+    /// Sessions that were at work.
+    pub clients: u64,
+}
+
+/// Stores the workloads of a capture that has begun, and its lines.
+pub fn keep(
+    name: &str,
+    limit: usize,
+    options: &LogOptions,
+    mut captured: CapturedLog,
+    read: &Read,
+    counted: Option<&StatementCounts>,
+) -> Result<KeptTransactions, UserError> {
+    captured.prefer(limit);
+    let mut figures = captured.figures.clone();
+    if let Some(counted) = counted {
+        figures.rate = counted.rate.or(figures.rate);
+        figures.clients = figures.clients.max(counted.clients);
+    }
+    let mut users: HashMap<&str, Result<Role, String>> = HashMap::new();
+    for shape in &captured.shapes {
+        users.entry(&shape.role).or_insert_with(|| replayer(roles::named(&shape.role)));
+    }
+    let replayers: Vec<Result<Role, String>> =
+        captured.shapes.iter().map(|shape| users[shape.role.as_str()].clone()).collect();
+    let checked = kept(&replayers, limit, |role, some| {
+        other_roles::checked(role, some.iter().map(|&at| &captured.shapes[at]), options.writes)
+    })?;
+    let mut lines = Vec::new();
+    let (mut count, mut others) = (0, (0, 0.0));
+    for ((shape, replayer), checked) in captured.shapes.iter().zip(&replayers).zip(checked) {
+        pgrx::check_for_interrupts!();
+        let busy_ms = shape.busy_ms.map(|mean| mean * shape.transactions as f64);
+        let Some(checked) = checked.filter(|_| count < limit) else {
+            others.0 += shape.transactions;
+            others.1 += busy_ms.unwrap_or(0.0);
+            continue;
+        };
+        let mut line = line(&lines, &figures, shape.transactions, busy_ms, Some(shape.shown.clone()));
+        line.statement.role = Some(shape.role.clone());
+        match checked.and_then(|checked| replayer.clone().map(|role| (checked, role))) {
+            Ok((checked, role)) => {
+                count += 1;
+                let workload = format!("{name}/{count}");
+                store(&workload, name, &role, options, shape, &checked)?;
+                line.statement.workload = Some(workload);
+                line.statement.reason = shape.omits.clone();
+                line.statement.statements = i32::try_from(shape.query_ids.len()).ok();
+                if let Some(counted) = counted {
+                    put_counts(&mut line.statement, counted.counts, role.oid, shape);
+                }
+                line.rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
+            }
+            Err(reason) => line.statement.reason = Some(reason),
+        }
+        lines.push(line);
+    }
+    not_kept(&mut lines, &figures, limit, others, captured.skipped);
+    let is_kept = |line: &&mut CaptureLine| line.statement.workload.is_some();
+    let calls: Vec<i64> = lines.iter_mut().filter(is_kept).map(|line| line.statement.calls).collect();
+    for (line, weight) in lines.iter_mut().filter(is_kept).zip(weights(&calls)) {
+        line.statement.weight = Some(weight);
+    }
+    for line in &lines {
+        store::put_captured_statement(name, &line.statement)?;
+    }
+    let notes = notes(name, &figures, options, read, calls.iter().sum());
+    let end = CaptureEnd {
+        status: "completed".to_owned(),
+        calls: i64::try_from(figures.transactions).ok(),
+        exec_ms: figures.is_timed.then_some(figures.busy_ms),
+        notes,
+        ..CaptureEnd::default()
+    };
+    Ok(KeptTransactions { lines, end })
+}
+
+/// Lines of what is not replayed: shapes beyond the limit, and by reason.
+fn not_kept(
+    lines: &mut Vec<CaptureLine>,
+    figures: &LogFigures,
+    limit: usize,
+    others: (u64, f64),
+    skipped: Vec<(String, Skipped)>,
+) {
+    let mut push = |transactions, busy_ms, query, reason: String| {
+        let mut line = line(lines, figures, transactions, Some(busy_ms), query);
+        line.statement.reason = Some(reason);
+        lines.push(line);
+    };
+    if others.0 > 0 {
+        push(others.0, others.1, None, format!("takes less time than the {limit} shapes kept"));
+    }
+    for (reason, skipped) in skipped {
+        let example = (!skipped.example.is_empty()).then_some(skipped.example);
+        push(skipped.transactions, skipped.busy_ms, example, reason);
+    }
+}
+
+/// What the transactions of a shape took, by what pg_stat_statements counted of their statements; nothing where that does not
+/// know one of them. The time is without commits, as that of a run's.
+fn put_counts(
+    line: &mut CapturedStatement,
+    counts: &HashMap<(u32, i64), Counts>,
+    role: u32,
+    shape: &Replayable,
+) {
+    let mut sum = Call::default();
+    for (id, transactions) in shape.query_ids.iter().flatten() {
+        let Some(call) =
+            counts.get(&(role, *id)).and_then(|of| Call::of(of.calls, of.rows, of.hit, of.read, of.exec_ms))
+        else {
+            return;
+        };
+        sum.add(&call, *transactions as f64 / shape.transactions as f64);
+    }
+    let total = |each: f64| each * shape.transactions as f64;
+    line.rows = Some(total(sum.rows).round() as i64);
+    line.shared_blks_hit = Some(total(sum.hit).round() as i64);
+    line.shared_blks_read = Some(total(sum.read).round() as i64);
+    line.exec_ms = Some(total(sum.ms));
+}
+
+/// A line that is not kept yet.
+fn line(
+    before: &[CaptureLine],
+    figures: &LogFigures,
+    transactions: u64,
+    busy_ms: Option<f64>,
+    query: Option<String>,
+) -> CaptureLine {
+    let share = match busy_ms {
+        Some(busy_ms) if figures.is_timed && figures.busy_ms > 0.0 => busy_ms / figures.busy_ms,
+        _ => transactions as f64 / figures.transactions as f64,
+    };
+    let statement = CapturedStatement {
+        number: i32::try_from(before.len() + 1).unwrap_or(i32::MAX),
+        query,
+        calls: i64::try_from(transactions).unwrap_or(i64::MAX),
+        exec_ms: busy_ms.filter(|_| figures.is_timed),
+        share,
+        ..CapturedStatement::default()
+    };
+    CaptureLine {
+        statement,
+        exec_ms_avg: busy_ms.filter(|_| figures.is_timed).map(|sum| sum / transactions as f64),
+        rows: 0,
+    }
+}
+
+/// What to know of the capture: how to run it first.
+fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, kept: i64) -> Vec<String> {
+    let LogFigures { transactions, secs, sessions, clients, .. } = figures;
+    let part = kept as f64 / *transactions as f64;
+    let run = figures.rate.map_or(String::new(), |rate| {
+        format!("; to run at the same rate: bench.run('{name}', clients => {clients}, rate => {rate:.3})")
+    });
+    let mut notes = vec![format!(
+        "{transactions} transactions of {sessions} sessions in {secs:.1} s, {:.1} % of them kept{run}",
+        part * 100.0
+    )];
+    if let Some(idle_ms) = figures.idle_ms {
+        notes.push(format!(
+            "sessions paused for {idle_ms:.1} ms on average between two transactions, which a rate replaces"
+        ));
+    }
+    if !figures.is_timed {
+        notes.push(
+            "durations are not in the log (log_min_duration_statement, log_duration): shares are of transactions, and there are no pauses"
+                .to_owned(),
+        );
+    }
+    if read.unreadable > 0 {
+        notes.push(format!("{} lines of the log could not be read", read.unreadable));
+    }
+    if options.writes {
+        notes.push("transactions that change data are kept: a run changes the data".to_owned());
+    }
+    notes
+}
+
+/// Makes the workload of a shape.
+fn store(
+    workload: &str,
+    capture: &str,
+    role: &Role,
+    options: &LogOptions,
+    shape: &Replayable,
+    checked: &Checked,
+) -> Result<(), UserError> {
+    if let Some(old) = store::workload(workload)? {
+        let message = format!("workload \"{}\" already exists", old.name);
+        return Err(UserError::new(bench_base::error::sqlstate::DUPLICATE_OBJECT, message)
+            .hint("A capture makes workloads of its own name with a number: choose another name."));
+    }
+    let description = format!("A transaction of capture {capture}: {} statements", shape.statements);
+    store::put_workload(workload, role.oid.into(), None, &checked.script, Some(&description))?;
+    // What is the same in all of the shape's transactions has stayed in the script.
+    store::hide_workload(workload)?;
+    if shape.columns.is_empty() {
+        return Ok(());
+    }
+    let rows = shape.rows.iter().map(|row| {
+        let cells = shape.columns.iter().zip(&checked.is_text).map(|(column, &is_text)| {
+            let value = column.value(row).map_or(Value::Null, |value| {
+                Value::String(if options.mask && is_text { masked(&value) } else { value })
+            });
+            (column.name.clone(), value)
+        });
+        (None, Value::Object(cells.collect::<Map<_, _>>()))
+    });
+    store::put_captured_rows(workload, "", rows.collect())?;
+    let columns: Vec<(String, String)> = (shape.columns.iter())
+        .map(|column| {
+            let kind = if column.is_number() { "pg_catalog.int8" } else { "pg_catalog.text" };
+            (column.name.clone(), kind.to_owned())
+        })
+        .collect();
+    let query = store::select_captured_rows(workload, "", &columns, false);
+    let max_rows = i32::try_from(options.max_rows).unwrap_or(i32::MAX);
+    let feeder = Feeder::new(String::new(), query, "random", false, max_rows)?;
+    let stored = store::workload(workload)?.ok_or_else(|| internal("the workload no longer exists"))?;
+    store::put_feeder(&stored, &feeder)
+}

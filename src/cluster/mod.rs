@@ -1,0 +1,5 @@
+//! Other extensions: found at run time, never required.
+
+pub mod citus;
+pub mod distributed;
+pub mod sessions;

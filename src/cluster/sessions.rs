@@ -1,0 +1,372 @@
+//! Lasting sessions with other nodes of a Citus cluster, in the name of the current role: each node takes one connection for
+//! all that it is asked, and many nodes are asked at once.
+//!
+//! They are made as Citus makes its own, from `citus.node_conninfo`, pg_dist_authinfo and pg_dist_poolinfo. Where that takes
+//! what the wire driver does not do, such as a password file or GSSAPI, Citus carries each question over a connection of its
+//! own.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::NodeSpec;
+use bench_protocol::foreign_server::{Secrets, SslMode, Target, parse_conninfo};
+use mio::{Events, Poll, Registry};
+
+use super::citus::failure;
+use crate::driver::connection::{PolledSession, Route, candidates};
+use crate::error::internal;
+use crate::server::guc;
+use crate::server::spi::fetch_all;
+
+/// How often it is looked whether this process is to be interrupted.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// When a connection that could not be begun is tried again.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// The longest answer of a node that is kept, in bytes: four parts of a document.
+const MAX_ANSWER: usize = 64 << 20;
+
+/// How nodes are reached.
+pub struct Directions {
+    /// citus.node_conninfo; then for each node pg_dist_poolinfo and, with secrets, pg_dist_authinfo.
+    conninfo: String,
+    nodes: Vec<(String, String)>,
+    role: String,
+    database: String,
+}
+
+/// How this role's sessions in this database reach nodes. The current role has to be one that may read Citus' catalogs
+/// whole, as only superusers may.
+///
+/// # Errors
+/// Those of the queries.
+pub fn directions(nodes: &[NodeSpec], role: &str, database: &str) -> Result<Directions, UserError> {
+    let ids: Vec<i32> = nodes.iter().map(|node| node.node).collect();
+    let nodes = fetch_all(
+        "SELECT (SELECT p.poolinfo FROM pg_catalog.pg_dist_poolinfo p WHERE p.nodeid OPERATOR(pg_catalog.=) t.node), \
+                (SELECT a.authinfo FROM pg_catalog.pg_dist_authinfo a \
+                 WHERE a.rolename OPERATOR(pg_catalog.=) $2::pg_catalog.name AND (a.nodeid OPERATOR(pg_catalog.=) t.node OR a.nodeid OPERATOR(pg_catalog.=) 0) \
+                 ORDER BY a.nodeid DESC LIMIT 1) \
+         FROM pg_catalog.unnest($1) WITH ORDINALITY AS t (node, place) ORDER BY t.place",
+        &[ids.into(), role.into()],
+        |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
+    )?;
+    Ok(Directions {
+        conninfo: guc::current("citus.node_conninfo").unwrap_or_default(),
+        nodes,
+        role: role.to_owned(),
+        database: database.to_owned(),
+    })
+}
+
+/// Sessions with several nodes, which are connected to when they are first asked.
+pub struct Sessions {
+    poll: Poll,
+    events: Events,
+    peers: Vec<Peer>,
+}
+
+impl Sessions {
+    /// Sessions with these nodes, none of which is this one. What keeps one from being reached is said when it is asked.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new(nodes: &[NodeSpec], directions: &Directions) -> Result<Self, UserError> {
+        let poll = Poll::new().map_err(|error| internal(error.to_string()))?;
+        let peers = nodes.iter().zip(&directions.nodes).map(|(node, (pool, secret))| Peer {
+            node: node.clone(),
+            // Citus says what it does not like of it.
+            routes: routes(node, directions, pool, secret).unwrap_or_default(),
+            place: 0,
+            session: None,
+            stage: SessionStage::Connecting,
+            is_carried: false,
+        });
+        Ok(Self { poll, events: Events::with_capacity(64), peers: peers.collect() })
+    }
+
+    /// Asks all nodes for which there is a command at once: each is a query that returns one text. An answer for each node
+    /// that was asked, in their order. `carry` has Citus ask nodes, where it has to.
+    ///
+    /// # Errors
+    /// Those of the system. What a node has said, or that it has not answered within the limit, is its answer: 08006.
+    pub fn ask(
+        &mut self,
+        commands: &[Option<String>],
+        limit: Duration,
+        carry: impl Fn(&[(NodeSpec, String)]) -> Result<Vec<Result<String, UserError>>, UserError>,
+    ) -> Result<Vec<Option<Result<String, UserError>>>, UserError> {
+        let deadline = Instant::now() + limit;
+        let mut answers: Vec<Option<Result<String, UserError>>> = vec![None; self.peers.len()];
+        loop {
+            let mut pause = LOOK;
+            let mut is_waiting = false;
+            for ((peer, command), answer) in self.peers.iter_mut().zip(commands).zip(&mut answers) {
+                let Some(command) = command.as_deref().filter(|_| answer.is_none() && !peer.is_carried())
+                else {
+                    continue;
+                };
+                match peer.turn(command, self.poll.registry()) {
+                    Turn::Answered(result) => *answer = Some(result),
+                    Turn::Blocked => is_waiting = true,
+                    Turn::Again(after) => {
+                        is_waiting = true;
+                        pause = pause.min(after);
+                    }
+                }
+            }
+            if !is_waiting {
+                break;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            pgrx::check_for_interrupts!();
+            match self.poll.poll(&mut self.events, Some(pause.min(left))) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => {
+                    return Err(internal(error.to_string()));
+                }
+                _ => {}
+            }
+        }
+        for ((peer, command), answer) in self.peers.iter_mut().zip(commands).zip(&mut answers) {
+            if command.is_some() && answer.is_none() && !peer.is_carried() {
+                // Whatever comes on that connection later is the answer to this.
+                peer.leave();
+                let message =
+                    format!("node {}: no answer within {} s", peer.node.name(), limit.as_secs_f64());
+                *answer = Some(Err(UserError::new(sqlstate::CONNECTION_FAILURE, message).hint(NO_ANSWER)));
+            }
+        }
+        self.have_carried(commands, &mut answers, carry)?;
+        Ok(answers)
+    }
+
+    /// Has Citus ask those nodes that are not reached otherwise. What keeps Citus as well from reaching one is told in the words
+    /// of the attempt before, which has the reason.
+    fn have_carried(
+        &mut self,
+        commands: &[Option<String>],
+        answers: &mut [Option<Result<String, UserError>>],
+        carry: impl Fn(&[(NodeSpec, String)]) -> Result<Vec<Result<String, UserError>>, UserError>,
+    ) -> Result<(), UserError> {
+        let (mut places, mut questions) = (Vec::new(), Vec::new());
+        for (place, (peer, command)) in self.peers.iter().zip(commands).enumerate() {
+            let is_refused = matches!(&answers[place], Some(Err(_))) && peer.is_refused();
+            if let Some(command) = command.as_ref().filter(|_| peer.is_carried() || is_refused) {
+                places.push(place);
+                questions.push((peer.node.clone(), command.clone()));
+            }
+        }
+        if places.is_empty() {
+            return Ok(());
+        }
+        for (place, answer) in places.into_iter().zip(carry(&questions)?) {
+            let peer = &mut self.peers[place];
+            let has_reason = answers[place].is_some();
+            if answer.is_ok() || !has_reason {
+                peer.is_carried |= answer.is_ok();
+                answers[place] = Some(answer);
+            }
+        }
+        Ok(())
+    }
+}
+
+const NO_ANSWER: &str =
+    "Make sure that the node runs and can be reached from this one, by each address of its name.";
+
+/// Where a session stands.
+#[derive(Clone, Copy, PartialEq)]
+enum SessionStage {
+    Connecting,
+    /// The node has refused to let the role in, or the way there takes what the wire driver does not do.
+    Refused,
+    Idle,
+    /// It has been asked.
+    Asked,
+}
+
+/// How far an answer is.
+enum Turn {
+    Answered(Result<String, UserError>),
+    /// Until something happens to the connection.
+    Blocked,
+    /// It is to be looked at after that time at the latest.
+    Again(Duration),
+}
+
+/// A node and the session with it.
+struct Peer {
+    node: NodeSpec,
+    /// The ways to it, of which one works; none: only Citus knows one.
+    routes: Vec<Route>,
+    place: usize,
+    session: Option<PolledSession>,
+    stage: SessionStage,
+    /// Citus has answered where the wire driver could not get in.
+    is_carried: bool,
+}
+
+impl Peer {
+    fn is_carried(&self) -> bool {
+        self.is_carried || self.routes.is_empty()
+    }
+
+    fn is_refused(&self) -> bool {
+        self.stage == SessionStage::Refused
+    }
+
+    fn leave(&mut self) {
+        self.session = None;
+        self.stage = SessionStage::Connecting;
+        self.place = 0;
+    }
+
+    /// Does what can be done without waiting.
+    fn turn(&mut self, command: &str, registry: &Registry) -> Turn {
+        loop {
+            let Some(route) = self.routes.get(self.place) else {
+                self.leave();
+                continue;
+            };
+            let Some(session) = &mut self.session else {
+                let begun = PolledSession::connect(route).and_then(|session| {
+                    session.map(|mut session| session.register(registry).map(|()| session)).transpose()
+                });
+                match begun {
+                    Ok(Some(session)) => {
+                        self.session = Some(session);
+                        self.stage = SessionStage::Connecting;
+                        continue;
+                    }
+                    Ok(None) => return Turn::Again(AGAIN),
+                    Err(error) => match self.next_way(error) {
+                        Some(failed) => return failed,
+                        None => continue,
+                    },
+                }
+            };
+            match self.stage {
+                SessionStage::Connecting | SessionStage::Refused => match session.turn(route) {
+                    Ok(true) => self.stage = SessionStage::Idle,
+                    Ok(false) if session.has_more() => return Turn::Again(Duration::ZERO),
+                    Ok(false) => return Turn::Blocked,
+                    Err(error) => {
+                        if let Some(failed) = self.next_way(error) {
+                            return failed;
+                        }
+                    }
+                },
+                SessionStage::Idle => {
+                    match session.turn(route).and_then(|_| session.ask_for(command, MAX_ANSWER, false)) {
+                        Ok(()) => self.stage = SessionStage::Asked,
+                        // It has ended since the last answer.
+                        Err(_) => self.leave(),
+                    }
+                }
+                SessionStage::Asked => match session.turn(route) {
+                    Ok(true) => {
+                        self.stage = SessionStage::Idle;
+                        let answer = session.value().map(Option::unwrap_or_default);
+                        return Turn::Answered(answer.map_err(|error| failure(&self.node, error)));
+                    }
+                    Ok(false) if session.has_more() => return Turn::Again(Duration::ZERO),
+                    Ok(false) => return Turn::Blocked,
+                    Err(error) => {
+                        self.leave();
+                        return Turn::Answered(Err(failure(&self.node, error)));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Goes on with the next way to the node after one that has failed; with the failure where that was the last.
+    fn next_way(&mut self, error: UserError) -> Option<Turn> {
+        self.session = None;
+        self.place += 1;
+        if self.place < self.routes.len() {
+            return None;
+        }
+        self.leave();
+        // Where there is nobody, Citus finds nobody either.
+        if error.sqlstate != sqlstate::CONNECTION_FAILURE {
+            self.stage = SessionStage::Refused;
+        }
+        Some(Turn::Answered(Err(failure(&self.node, error))))
+    }
+}
+
+/// The ways to a node.
+///
+/// # Errors
+/// For what the wire driver does not do.
+fn routes(
+    node: &NodeSpec,
+    directions: &Directions,
+    pool: &str,
+    secret: &str,
+) -> Result<Vec<Route>, UserError> {
+    let (mut server, mut mapping) = (Vec::new(), Vec::new());
+    let mut named = None;
+    for (keyword, value) in parse_conninfo(&directions.conninfo)?.into_iter().chain(parse_conninfo(secret)?) {
+        match keyword.as_str() {
+            "sslcert" | "sslkey" | "password" => {
+                mapping.retain(|(known, _)| *known != keyword);
+                mapping.push((keyword, value));
+            }
+            // What a certificate is held against; the node's own is then an address.
+            "host" => named = Some(value),
+            _ => server.push((keyword, value)),
+        }
+    }
+    let (mut host, mut port) = (node.host.clone(), node.port.to_string());
+    let mut database = directions.database.clone();
+    for (keyword, value) in parse_conninfo(pool)? {
+        match keyword.as_str() {
+            "host" => host = value,
+            "port" => port = value,
+            "dbname" => database = value,
+            _ => return Err(internal(format!("unrecognized poolinfo keyword \"{keyword}\""))),
+        }
+    }
+    match named {
+        Some(name) => server.extend([("host".to_owned(), name), ("hostaddr".to_owned(), host)]),
+        None => server.push(("host".to_owned(), host)),
+    }
+    server.push(("port".to_owned(), port));
+    server.push(("dbname".to_owned(), database));
+    server.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));
+    let (target, secrets): (Target, Secrets) = Target::new(&server, &mapping, &directions.role)?;
+    check_default_files(&target)?;
+    let mut ways = Vec::new();
+    for host in &target.hosts {
+        for candidate in candidates(host, target.tls.sslmode)? {
+            ways.push(Route::to_target(&target, &secrets, candidate)?);
+        }
+    }
+    Ok(ways)
+}
+
+/// What the sessions call themselves.
+const APPLICATION_NAME: &str = "pgbench_ext link";
+
+/// libpq verifies servers by this file of the operating-system user where nothing else is said, and the wire driver does not.
+///
+/// # Errors
+/// Where there is one.
+fn check_default_files(target: &Target) -> Result<(), UserError> {
+    if target.tls.sslmode == SslMode::Disable || target.tls.sslrootcert.is_some() {
+        return Ok(());
+    }
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    match Path::new(&home).join(".postgresql/root.crt").exists() {
+        true => Err(internal("the server's operating-system user has a root.crt")),
+        false => Ok(()),
+    }
+}

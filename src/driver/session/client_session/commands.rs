@@ -1,0 +1,397 @@
+//! Commands as postgres.c runs them: what stands around a statement, and the loop over the statements of a text.
+
+use std::ffi::c_char;
+use std::sync::atomic::Ordering::Relaxed;
+
+use pgrx::pg_sys;
+
+use super::Session;
+use crate::driver::session::analysis::{ExecutionPlan, refuse_what_needs_a_client};
+use crate::driver::session::plans;
+use crate::driver::session::plans::{PlanExecution, StatementStats};
+use crate::driver::session::scans::{count_rows, index_scans};
+use crate::driver::session::{raw, results};
+use crate::guard::trust::statement;
+use crate::server::lists::list_length;
+use crate::server::timeouts::STATEMENT_TIMEOUT;
+use crate::shm::CommandCounters;
+
+impl Session {
+    /// Starts a command: start_xact_command and what comes before it.
+    ///
+    /// # Safety
+    /// Inside a trap.
+    #[inline]
+    pub unsafe fn begin(&self, source: *const c_char) {
+        // SAFETY: the calls and their order are those of exec_bind_message, exec_execute_message
+        // and exec_simple_query (tcop/postgres.c); an ERROR leaves through the trap, which rolls
+        // everything back.
+        unsafe {
+            raw::MemoryContextReset(self.message_context);
+            raw::SetCurrentStatementStartTimestamp();
+            raw::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, source);
+            pg_sys::debug_query_string = source;
+            self.start_command();
+        }
+    }
+
+    /// start_xact_command.
+    ///
+    /// # Safety
+    /// Inside a trap.
+    #[inline]
+    unsafe fn start_command(&self) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            raw::StartTransactionCommand();
+            start_timeout();
+            pg_sys::CurrentMemoryContext = self.message_context;
+        }
+    }
+
+    /// finish_xact_command.
+    ///
+    /// # Safety
+    /// Inside a trap.
+    #[inline]
+    unsafe fn finish_command(&self) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            stop_timeout();
+            raw::CommitTransactionCommand();
+            pg_sys::CurrentMemoryContext = self.message_context;
+        }
+    }
+
+    /// Ends a command: its transaction, unless it is part of a block, and what comes after it.
+    ///
+    /// # Safety
+    /// Inside a trap.
+    #[inline]
+    pub unsafe fn end(&self, counters: &CommandCounters) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            self.finish_command();
+            pg_sys::debug_query_string = std::ptr::null();
+            if !raw::IsTransactionBlock() {
+                raw::pgstat_report_stat(false);
+            }
+            counters.executions.add(1);
+        }
+    }
+
+    /// Runs a plan in the way that suits it, when `convert` has put its parameters in place: as
+    /// exec_bind_message has it, under the snapshot that the planner uses.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction.
+    #[inline]
+    pub(super) unsafe fn run_plan(
+        &self,
+        plan: ExecutionPlan,
+        source: *const c_char,
+        statistics: StatementStats,
+        convert: impl FnOnce(),
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            results::begin_query();
+            if plan.plan_source.is_null() {
+                return;
+            }
+            // It is analysed anew. What a lock of its relations makes of it meanwhile is judged as it is planned.
+            if !(*plan.plan_source).is_valid {
+                statement::judge_text(source);
+            }
+            if plan.needs_snapshot {
+                raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+            }
+            convert();
+            if !(plan.is_plannable && self.run_directly(plan, source, statistics)) {
+                if plan.needs_snapshot {
+                    raw::PopActiveSnapshot();
+                }
+                self.run_portal(plan, source, statistics.counters);
+            }
+        }
+    }
+
+    /// Drives the executor without a portal around it. False, with nothing done, when rules have
+    /// made several statements of the one.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction, with an active snapshot, which is popped on success.
+    #[inline]
+    pub(super) unsafe fn run_directly(
+        &self,
+        of: ExecutionPlan,
+        source: *const c_char,
+        statistics: StatementStats,
+    ) -> bool {
+        let counters = statistics.counters;
+        // SAFETY: as SPI does it (_SPI_pquery), with a plan held by the current resource owner, or by
+        // the memory context that the whole statement lives in.
+        unsafe {
+            let is_saved = (*of.plan_source).is_saved;
+            let owner = if is_saved { pg_sys::CurrentResourceOwner } else { std::ptr::null_mut() };
+            let plan = raw::GetCachedPlan(of.plan_source, of.params, owner, std::ptr::null_mut());
+            // A rule made meanwhile may have left several statements, or none.
+            let Some(planned) = plans::only_plannable((*plan).stmt_list) else {
+                raw::ReleaseCachedPlan(plan, owner);
+                return false;
+            };
+            let receiver = self.receivers.receiver();
+            let desc = raw::CreateQueryDesc(
+                planned,
+                source,
+                raw::GetActiveSnapshot(),
+                std::ptr::null_mut(),
+                receiver,
+                of.params,
+                std::ptr::null_mut(),
+                0,
+            );
+            drive(desc, (*of.plan_source).query_list);
+            count_rows(counters, planned, (*(*desc).estate).es_processed);
+            let scans = index_scans((*desc).planstate);
+            if (*planned).parallelModeNeeded {
+                plans::note_workers(counters, (*desc).planstate);
+            }
+            raw::ExecutorEnd(desc);
+            raw::FreeQueryDesc(desc);
+            if let Some(destroy) = (*receiver).rDestroy {
+                destroy(receiver);
+            }
+            match scans.filter(|_| (*planned).subplans.is_null()) {
+                Some(scans) => counters.index_scans.add(scans),
+                None => counters.index_scans_unknown.store(1, Relaxed),
+            }
+            let (plan_source, params) = (of.plan_source, of.params);
+            plans::note(statistics, PlanExecution { plan_source, plan, planned, params, source });
+            raw::ReleaseCachedPlan(plan, owner);
+            raw::PopActiveSnapshot();
+            true
+        }
+    }
+
+    /// Runs anything else, utility commands and transaction control among it, by a portal.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction.
+    pub(super) unsafe fn run_portal(
+        &self,
+        of: ExecutionPlan,
+        source: *const c_char,
+        counters: &CommandCounters,
+    ) {
+        // SAFETY: exec_bind_message: the portal holds the plan and is dropped before the
+        // transaction command ends.
+        unsafe {
+            let portal = raw::CreatePortal(c"".as_ptr(), true, true);
+            (*portal).visible = false;
+            if of.needs_snapshot {
+                raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+            }
+            let plan =
+                raw::GetCachedPlan(of.plan_source, of.params, std::ptr::null_mut(), std::ptr::null_mut());
+            raw::PortalDefineQuery(
+                portal,
+                std::ptr::null(),
+                source,
+                (*of.plan_source).commandTag,
+                (*plan).stmt_list,
+                plan,
+            );
+            if of.needs_snapshot {
+                raw::PopActiveSnapshot();
+            }
+            let queries = (*of.plan_source).query_list;
+            let rows = self.run_to_the_end(portal, of.params, queries, counters);
+            counters.rows.add(rows);
+            if !of.touches_no_table {
+                counters.index_scans_unknown.store(1, Relaxed);
+            }
+        }
+    }
+
+    /// Starts, runs and drops a portal, of a plan of these queries; the number of rows it processed.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction, with a portal that has been defined, and its rewritten queries.
+    pub(super) unsafe fn run_to_the_end(
+        &self,
+        portal: pg_sys::Portal,
+        params: pg_sys::ParamListInfo,
+        queries: *mut pg_sys::List,
+        counters: &CommandCounters,
+    ) -> u64 {
+        // SAFETY: by the caller; exec_simple_query and exec_execute_message.
+        unsafe {
+            raw::PortalStart(portal, params, 0, std::ptr::null_mut());
+            statement::judge_again(queries);
+            raw::PortalSetResultFormat(portal, 0, std::ptr::null_mut());
+            let receiver = self.receivers.receiver();
+            let mut completion: pg_sys::QueryCompletion = std::mem::zeroed();
+            let all = std::ffi::c_long::MAX;
+            #[cfg(not(since_18))]
+            raw::PortalRun(portal, all, true, true, receiver, receiver, &raw mut completion);
+            #[cfg(since_18)]
+            raw::PortalRun(portal, all, true, receiver, receiver, &raw mut completion);
+            if let Some(destroy) = (*receiver).rDestroy {
+                destroy(receiver);
+            }
+            // Of a query, which is what a parallel plan is of, it is there until the portal is dropped.
+            if let Some(desc) = (*portal).queryDesc.as_ref()
+                && (*desc.plannedstmt).parallelModeNeeded
+            {
+                plans::note_workers(counters, desc.planstate);
+            }
+            raw::PortalDrop(portal, false);
+            completion.nprocessed
+        }
+    }
+
+    /// The loop of exec_simple_query.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction; `text` stays valid throughout.
+    pub(super) unsafe fn run_query(&self, text: *const c_char, statistics: StatementStats) {
+        let counters = statistics.counters;
+        // SAFETY: by the caller; the sequence is exec_simple_query's.
+        unsafe {
+            statement::judge_text(text);
+            let statements = raw::pg_parse_query(text);
+            let count = list_length(statements);
+            if count == 0 {
+                results::begin_query();
+            }
+            let mut started = true;
+            for index in 0..count {
+                if !started {
+                    self.start_command();
+                    started = true;
+                }
+                if count > 1 {
+                    raw::BeginImplicitTransactionBlock();
+                }
+                let statement: *mut pg_sys::RawStmt =
+                    (*(*statements).elements.add(index as usize)).ptr_value.cast();
+                refuse_what_needs_a_client((*statement).stmt);
+                let tag = raw::CreateCommandTag((*statement).stmt);
+                let needs_snapshot = raw::analyze_requires_snapshot(statement);
+                if needs_snapshot {
+                    raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+                }
+                let queries = raw::pg_analyze_and_rewrite_fixedparams(
+                    statement,
+                    text,
+                    std::ptr::null(),
+                    0,
+                    std::ptr::null_mut(),
+                );
+                let rewritten = kept_for_judging(queries);
+                let planned = raw::pg_plan_queries(
+                    queries,
+                    text,
+                    pg_sys::CURSOR_OPT_PARALLEL_OK as i32,
+                    std::ptr::null_mut(),
+                );
+                if needs_snapshot {
+                    raw::PopActiveSnapshot();
+                }
+                results::begin_query();
+                let portal = raw::CreatePortal(c"".as_ptr(), true, true);
+                (*portal).visible = false;
+                raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, planned, std::ptr::null_mut());
+                let rows = self.run_to_the_end(portal, std::ptr::null_mut(), rewritten, counters);
+                let planned = plans::only_plannable(planned);
+                match planned {
+                    Some(planned) => count_rows(counters, planned, rows),
+                    None => counters.rows.add(rows),
+                }
+                if let Some(planned) = planned.filter(|_| count == 1) {
+                    raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+                    let nothing: *mut u8 = std::ptr::null_mut();
+                    let (plan_source, plan, params) = (nothing.cast(), nothing.cast(), nothing.cast());
+                    plans::note(
+                        statistics,
+                        PlanExecution { plan_source, plan, planned, params, source: text },
+                    );
+                    raw::PopActiveSnapshot();
+                }
+                let is_last = index + 1 == count;
+                if is_last && count > 1 {
+                    raw::EndImplicitTransactionBlock();
+                } else if !is_last && (*(*statement).stmt).type_ == pg_sys::NodeTag::T_TransactionStmt {
+                    self.finish_command();
+                    started = false;
+                } else if !is_last {
+                    raw::CommandCounterIncrement();
+                    // It applies to each statement by itself.
+                    stop_timeout();
+                    start_timeout();
+                }
+            }
+            counters.index_scans_unknown.store(1, Relaxed);
+        }
+    }
+}
+
+/// Starts, runs and finishes an execution of a plan of these queries; its end is the caller's.
+///
+/// # Safety
+/// Inside a trap and a transaction; rewritten queries, or NULL.
+#[inline]
+pub unsafe fn drive(desc: *mut pg_sys::QueryDesc, queries: *mut pg_sys::List) {
+    // SAFETY: by the caller.
+    unsafe {
+        raw::ExecutorStart(desc, 0);
+        statement::judge_again(queries);
+        let forward = pg_sys::ScanDirection::ForwardScanDirection;
+        #[cfg(not(since_18))]
+        raw::ExecutorRun(desc, forward, 0, true);
+        #[cfg(since_18)]
+        raw::ExecutorRun(desc, forward, 0);
+        raw::ExecutorFinish(desc);
+    }
+}
+
+/// A copy of the queries, where statements are judged: the planner writes to those that it is given.
+///
+/// # Safety
+/// Inside a trap, with a live list.
+unsafe fn kept_for_judging(queries: *mut pg_sys::List) -> *mut pg_sys::List {
+    match statement::judged() {
+        // SAFETY: by the caller.
+        Some(_) => unsafe { raw::copyObjectImpl(queries.cast()).cast() },
+        None => std::ptr::null_mut(),
+    }
+}
+
+/// Arms statement_timeout.
+///
+/// # Safety
+/// Inside a trap.
+#[inline]
+pub unsafe fn start_timeout() {
+    // SAFETY: by the caller; enable_statement_timeout (tcop/postgres.c).
+    unsafe {
+        if pg_sys::StatementTimeout > 0 {
+            raw::enable_timeout_after(STATEMENT_TIMEOUT, pg_sys::StatementTimeout);
+        }
+    }
+}
+
+/// Disarms statement_timeout.
+///
+/// # Safety
+/// Inside a trap.
+#[inline]
+pub unsafe fn stop_timeout() {
+    // SAFETY: by the caller; disable_statement_timeout (tcop/postgres.c).
+    unsafe {
+        if raw::get_timeout_active(STATEMENT_TIMEOUT) {
+            raw::disable_timeout(STATEMENT_TIMEOUT, false);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The plans of a client's statements: how often each kind was executed, and what they look like.
+//!
+//! A generic plan is looked at once. One that was made for the values at hand is another one each time, so its
+//! form is compared: a hash of its nodes. Only the first client that meets a form describes it.
+
+use std::ffi::{CStr, c_char};
+use std::sync::atomic::Ordering::Relaxed;
+
+use pgrx::pg_sys;
+
+use super::raw;
+use super::trap::in_subtransaction;
+use crate::server::lists::{list_first, list_length};
+use crate::server::process::now_ns;
+use crate::shm::{CommandCounters, CommandPlans, PlanForm};
+
+/// Where it is written what becomes of a command.
+#[derive(Clone, Copy)]
+pub struct StatementStats<'a> {
+    pub counters: &'a CommandCounters,
+    /// Shared by all clients; `None` where nobody asks for plans.
+    pub plans: Option<&'a CommandPlans>,
+}
+
+/// A plan at its execution.
+#[derive(Clone, Copy)]
+pub(super) struct PlanExecution {
+    /// NULL for a statement that is planned each time.
+    pub plan_source: *mut pg_sys::CachedPlanSource,
+    pub plan: *mut pg_sys::CachedPlan,
+    pub planned: *mut pg_sys::PlannedStmt,
+    pub params: pg_sys::ParamListInfo,
+    pub source: *const c_char,
+}
+
+/// Counts an execution, and describes its plan if nobody has met it before.
+///
+/// # Safety
+/// Inside a trap and a transaction, with an active snapshot; the pointers are live.
+#[inline]
+pub(super) unsafe fn note(statistics: StatementStats, of: PlanExecution) {
+    let StatementStats { counters, plans } = statistics;
+    // SAFETY: by the caller.
+    unsafe {
+        let is_generic = !of.plan_source.is_null() && std::ptr::eq(of.plan, (*of.plan_source).gplan);
+        if is_generic {
+            counters.generic_plans.add(1);
+            // An address may be used again, but not with the same generation.
+            let seen = of.plan.addr() as u64 ^ (((*of.plan).generation as u64) << 48);
+            if counters.seen_plan.load(Relaxed) == seen {
+                return;
+            }
+            counters.seen_plan.store(seen, Relaxed);
+        } else {
+            counters.custom_plans.add(1);
+            counters.seen_plan.store(0, Relaxed);
+        }
+        // The lowest bit is the kind, which makes another text of the same form.
+        let form = form_of(of.planned) & !1 | u64::from(is_generic);
+        let last = counters.plan_form.load(Relaxed);
+        if form == last {
+            return;
+        }
+        counters.plan_form.store(form, Relaxed);
+        // The step from custom to generic is none by itself, what comes after it is.
+        let is_that_step = last & 1 == 0 && is_generic;
+        counters.plan_changes.add(u64::from(last != 0 && last & !1 != form & !1 && !is_that_step));
+        if let Some(place) = plans.and_then(|plans| plans.claim(form)) {
+            describe(place, of);
+        }
+    }
+}
+
+/// Counts parallel workers that a plan that has run asked for, and those that there were.
+///
+/// # Safety
+/// The state of a plan that has run and has not been ended.
+#[cold]
+pub(super) unsafe fn note_workers(counters: &CommandCounters, state: *mut pg_sys::PlanState) {
+    // SAFETY: by the caller; the walker calls back with states of the same plan.
+    unsafe {
+        let context: *const CommandCounters = counters;
+        count_workers(state, context.cast_mut().cast());
+    }
+}
+
+unsafe extern "C-unwind" fn count_workers(
+    state: *mut pg_sys::PlanState,
+    context: *mut std::ffi::c_void,
+) -> bool {
+    if state.is_null() {
+        return false;
+    }
+    // SAFETY: by `note_workers`; the plan's tag says what the state's node is.
+    unsafe {
+        let counters: &CommandCounters = &*context.cast();
+        let plan = (*state).plan;
+        let workers = match (*plan).type_ {
+            pg_sys::NodeTag::T_Gather => Some((
+                (*plan.cast::<pg_sys::Gather>()).num_workers,
+                (*state.cast::<pg_sys::GatherState>()).nworkers_launched,
+            )),
+            pg_sys::NodeTag::T_GatherMerge => Some((
+                (*plan.cast::<pg_sys::GatherMerge>()).num_workers,
+                (*state.cast::<pg_sys::GatherMergeState>()).nworkers_launched,
+            )),
+            _ => None,
+        };
+        if let Some((planned, launched)) = workers {
+            counters.workers_planned.add(planned.max(0).unsigned_abs().into());
+            counters.workers_launched.add(launched.max(0).unsigned_abs().into());
+        }
+        raw::walk_plan_states(state, count_workers, context)
+    }
+}
+
+/// Writes down how EXPLAIN shows a plan. As there, functions in the conditions of partitions that are left out before
+/// execution are called for it. An error of theirs is no error of the statement, which has been executed by now.
+///
+/// # Safety
+/// As for [`note`].
+#[cold]
+unsafe fn describe(place: &PlanForm, of: PlanExecution) {
+    place.first_ns.store(now_ns(), Relaxed);
+    // SAFETY: by the caller. What is allocated by the text that is told is dropped before anything can fail.
+    unsafe {
+        in_subtransaction(
+            || explain(place, of),
+            |message| place.text.set(&format!("(no plan to show: {})", message.to_string_lossy())),
+        );
+    }
+}
+
+/// # Safety
+/// As for [`note`], in a subtransaction.
+unsafe fn explain(place: &PlanForm, of: PlanExecution) {
+    // SAFETY: by the caller; what ExplainOnePlan does (commands/explain.c). The executor's hooks are passed by:
+    // to them it would be another execution.
+    unsafe {
+        let desc = raw::CreateQueryDesc(
+            of.planned,
+            of.source,
+            raw::GetActiveSnapshot(),
+            std::ptr::null_mut(),
+            raw::CreateDestReceiver(pg_sys::CommandDest::DestNone),
+            of.params,
+            std::ptr::null_mut(),
+            0,
+        );
+        raw::standard_ExecutorStart(desc, pg_sys::EXEC_FLAG_EXPLAIN_ONLY as i32);
+        let explain = raw::NewExplainState();
+        (*explain).costs = false;
+        raw::ExplainBeginOutput(explain);
+        raw::ExplainPrintPlan(explain, desc);
+        raw::ExplainEndOutput(explain);
+        raw::standard_ExecutorEnd(desc);
+        raw::FreeQueryDesc(desc);
+        // The server's encoding may be another than UTF-8. A buffer of Rust's is made only here: an ERROR would leave it
+        // behind, but from here on there is none.
+        place.text.set(&CStr::from_ptr((*(*explain).str_).data).to_string_lossy());
+    }
+}
+
+/// What tells a plan from others: its nodes and how they hang together, the order of its tables and the indexes.
+/// Partitions and other children stand for each other: a query of one key meets each of them.
+///
+/// # Safety
+/// A live plan.
+unsafe fn form_of(planned: *mut pg_sys::PlannedStmt) -> u64 {
+    // SAFETY: by the caller.
+    unsafe {
+        let mut form =
+            Form { hash: 0xCBF2_9CE4_8422_2325, has_children: !(*planned).appendRelations.is_null() };
+        form.add(u64::from((*planned).commandType));
+        form.add_plan((*planned).planTree);
+        form.add_list((*planned).subplans);
+        // 0 stands for none, and the lowest bit is taken.
+        form.hash.max(2)
+    }
+}
+
+/// A hash under way: 64-bit FNV-1a over words (http://www.isthe.com/chongo/tech/comp/fnv/).
+struct Form {
+    hash: u64,
+    has_children: bool,
+}
+
+impl Form {
+    fn add(&mut self, word: u64) {
+        self.hash = (self.hash ^ word).wrapping_mul(0x0000_0100_0000_01B3);
+    }
+
+    /// # Safety
+    /// A live list of plans, or NULL.
+    unsafe fn add_list(&mut self, plans: *mut pg_sys::List) {
+        // SAFETY: by the caller.
+        unsafe {
+            for index in 0..list_length(plans) as usize {
+                self.add_plan((*(*plans).elements.add(index)).ptr_value.cast());
+            }
+        }
+    }
+
+    /// # Safety
+    /// A live plan, or NULL.
+    unsafe fn add_plan(&mut self, plan: *mut pg_sys::Plan) {
+        if plan.is_null() {
+            return self.add(0);
+        }
+        // SAFETY: by the caller; a node is what its tag says.
+        unsafe {
+            self.add((*plan).type_ as u64);
+            match (*plan).type_ {
+                pg_sys::NodeTag::T_IndexScan => {
+                    self.add_scan(plan, (*plan.cast::<pg_sys::IndexScan>()).indexid);
+                }
+                pg_sys::NodeTag::T_IndexOnlyScan => {
+                    self.add_scan(plan, (*plan.cast::<pg_sys::IndexOnlyScan>()).indexid);
+                }
+                pg_sys::NodeTag::T_BitmapIndexScan => {
+                    self.add_scan(plan, (*plan.cast::<pg_sys::BitmapIndexScan>()).indexid);
+                }
+                pg_sys::NodeTag::T_SeqScan | pg_sys::NodeTag::T_BitmapHeapScan => {
+                    self.add_scan(plan, pg_sys::InvalidOid);
+                }
+                pg_sys::NodeTag::T_Append => self.add_list((*plan.cast::<pg_sys::Append>()).appendplans),
+                pg_sys::NodeTag::T_MergeAppend => {
+                    self.add_list((*plan.cast::<pg_sys::MergeAppend>()).mergeplans);
+                }
+                pg_sys::NodeTag::T_BitmapAnd => {
+                    self.add_list((*plan.cast::<pg_sys::BitmapAnd>()).bitmapplans);
+                }
+                pg_sys::NodeTag::T_BitmapOr => self.add_list((*plan.cast::<pg_sys::BitmapOr>()).bitmapplans),
+                pg_sys::NodeTag::T_SubqueryScan => {
+                    self.add_plan((*plan.cast::<pg_sys::SubqueryScan>()).subplan);
+                }
+                _ => {}
+            }
+            self.add_plan((*plan).lefttree);
+            self.add_plan((*plan).righttree);
+        }
+    }
+
+    /// # Safety
+    /// A live scan.
+    unsafe fn add_scan(&mut self, scan: *mut pg_sys::Plan, index: pg_sys::Oid) {
+        if !self.has_children {
+            // SAFETY: by the caller; every scan begins with a Scan.
+            self.add(u64::from(unsafe { (*scan.cast::<pg_sys::Scan>()).scanrelid }));
+            self.add(u64::from(index.to_u32()));
+        }
+    }
+}
+
+/// The only statement of a plan; `None` where there are several or it is a utility.
+///
+/// # Safety
+/// A live list of planned statements.
+pub unsafe fn only_plannable(statements: *mut pg_sys::List) -> Option<*mut pg_sys::PlannedStmt> {
+    // SAFETY: by the caller.
+    unsafe {
+        if list_length(statements) != 1 {
+            return None;
+        }
+        let planned: *mut pg_sys::PlannedStmt = list_first(statements).cast();
+        raw::is_plannable((*planned).commandType).then_some(planned)
+    }
+}

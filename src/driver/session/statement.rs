@@ -1,0 +1,314 @@
+//! One statement of a script, in the three ways that a client can send it: prepared once, parsed
+//! each time by the extended protocol, or as text by the simple one.
+
+use std::ffi::{CStr, CString};
+
+use bench_base::error::{SqlError, sqlstate};
+use bench_script::{Value, VariableId, Variables, format_double};
+use pgrx::pg_sys;
+
+use super::analysis::{AnalysedStatement, ExecutionPlan, analyse};
+use super::client_session::{start_timeout, stop_timeout};
+use super::raw;
+use super::trap::{Log, trap, trap_with};
+
+/// How a variable's value becomes a parameter's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Conversion {
+    Int2,
+    Int4,
+    Int8,
+    Float8,
+    Boolean,
+    /// Through the type's input function, as a client's text parameters are.
+    Text {
+        input: pg_sys::Oid,
+        io_param: pg_sys::Oid,
+    },
+}
+
+/// A statement's parameter: where its value comes from and what the server inferred it to be.
+#[derive(Clone, Copy, Debug)]
+struct StatementParameter {
+    variable: VariableId,
+    conversion: Conversion,
+}
+
+/// A prepared statement of this session.
+pub struct PreparedStatement {
+    source: CString,
+    pub(super) plan: ExecutionPlan,
+    parameters: Vec<StatementParameter>,
+    /// Texts of this execution's parameters; here so that nothing has to be dropped in a trap.
+    texts: Vec<Option<CString>>,
+    /// What the audit knows it by.
+    pub traits: Traits,
+    /// It is DISCARD ALL or DEALLOCATE ALL.
+    pub(super) forgets_prepared: bool,
+    /// How often the session had forgotten its prepared statements when this one was executed first: a client prepares it then.
+    pub(super) prepared_in: Option<u32>,
+}
+
+/// What can be told of a statement before it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Traits {
+    /// A `CmdType` of the server's; 0 where rules make several statements of it.
+    pub command_type: u32,
+    /// The server's query identifier; 0 where it computes none.
+    pub query_id: u64,
+    /// The one that it has once its plan was made anew: another one where its parameters' types were unknown before.
+    pub later_query_id: u64,
+    /// Relations it names; `None` where they are too many to keep, or where it changes rows in
+    /// more ways than one.
+    pub relations: Option<Vec<u32>>,
+    /// A utility other than transaction control: it may create what later statements name, or lead
+    /// them elsewhere.
+    pub changes_the_scene: bool,
+    /// INSERT … ON CONFLICT: a row is taken back when another session was faster to insert its key.
+    pub takes_back: bool,
+    /// Planning it may look up the ends of an index.
+    pub looks_at_ends: bool,
+}
+
+impl PreparedStatement {
+    /// Parses and analyses a statement as exec_parse_message does (tcop/postgres.c), with the
+    /// parameters' types inferred by the server: `$1` is `parameters[0]`.
+    pub fn prepare(sql: &str, parameters: &[VariableId], log: Log) -> Result<Self, SqlError> {
+        let source = nul_terminated(sql)?;
+        let declared = parameters.len();
+        let mut prepared = AnalysedStatement::default();
+        // SAFETY: the closure holds plain pointers only. The query string is copied by
+        // CreateCachedPlan; everything else is allocated in the transaction's context, and what
+        // must last is moved under CacheMemoryContext by SaveCachedPlan.
+        unsafe {
+            let text = source.as_ptr();
+            let prepared = &raw mut prepared;
+            trap_with(log, || {
+                raw::SetCurrentStatementStartTimestamp();
+                pg_sys::debug_query_string = text;
+                raw::StartTransactionCommand();
+                start_timeout();
+                analyse(text, declared, true, &mut *prepared);
+                stop_timeout();
+                raw::CommitTransactionCommand();
+                pg_sys::debug_query_string = std::ptr::null();
+            })?;
+        }
+        let AnalysedStatement {
+            plan, command_type, query_id, later_query_id, relations, relation_count, ..
+        } = prepared;
+        let AnalysedStatement { has_hidden_relations, changes_the_scene, takes_back, looks_at_ends, .. } =
+            prepared;
+        let forgets_prepared = prepared.forgets_prepared;
+        // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
+        // has made sure are the declared ones.
+        let types = unsafe {
+            match plan.plan_source.as_ref() {
+                Some(plan_source) if plan_source.num_params > 0 => {
+                    std::slice::from_raw_parts(plan_source.param_types, plan_source.num_params as usize)
+                }
+                _ => &[][..],
+            }
+        };
+        let parameters = parameters
+            .iter()
+            .zip(types)
+            .map(|(&variable, &type_oid)| {
+                Ok(StatementParameter { variable, conversion: conversion(type_oid)? })
+            })
+            .collect::<Result<Vec<_>, SqlError>>()?;
+        let all = if has_hidden_relations { None } else { relations.get(..relation_count) };
+        let relations = all.map(<[u32]>::to_vec);
+        let texts = vec![None; parameters.len()];
+        Ok(Self {
+            source,
+            plan,
+            parameters,
+            texts,
+            forgets_prepared,
+            prepared_in: None,
+            traits: Traits {
+                command_type,
+                query_id,
+                later_query_id,
+                relations,
+                changes_the_scene,
+                takes_back,
+                looks_at_ends,
+            },
+        })
+    }
+
+    /// The statement as the server's views show it.
+    pub fn source(&self) -> &CStr {
+        &self.source
+    }
+
+    /// Puts numbers and truth values into the parameter list, and sets aside the text of what
+    /// has to go through an input function.
+    #[inline]
+    pub(super) fn bind(&mut self, variables: &Variables) {
+        for (index, parameter) in self.parameters.iter().enumerate() {
+            let value = variables.get(parameter.variable).unwrap_or(&Value::Null);
+            let datum = match (value, parameter.conversion) {
+                (Value::Integer(n), Conversion::Int4) => i32::try_from(*n).ok().map(pg_sys::Datum::from),
+                (Value::Integer(n), Conversion::Int8) => Some(pg_sys::Datum::from(*n)),
+                (Value::Integer(n), Conversion::Int2) => i16::try_from(*n).ok().map(pg_sys::Datum::from),
+                // pgbench sends a double with 15 digits: so much of it, and no more, arrives.
+                (Value::Double(x), Conversion::Float8) => {
+                    format_double(*x).parse().ok().map(|sent: f64| pg_sys::Datum::from(sent.to_bits()))
+                }
+                (Value::Boolean(b), Conversion::Boolean) => Some(pg_sys::Datum::from(*b)),
+                _ => None,
+            };
+            let text = match datum {
+                Some(_) => None,
+                None => text_of(value),
+            };
+            // SAFETY: the list was made for this many parameters and lasts with the statement.
+            unsafe {
+                let param = (*self.plan.params).params.as_mut_ptr().add(index);
+                (*param).isnull = matches!(value, Value::Null);
+                (*param).value = datum.unwrap_or(pg_sys::Datum::from(0));
+            }
+            if text.is_some() || self.texts[index].is_some() {
+                self.texts[index] = text;
+            }
+        }
+    }
+
+    /// Converts what [`Self::bind`] has set aside.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction; the values live in the current memory context.
+    #[inline]
+    pub(super) unsafe fn convert_texts(&self) {
+        for (index, text) in self.texts.iter().enumerate() {
+            if let Some(text) = text {
+                // SAFETY: by the caller, and as in `bind`; input functions do not write to their
+                // argument.
+                unsafe {
+                    let (input, io_param) = match self.parameters[index].conversion {
+                        Conversion::Text { input, io_param } => (input, io_param),
+                        by_value => input_of(by_value),
+                    };
+                    let param = (*self.plan.params).params.as_mut_ptr().add(index);
+                    (*param).value = raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
+                }
+            }
+        }
+    }
+}
+
+/// A statement that is parsed, analysed and planned anew at each execution, as the extended
+/// protocol does with an unnamed one.
+pub struct Unprepared {
+    source: CString,
+    parameters: Vec<VariableId>,
+    /// Texts of this execution's parameters; `None` is NULL.
+    texts: Vec<Option<CString>>,
+}
+
+impl Unprepared {
+    /// `$1` is `parameters[0]`.
+    pub fn new(sql: &str, parameters: Vec<VariableId>) -> Result<Self, SqlError> {
+        Ok(Self { source: nul_terminated(sql)?, texts: vec![None; parameters.len()], parameters })
+    }
+
+    /// The statement as the server's views show it.
+    pub fn source(&self) -> &CStr {
+        &self.source
+    }
+
+    /// Turns the values into text, as a client sends them.
+    pub(super) fn bind(&mut self, variables: &Variables) {
+        for (text, &variable) in self.texts.iter_mut().zip(&self.parameters) {
+            *text = variables.get(variable).and_then(text_of);
+        }
+    }
+
+    /// Analyses the statement in the current memory context.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction. The plan is good until that context is reset.
+    pub(super) unsafe fn analyse(&self) -> ExecutionPlan {
+        let mut prepared = AnalysedStatement::default();
+        // SAFETY: by the caller.
+        unsafe { analyse(self.source.as_ptr(), self.texts.len(), false, &mut prepared) };
+        prepared.plan
+    }
+
+    /// Converts what [`Self::bind`] has set aside, as exec_bind_message does.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction, with the plan that [`Self::analyse`] has just made; the values
+    /// live in the current memory context.
+    pub(super) unsafe fn convert_texts(&self, plan: ExecutionPlan) {
+        // SAFETY: by the caller; the list has as many parameters as there are texts, which `analyse`
+        // has made sure of.
+        unsafe {
+            for (index, text) in self.texts.iter().enumerate() {
+                let param = (*plan.params).params.as_mut_ptr().add(index);
+                (*param).isnull = text.is_none();
+                if let Some(text) = text {
+                    let mut input = pg_sys::InvalidOid;
+                    let mut io_param = pg_sys::InvalidOid;
+                    raw::getTypeInputInfo((*param).ptype, &raw mut input, &raw mut io_param);
+                    (*param).value = raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
+                }
+            }
+        }
+    }
+}
+
+fn conversion(type_oid: pg_sys::Oid) -> Result<Conversion, SqlError> {
+    Ok(match type_oid {
+        pg_sys::INT2OID => Conversion::Int2,
+        pg_sys::INT4OID => Conversion::Int4,
+        pg_sys::INT8OID => Conversion::Int8,
+        pg_sys::FLOAT8OID => Conversion::Float8,
+        pg_sys::BOOLOID => Conversion::Boolean,
+        _ => {
+            let mut input = pg_sys::InvalidOid;
+            let mut io_param = pg_sys::InvalidOid;
+            let (input_out, io_param_out) = (&raw mut input, &raw mut io_param);
+            // SAFETY: plain data only; a catalog look-up needs a transaction around it.
+            unsafe {
+                trap(|| {
+                    raw::StartTransactionCommand();
+                    raw::getTypeInputInfo(type_oid, input_out, io_param_out);
+                    raw::CommitTransactionCommand();
+                })?;
+            }
+            Conversion::Text { input, io_param }
+        }
+    })
+}
+
+/// Input functions of the types that usually need none: a value out of range or of another kind
+/// gets the type's own error.
+fn input_of(conversion: Conversion) -> (pg_sys::Oid, pg_sys::Oid) {
+    let function = match conversion {
+        Conversion::Int2 => pg_sys::F_INT2IN,
+        Conversion::Int4 => pg_sys::F_INT4IN,
+        Conversion::Int8 => pg_sys::F_INT8IN,
+        Conversion::Float8 => pg_sys::F_FLOAT8IN,
+        Conversion::Boolean => pg_sys::F_BOOLIN,
+        Conversion::Text { input, io_param } => return (input, io_param),
+    };
+    (pg_sys::Oid::from(function), pg_sys::InvalidOid)
+}
+
+/// A value as pgbench sends it; `None` for NULL.
+fn text_of(value: &Value) -> Option<CString> {
+    match value {
+        Value::Null => None,
+        // A zero byte cannot be part of any PostgreSQL text; nothing that makes values lets one in.
+        value => CString::new(value.to_text().into_owned()).ok(),
+    }
+}
+
+fn nul_terminated(sql: &str) -> Result<CString, SqlError> {
+    CString::new(sql)
+        .map_err(|_| SqlError::new(sqlstate::SYNTAX_ERROR, "a statement must not contain a zero byte"))
+}

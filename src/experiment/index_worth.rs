@@ -1,0 +1,249 @@
+//! The variants of a sweep that tells what indexes are worth.
+
+use std::ffi::CString;
+
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Duel, FixtureSpec, RunArguments};
+use bench_questions::sweep::{Asked, Question, Variant};
+use bench_results::index_worth::{AskedIndex, IndexWorth};
+use bench_results::sweep::AppliedSql;
+use pgrx::pg_sys;
+use serde_json::{Map, Value, json};
+
+use crate::error::internal;
+use crate::run::feeders::RowLimit;
+use crate::run::nodes::node_connectivity::NodePairs;
+use crate::run::prepare::run::prepare;
+use crate::server::guc::{self, with_search_path};
+use crate::server::parser::{NamedIndex, named_index};
+use crate::server::process::random_seed;
+use crate::server::spi::{fetch_all, quote_identifier, quote_literal};
+
+/// More indexes than this are taken for a mistake.
+const MOST_INDEXES: usize = 100;
+
+/// An index that is looked at.
+struct Found {
+    index: pg_sys::Oid,
+    table: pg_sys::Oid,
+    schema: String,
+    name: String,
+    table_name: String,
+    table_schema: String,
+    definition: String,
+    bytes: Option<i64>,
+}
+
+/// What is asked of a workload's indexes, or of the one named: one that is there, or the text of CREATE INDEX.
+///
+/// # Errors
+/// Those of a run; 42704 for an index that is not there, 22023 for a text without a name, 55000 where there is none to look at.
+pub fn ask(index: Option<&str>, margin: f64, run: &RunArguments) -> Result<Asked, UserError> {
+    let prepared = prepare(run.clone(), RowLimit::First, NodePairs::Try)?.spec;
+    let path = client_path(&prepared.fixtures, run.settings.as_ref())?;
+    let tables: Vec<pg_sys::Oid> = prepared.tables().map(pg_sys::Oid::from).collect();
+    let copies = Copies { path: path.clone(), number: random_seed().cast_unsigned() as u32 };
+    let is_text = index.is_some_and(|index| index.trim_start().to_ascii_lowercase().starts_with("create"));
+    let (mut indexes, mut variants) = (Vec::new(), Vec::new());
+    if let Some(text) = index.filter(|_| is_text) {
+        let (asked, of_it) = candidate(text, &path, &copies)?;
+        indexes.push(asked);
+        variants.extend(of_it);
+    } else {
+        let found = match index {
+            Some(name) => with_search_path(&path, || named(name))?,
+            None => of_tables(&tables)?,
+        };
+        for (place, found) in found.iter().enumerate() {
+            let (asked, of_it) = existing(found, &copies, place)?;
+            indexes.push(asked);
+            variants.extend(of_it);
+        }
+    }
+    if indexes.is_empty() || indexes.len() > MOST_INDEXES {
+        let message = format!("the tables of the workload's fixtures have {} indexes", indexes.len());
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+            .hint("Name one: index => 'schema.name', or index => 'CREATE INDEX name ON table (column)'."));
+    }
+    Ok(Asked { question: Question::IndexWorth(IndexWorth { indexes, margin }), variants })
+}
+
+/// Where the clients look names up.
+fn client_path(fixtures: &[FixtureSpec], settings: Option<&Value>) -> Result<String, UserError> {
+    let given = settings.and_then(|settings| settings.get("search_path")).and_then(Value::as_str);
+    if let Some(path) = given {
+        return Ok(path.to_owned());
+    }
+    let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
+    Ok(guc::search_path_with(&schemas, &guc::initial_search_path()?))
+}
+
+const INDEXES: &str = "\
+    SELECT x.indexrelid, x.indrelid, n.nspname::pg_catalog.text, r.relname::pg_catalog.text, c.relname::pg_catalog.text, m.nspname::pg_catalog.text, \
+        pg_catalog.pg_get_indexdef(x.indexrelid), \
+        COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_relation_size(t.relid))::pg_catalog.int8 FROM pg_catalog.pg_partition_tree(x.indexrelid) AS t), \
+            pg_catalog.pg_relation_size(x.indexrelid)) \
+    FROM pg_catalog.pg_index x \
+    JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) x.indexrelid \
+    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) r.relnamespace \
+    JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) x.indrelid \
+    JOIN pg_catalog.pg_namespace m ON m.oid OPERATOR(pg_catalog.=) c.relnamespace \
+    WHERE x.indisvalid AND NOT r.relispartition AND ";
+
+fn read(condition: &str, argument: pgrx::datum::DatumWithOid) -> Result<Vec<Found>, UserError> {
+    let found = fetch_all(&format!("{INDEXES}{condition} ORDER BY 4, 3"), &[argument], |row| {
+        let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
+        let oid =
+            |place| Ok::<_, pgrx::spi::Error>(row.get::<pg_sys::Oid>(place)?.unwrap_or(pg_sys::InvalidOid));
+        Ok(Found {
+            index: oid(1)?,
+            table: oid(2)?,
+            schema: text(3)?,
+            name: text(4)?,
+            table_name: text(5)?,
+            table_schema: text(6)?,
+            definition: text(7)?,
+            bytes: row.get::<i64>(8)?,
+        })
+    })?;
+    Ok(found)
+}
+
+/// The indexes of tables.
+fn of_tables(tables: &[pg_sys::Oid]) -> Result<Vec<Found>, UserError> {
+    read("x.indrelid OPERATOR(pg_catalog.=) ANY ($1)", tables.to_vec().into())
+}
+
+/// The index of a name.
+fn named(name: &str) -> Result<Vec<Found>, UserError> {
+    let found = read("x.indexrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)", name.into())?;
+    if found.is_empty() {
+        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("index \"{name}\" does not exist"))
+            .hint("Names are looked up where the workload's statements find theirs."));
+    }
+    Ok(found)
+}
+
+/// The schemas of the copies.
+struct Copies {
+    /// Behind them.
+    path: String,
+    /// Nobody else's.
+    number: u32,
+}
+
+impl Copies {
+    /// That of the copies with or without an index.
+    fn schema(&self, place: usize, with: bool) -> String {
+        let what = if with { "with" } else { "without" };
+        format!("bench_copy_{:08x}_{place}_{what}", self.number)
+    }
+
+    fn path_of(&self, place: usize, with: bool) -> String {
+        let behind = if self.path.trim().is_empty() { String::new() } else { format!(", {}", self.path) };
+        format!("{}{behind}", quote_identifier(&self.schema(place, with)))
+    }
+
+    /// Makes a table's copies.
+    fn sql(&self, table: pg_sys::Oid, table_name: &str, place: usize, without: pg_sys::Oid) -> AppliedSql {
+        let mut apply = Vec::new();
+        for (with, left_out) in [(true, pg_sys::InvalidOid), (false, without)] {
+            let schema = self.schema(place, with);
+            let quoted = quote_identifier(&schema);
+            apply.push(format!("CREATE SCHEMA {quoted}"));
+            apply.push(format!(
+                "SELECT bench_internal.copy_table({}, {}, {})",
+                table.to_u32(),
+                quote_literal(&schema),
+                left_out.to_u32()
+            ));
+            apply.push(format!("VACUUM (ANALYZE) {quoted}.{}", quote_identifier(table_name)));
+        }
+        let revert = [true, false]
+            .map(|with| format!("DROP SCHEMA {} CASCADE", quote_identifier(&self.schema(place, with))));
+        AppliedSql { apply, revert: revert.to_vec() }
+    }
+
+    /// The duel on copies, whose planner does not see the index: what is left of it is what it costs.
+    fn duel(&self, place: usize, index: &str) -> Result<Duel, UserError> {
+        let hidden = format!("{}.{}", quote_identifier(&self.schema(place, true)), quote_identifier(index));
+        let with = json!({"search_path": self.path_of(place, true), "hide_indexes": [hidden]});
+        Duel::new(&with, &json!({"search_path": self.path_of(place, false)}))
+    }
+}
+
+/// Names of an index's variants, each once.
+fn names_of(shown: &str) -> (String, String) {
+    (format!("{shown}, reads"), format!("{shown}, writes"))
+}
+
+/// What is asked of an index that is there.
+fn existing(found: &Found, copies: &Copies, place: usize) -> Result<(AskedIndex, [Variant; 2]), UserError> {
+    let name = format!("{}.{}", quote_identifier(&found.schema), quote_identifier(&found.name));
+    let (reads, writes) = names_of(&name);
+    let of_reads = Variant {
+        name: reads.clone(),
+        duel: Some(Duel::new(&json!({}), &json!({"hide_indexes": [name]}))?),
+        ..Variant::default()
+    };
+    let of_writes = Variant {
+        name: writes.clone(),
+        sql: Some(copies.sql(found.table, &found.table_name, place, found.index)),
+        duel: Some(copies.duel(place, &found.name)?),
+        ..Variant::default()
+    };
+    let table = format!("{}.{}", quote_identifier(&found.table_schema), quote_identifier(&found.table_name));
+    let asked =
+        AskedIndex { name, definition: found.definition.clone(), bytes: found.bytes, table, reads, writes };
+    Ok((asked, [of_reads, of_writes]))
+}
+
+/// What is asked of an index that might be made: all of it on copies.
+fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Variant; 2]), UserError> {
+    const EXAMPLE: &str = "For example: index => 'CREATE INDEX pk_by_time ON pk (crt_time)'.";
+    let NamedIndex { name, table: table_name } = named_index(text)?.ok_or_else(|| {
+        let message = "a new index must be one CREATE INDEX with a name, on a table without a schema";
+        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).hint(EXAMPLE)
+    })?;
+    let table = CString::new(quote_identifier(&table_name)).map_err(|e| internal(e.to_string()))?;
+    let sql = "SELECT c.oid, n.nspname::pg_catalog.text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n \
+               ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)";
+    let found = with_search_path(path, || {
+        fetch_all(sql, &[table.to_string_lossy().as_ref().into()], |row| {
+            Ok((
+                row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid),
+                row.get::<String>(2)?.unwrap_or_default(),
+            ))
+        })
+    })?;
+    let Some((oid, schema)) = found.into_iter().next() else {
+        return Err(UserError::new(
+            sqlstate::UNDEFINED_TABLE,
+            format!("table \"{table_name}\" does not exist"),
+        )
+        .hint("Names are looked up where the workload's statements find theirs."));
+    };
+    let (reads, writes) = names_of(&quote_identifier(&name));
+    let mut sql = copies.sql(oid, &table_name, 0, pg_sys::InvalidOid);
+    // On the copy that is first in the path.
+    sql.apply.push(text.to_owned());
+    sql.apply.push(format!(
+        "ANALYZE {}.{}",
+        quote_identifier(&copies.schema(0, true)),
+        quote_identifier(&table_name)
+    ));
+    let mut settings = Map::new();
+    settings.insert("search_path".to_owned(), copies.path_of(0, true).into());
+    let hidden = format!("{}.{}", quote_identifier(&copies.schema(0, true)), quote_identifier(&name));
+    let of_reads = Duel::new(&json!({}), &json!({"hide_indexes": [hidden]}))?;
+    let variant = |name: &String, duel: Duel| Variant {
+        name: name.clone(),
+        settings: settings.clone(),
+        sql: Some(sql.clone()),
+        duel: Some(duel),
+        ..Variant::default()
+    };
+    let variants = [variant(&reads, of_reads), variant(&writes, copies.duel(0, &name)?)];
+    let table = format!("{}.{}", quote_identifier(&schema), quote_identifier(&table_name));
+    Ok((AskedIndex { name, definition: text.to_owned(), bytes: None, table, reads, writes }, variants))
+}

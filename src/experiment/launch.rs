@@ -1,0 +1,249 @@
+//! Sweeps: from arguments to a started leader.
+
+use std::sync::atomic::Ordering::*;
+use std::time::Instant;
+
+use bench_base::error::UserError;
+use bench_model::cluster::Nodes;
+use bench_model::spec::RunOptions;
+use bench_questions::sweep::{Resumption, SweepArguments, SweepOptions, SweepSpec};
+
+use super::leader::KIND;
+use super::{changes, parameters, state};
+use crate::error::{OrRaise, notice, warn};
+use crate::launch::handle::{LaunchHandle, Watch};
+use crate::launch::horizon::releasable_or_warn;
+use crate::launch::role_limit;
+use crate::load::fixture::LoadSpec;
+use crate::load::prepare::load::choose_jobs;
+use crate::run::before;
+use crate::run::feeders::RowLimit;
+use crate::run::nodes::node_connectivity::NodePairs;
+use crate::run::prepare::run::{PreparedRun, prepare};
+use crate::run::prepare::sessions::slots_of;
+use crate::run::prepare::{preflight, settings};
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{my_pid, random_seed};
+use crate::server::roles::{self, current_role_oid};
+use crate::server::transaction::rolled_back;
+use crate::server::{database, worker_slots};
+use crate::shm::{Segment, SegmentShape, Work};
+use crate::store;
+
+/// Everything that can be found wrong before the first run, of any of the runs.
+pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
+    let mut pulse = || {
+        pgrx::check_for_interrupts!();
+    };
+    let options = SweepOptions::new(arguments, random_seed(), &mut pulse)?;
+    let options = SweepOptions { loaded: state::loaded(&options)?, ..options };
+    check(&options)?;
+    Ok(spec_of(options, None))
+}
+
+/// What the leader is given; `resumes` is the sweep that it takes up.
+pub fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
+    SweepSpec {
+        options,
+        resumes,
+        resumption: Resumption::default(),
+        observation: settings::observation(),
+        horizon_held: false,
+        role: roles::current_role(),
+        role_oid: current_role_oid().to_u32(),
+        database_oid: database::oid().to_u32(),
+    }
+}
+
+/// Everything that can be found wrong with the options, of any of the runs.
+pub fn check(options: &SweepOptions) -> Result<(), UserError> {
+    let most = most_clients(options);
+    let needed = slots(options)?;
+    // Where clients are on several nodes, each node checks its own.
+    if needed > OWN {
+        role_limit::check(u64::from(most) + OWN)?;
+    }
+    worker_slots::check_slots(needed, KIND.noun)?;
+    parameters::check(options)?;
+    changes::check(options)?;
+    let mut is_told = false;
+    let mut pairs = NodePairs::Try;
+    for variant in &options.variants {
+        pgrx::check_for_interrupts!();
+        // What its clients are to find is made only then.
+        if variant.duel.is_some() && variant.sql.is_some() {
+            before::check(&options.before)?;
+        } else if variant.load.is_empty() {
+            let arguments = options.run_arguments(variant, most, None);
+            let PreparedRun { spec: run, secrets, .. } = prepare(arguments, RowLimit::First, pairs)?;
+            pairs = NodePairs::Known;
+            if run.cluster.is_some() {
+                let needed = slots_of(&run.options, run.cluster.as_ref()) + OWN;
+                worker_slots::check_slots(needed, KIND.noun)?;
+            }
+            before::check_run(&options.before, &run, &secrets[0])?;
+            // Once, for all runs.
+            if !std::mem::replace(&mut is_told, true) {
+                preflight::tell(&run, &options.before, false)?;
+            }
+        } else {
+            before::check(&options.before)?;
+            let load = state::load_of(options, variant)?;
+            let spec = LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;
+            choose_jobs(load.jobs, spec.counted_ids())?;
+        }
+    }
+    Ok(())
+}
+
+/// The sweep's own slot, beside those of its runs.
+const OWN: u64 = 1;
+
+fn most_clients(options: &SweepOptions) -> u32 {
+    options.clients.iter().copied().max().unwrap_or(1)
+}
+
+/// The most slots that any of the runs takes here, with the sweep's own; of clients on several nodes it is said later.
+fn slots(options: &SweepOptions) -> Result<u64, UserError> {
+    let most = most_clients(options);
+    let mut needed = 0;
+    for variant in &options.variants {
+        let run = RunOptions::new(options.run_arguments(variant, most, None))?;
+        if run.nodes == Nodes::Local {
+            needed = needed.max(slots_of(&run, None));
+        }
+    }
+    Ok(needed + OWN)
+}
+
+/// Starts the leader.
+fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
+    // The handle counts the leader itself.
+    let others = u32::try_from(slots(&spec.options)? - OWN).unwrap_or(u32::MAX);
+    let json = serde_json::to_string(spec).unwrap_or_default();
+    let segment = Segment::create(SegmentShape::LEADER, &json, &[]);
+    segment.header().caller_pid.store(my_pid(), Relaxed);
+    let kind = WorkerKind { returns_after_crash: spec.options.changes_system(), ..KIND };
+    LaunchHandle::start(segment, kind, spec.database_oid, spec.role_oid, others)
+}
+
+/// Starts a sweep and waits for it, with NOTICEs.
+pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
+    let releasable = releasable_or_warn(
+        "Meanwhile, dead rows cannot be removed, which slows update workloads. Make the call a separate top-level statement, or use bench.start_sweep.",
+    );
+    spec.horizon_held = releasable.is_none();
+    let launched = launch(&spec)?;
+    launched.tie();
+    let mut reporter = SweepReporter::new();
+    let mut watch = Watch::new(None, true);
+    let result = launched.wait(releasable, |segment| {
+        reporter.report(segment);
+        look_at_run(segment, &mut watch);
+        false
+    });
+    let sweep_id = launched.segment.sweep_id();
+    launched.leave();
+    result?;
+    warn_of_status(sweep_id)?;
+    warn_of_width(sweep_id, &spec)?;
+    Ok(sweep_id)
+}
+
+/// The clients of a sweep's run may wait for a lock of this session, as its leader may.
+pub fn look_at_run(segment: &Segment, watch: &mut Watch) {
+    let under_way = segment.header().sweep.under_way.load(Acquire);
+    if Segment::peek(under_way, |run| watch.is_in_the_way_at_times(run)) == Some(true) {
+        watch.give_way(segment);
+    }
+}
+
+/// Says when a sweep is not what was asked for.
+fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
+    let status = store::handle_of(Work::Sweep(sweep_id))?.status;
+    if let Some(wait) = store::waited_for(sweep_id)? {
+        notice(
+            format!("sweep {sweep_id} waits for a restart of the server, for variant \"{}\"", wait.variant),
+            format!(
+                "{}; then SELECT bench.resume_sweep({sweep_id}). scripts/restarting does both until the sweep is completed.",
+                wait.command
+            ),
+        );
+    } else if status != "completed" {
+        warn(
+            format!("sweep {sweep_id} is {status}"),
+            format!(
+                "See SELECT * FROM bench.sweep_runs WHERE sweep_id = {sweep_id}; bench.resume_sweep({sweep_id}) \
+                 performs the missing runs."
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Says when the most rounds were not enough to make each mean as sure as it was to be.
+fn warn_of_width(sweep_id: i64, spec: &SweepSpec) -> Result<(), UserError> {
+    let Some(until) = &spec.options.until else { return Ok(()) };
+    let Some(reached) = store::reached(sweep_id, &spec.options)?.filter(|reached| *reached > until.within)
+    else {
+        return Ok(());
+    };
+    let percent = |share: f64| format!("±{:.1} %", share * 100.0);
+    warn(
+        format!(
+            "the rounds make each mean precise to within {}, not {}",
+            percent(reached),
+            percent(until.within)
+        ),
+        "Use longer runs (secs), or find what differs between them: bench.calibrate.",
+    );
+    Ok(())
+}
+
+/// Starts a sweep and returns its id as soon as it has one.
+pub fn start(spec: &SweepSpec) -> Result<i64, UserError> {
+    let launched = launch(spec)?;
+    // Until the sweep has an id it is this call's to give up.
+    launched.tie();
+    let (result, sweep_id) = launched.until_known();
+    result.map(|()| sweep_id)
+}
+
+/// The NOTICEs of a sweep under way.
+struct SweepReporter {
+    began: Instant,
+    /// Runs that were done when the sweep began, or was taken up, and at the last look.
+    first: Option<u32>,
+    done: u32,
+}
+
+impl SweepReporter {
+    fn new() -> Self {
+        Self { began: Instant::now(), first: None, done: 0 }
+    }
+
+    fn report(&mut self, segment: &Segment) {
+        if segment.sweep_id() == 0 {
+            return;
+        }
+        let progress = &segment.header().sweep;
+        let (done, total) = (progress.done.load(Acquire), progress.total.load(Relaxed));
+        let first = *self.first.get_or_insert(done);
+        if done <= self.done.max(first) {
+            self.done = done;
+            return;
+        }
+        self.done = done;
+        let each = self.began.elapsed().as_secs_f64() / f64::from(done - first);
+        // A lock on the results, kept until the sweep's end, would hold up whoever wants a stronger one, and its runs
+        // behind that.
+        let place = progress.last_place.load(Relaxed);
+        let last = rolled_back(|| store::sweep_run_line(segment.sweep_id(), place)).or_raise();
+        // How many runs a search makes is not known.
+        let left = total.checked_sub(done).map(|left| each * f64::from(left));
+        match left {
+            Some(left) => pgrx::notice!("progress: {done} of {total} runs, {left:.0} s left; {last}"),
+            None => pgrx::notice!("progress: run {done} done; {last}"),
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! The leader of a sweep: a session of the calling role that asks for one run after the other, each on the state that it
+//! is to begin with.
+
+use std::cell::Cell as StdCell;
+use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
+
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::Results;
+use bench_questions::sweep::{Resumption, SweepSpec, Variant};
+use pgrx::pg_sys;
+
+use super::changes::{Changes, revert_left};
+use super::order::{Order, checkpoint_ns};
+use super::parameters;
+use super::restarts::Restarts;
+use super::state::State;
+use super::stops::{await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled};
+use crate::driver::session::Session;
+use crate::error::internal;
+use crate::launch::handle::LaunchHandle;
+use crate::run::before;
+use crate::run::feeders::RowLimit;
+use crate::run::nodes::node_connectivity::NodePairs;
+use crate::run::prepare::run;
+use crate::run::server_parameters;
+use crate::run::server_parameters::{Reach, ServerParameters, put_back_own};
+use crate::server::background_worker::{
+    WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
+};
+use crate::server::process::{forget_cancel, my_pid, now_ns, wake};
+use crate::server::roles::superuser;
+use crate::server::signals::OnTerminate;
+use crate::server::transaction::{durable_transaction, transaction};
+use crate::server::{at_exit, guc};
+use crate::shm::{DetachCallback, Header, RunState, Segment, StopReason, Work, ask_to_stop};
+use crate::store;
+use crate::store::lock_timeout::try_to_write;
+use crate::store::{Changer, Planned, Wait};
+use crate::worker::drop_extension;
+use crate::worker::{WorkerContext, attach};
+
+/// The kind of worker that a sweep's leader is.
+pub const KIND: WorkerKind = WorkerKind {
+    entry: c"pgbench_ext_sweep_main",
+    title: c"pgbench_ext sweep",
+    noun: "client",
+    connects: true,
+    returns_after_crash: false,
+};
+
+/// The server's entry into a sweep's leader.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
+    return_only_after_crash();
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else {
+        return follow_crash(segment.value() as u32);
+    };
+    let header = context.segment.header();
+    header.coordinator_pid.store(my_pid(), Release);
+    context.segment.on_detach(&STOP);
+    // The last one is called first.
+    at_exit::register(&CLOSE_UNFINISHED);
+    at_exit::register(&PUT_BACK_UNFINISHED);
+    at_exit::register(&REVERT_UNFINISHED);
+    if let Err(error) = lead(&context) {
+        header.fail(&error);
+    }
+    header.set_state(RunState::Finished);
+    wake(header.caller_pid.load(Relaxed));
+}
+
+/// What there is to do for a leader without a segment. Most often that is nothing: its caller has given up before it came.
+///
+/// Only a sweep that has begun under this segment and has no end tells that a crash of the server has ended the leader
+/// before, as nothing else starts it again ([`return_only_after_crash`]) and whatever else ends it writes the end first.
+/// The files then have what they had before the sweep, or that is written down; the postmaster, which survives crashes,
+/// has not.
+fn follow_crash(segment: u32) {
+    if !may_return_after_crash() {
+        return;
+    }
+    connect_after_crash();
+    if transaction(|| store::is_unfinished(segment)) != Ok(true) {
+        return;
+    }
+    server_parameters::put_back_or_warn(&mut Session::new(Results::Discard), None);
+    guc::reload();
+}
+
+static STOP: DetachCallback = DetachCallback(|segment| segment.header().request_stop(StopReason::Abandoned));
+
+thread_local! {
+    /// What is to be put in order if this process ends before its sweep.
+    static UNFINISHED: StdCell<Option<Unfinished>> = const { StdCell::new(None) };
+}
+
+/// A sweep under way.
+#[derive(Clone, Copy)]
+struct Unfinished {
+    sweep_id: i64,
+    /// The sweep's segment.
+    segment: u32,
+    /// Its variants set parameters of the whole server.
+    changes_system: bool,
+    /// Its variants change the database.
+    applies_sql: bool,
+}
+
+/// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
+static CLOSE_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+    if let Some(Unfinished { sweep_id, changes_system, .. }) = UNFINISHED.take() {
+        if changes_system {
+            guc::reload();
+        }
+        let error = UserError::new(
+            sqlstate::ADMIN_SHUTDOWN,
+            "the sweep's leader was terminated by an administrator's command",
+        );
+        // Where it cannot be written, the sweep counts as crashed.
+        let _ = at_exit::put_in_order(|| {
+            durable_transaction(|| store::finish_sweep(sweep_id, true, Some(&error)))
+        });
+    }
+});
+
+/// Called before [`CLOSE_UNFINISHED`], which has the file read also where this does not come to its end.
+static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+    if let Some(Unfinished { sweep_id, changes_system: true, .. }) = UNFINISHED.get() {
+        // Where that fails, what is written down of it stays.
+        let _ = at_exit::put_in_order(|| {
+            let own = Changer::Sweep(sweep_id);
+            server_parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(&own))
+        });
+    }
+});
+
+/// Called before the two above.
+static REVERT_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+    if let Some(Unfinished { sweep_id, segment, applies_sql: true, .. }) = UNFINISHED.get() {
+        // The run under way, whose clients use what is to be undone, would be stopped only after this.
+        let run = Segment::peek(segment, |sweep| sweep.header().sweep.under_way.load(Acquire));
+        if let Some(run) = run.filter(|run| *run != 0) {
+            Segment::peek(run, |run| ask_to_stop(run.header(), StopReason::Requested));
+        }
+        // Where that fails, bench.sweep_changes says what is left.
+        let _ = at_exit::put_in_order(|| revert_left(sweep_id));
+    }
+});
+
+fn lead(context: &WorkerContext) -> Result<(), UserError> {
+    let spec: SweepSpec =
+        serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let session = Session::new(Results::Discard);
+    session.set_own(c"pgbench_ext sweep").map_err(UserError::from)?;
+    if spec.options.changes_system() {
+        transaction(server_parameters::exclude_others)?;
+    }
+    let sweep_id = match spec.resumes {
+        None => durable_transaction(|| store::begin_sweep(&spec, &context.segment))?,
+        Some(sweep_id) => {
+            durable_transaction(|| store::take_up_sweep(sweep_id, &context.segment)).map(|()| sweep_id)?
+        }
+    };
+    transaction(drop_extension::hold)?;
+    UNFINISHED.set(Some(Unfinished {
+        sweep_id,
+        segment: context.segment.handle(),
+        changes_system: spec.options.changes_system(),
+        applies_sql: spec.options.applies_sql(),
+    }));
+    let system = ServerParameters::new(Changer::Sweep(sweep_id), parameters::names(&spec.options));
+    let state = State::new(session, &spec.options);
+    let mut sweep = RunningSweep {
+        context,
+        spec: &spec,
+        sweep_id,
+        state,
+        system,
+        changes: Changes::new(sweep_id, &spec.options)?,
+        restarts: Restarts::new(sweep_id, &spec.options, &spec.resumption)?,
+        has_checkpoint: false,
+        pairs: NodePairs::Try,
+    };
+    sweep.put_back_forgotten();
+    let result = sweep.make_runs();
+    let waits = sweep.restarts.waits.take();
+    // Whatever happened, the server has its own settings again, and the database is as it was.
+    let put_back = sweep.system.put_back(&mut sweep.state.session);
+    let reverted = sweep.changes.revert_last(&mut sweep.state.session);
+    let put_back = put_back.and(reverted);
+    let stop = stop_error(context.segment.header());
+    forget_cancel();
+    let error = result.clone().and(put_back.clone()).err().or(stop.clone());
+    let canceled = stop.is_some() || spec.resumption == Resumption::GivesUp;
+    let finished = match &waits {
+        Some(wait) if error.is_none() => durable_transaction(|| store::wait_for_restart(sweep_id, wait)),
+        wait => {
+            let undo = |wait: &Wait| {
+                put_back_own(&mut sweep.state.session, &Changer::Sweep(sweep_id), &wait.missing.own)
+            };
+            let undone = wait.as_ref().map_or(Ok(()), undo);
+            undone.and(write_end(&sweep.state.session, sweep_id, canceled, error.as_ref()))
+        }
+    };
+    UNFINISHED.set(None);
+    let raised = stop.filter(|_| context.segment.header().stop().is_raised());
+    raised.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
+}
+
+/// Writes how the sweep ended. Tries for a while, and then leaves it to the server's log.
+fn write_end(
+    session: &Session,
+    sweep_id: i64,
+    canceled: bool,
+    error: Option<&UserError>,
+) -> Result<(), UserError> {
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    session.set(c"lock_timeout", c"1s").map_err(UserError::from)?;
+    let write = || durable_transaction(|| store::finish_sweep(sweep_id, canceled, error));
+    let written = try_to_write(Instant::now(), || TIMEOUT, write);
+    if let Err(reason) = &written
+        && reason.sqlstate != sqlstate::UNDEFINED_OBJECT
+    {
+        let own = error.map_or("It had no error.".to_owned(), |error| format!("Its error: {error}."));
+        crate::error::log(
+            UserError::new(
+                &reason.sqlstate,
+                format!("could not record the end of sweep {sweep_id} in bench.sweeps: {}", reason.message),
+            )
+            .detail(own)
+            .hint("bench.sweeps shows it as \"crashed\"; its runs are kept; bench.resume_sweep performs the others."),
+        );
+    }
+    written
+}
+
+/// A sweep under way.
+pub(super) struct RunningSweep<'a> {
+    context: &'a WorkerContext,
+    pub(super) spec: &'a SweepSpec,
+    pub(super) sweep_id: i64,
+    state: State,
+    system: ServerParameters,
+    changes: Changes,
+    pub(super) restarts: Restarts,
+    /// Whether a checkpoint was made within the last run.
+    pub(super) has_checkpoint: bool,
+    /// Before the next run.
+    pairs: NodePairs,
+}
+
+impl RunningSweep<'_> {
+    pub(super) fn header(&self) -> &Header {
+        self.context.segment.header()
+    }
+
+    /// A superuser's sweep puts back what others before it could not.
+    fn put_back_forgotten(&mut self) {
+        if transaction(|| Ok(superuser())) == Ok(true) {
+            server_parameters::put_back_or_warn(
+                &mut self.state.session,
+                Some(&Changer::Sweep(self.sweep_id)),
+            );
+        }
+    }
+
+    fn make_runs(&mut self) -> Result<(), UserError> {
+        if self.spec.resumption == Resumption::GivesUp {
+            self.announce(0, 0);
+            return Ok(());
+        }
+        if let Some(search) = &self.spec.options.search {
+            let made = transaction(|| store::searches::trials(self.sweep_id))?;
+            // How many there will be is for the search to say.
+            self.announce(0, made.len() as u32);
+            return self.search(search);
+        }
+        loop {
+            let first = self.restarts.first_place();
+            let planned = transaction(|| store::planned(self.sweep_id, first, &self.spec.options))?;
+            let total = transaction(|| store::sweep_runs(self.sweep_id))?;
+            self.announce(total, total - planned.len() as u32);
+            if !self.make_planned(planned)? {
+                return Ok(());
+            }
+            let options = &self.spec.options;
+            if options.until.is_none()
+                || durable_transaction(|| store::plan_further(self.sweep_id, options))? == 0
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes runs that are planned; false where the sweep has been stopped meanwhile.
+    fn make_planned(&mut self, planned: Vec<Planned>) -> Result<bool, UserError> {
+        for Planned { place, cell } in planned {
+            if self.header().stop() != StopReason::None {
+                return Ok(false);
+            }
+            let options = &self.spec.options;
+            let (variant, seed) = (&options.variants[cell.variant], options.seed_of_round(cell.round));
+            match self.start_with(place, variant) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => {
+                    durable_transaction(|| store::sweep_run_failed(self.sweep_id, place, &error))?;
+                    self.count(place);
+                    continue;
+                }
+            }
+            let arguments = options.run_arguments(variant, cell.clients, Some(seed));
+            let order = Order { place, round: cell.round, variant, arguments, over_checkpoint: false };
+            if self.carry_out(order)?.is_none() {
+                return Ok(false);
+            }
+            self.count(place);
+        }
+        Ok(true)
+    }
+
+    /// Whether the server was started as a variant wants it; false where the sweep has to wait for that, or was stopped.
+    fn start_with(&mut self, place: i32, variant: &Variant) -> Result<bool, UserError> {
+        if !self.spec.options.needs_restarts() {
+            return Ok(true);
+        }
+        let mut is_done = false;
+        let result = self.interruptibly(|sweep| {
+            // What is to be put back of both stands in one place.
+            if !sweep.restarts.is_in_force(variant) {
+                sweep.system.put_back(&mut sweep.state.session)?;
+            }
+            is_done = sweep.restarts.are_done(&mut sweep.state.session, place, variant)?;
+            Ok(())
+        });
+        if self.header().stop() != StopReason::None { Ok(false) } else { result.map(|()| is_done) }
+    }
+
+    /// Those who wait for it may know its name now.
+    fn announce(&self, total: u32, done: u32) {
+        let progress = &self.header().sweep;
+        progress.total.store(total, Relaxed);
+        progress.done.store(done, Relaxed);
+        self.context.segment.announce(Work::Sweep(self.sweep_id));
+        self.header().set_state(RunState::Running);
+        wake(self.header().caller_pid.load(Relaxed));
+    }
+
+    /// Makes a run, and writes down why where it was not made or does not count. Whether it counts; `None` where the sweep
+    /// has been stopped meanwhile.
+    pub(super) fn carry_out(&mut self, order: Order) -> Result<Option<Result<i64, UserError>>, UserError> {
+        let place = order.place;
+        let made = self.make_run(order);
+        if self.header().stop() != StopReason::None {
+            return Ok(None);
+        }
+        if let Err(error) = &made {
+            durable_transaction(|| store::sweep_run_failed(self.sweep_id, place, error))?;
+        }
+        Ok(Some(made))
+    }
+
+    /// One run more is over.
+    pub(super) fn count(&self, place: i32) {
+        let progress = &self.header().sweep;
+        progress.last_place.store(place, Relaxed);
+        progress.done.fetch_add(1, Release);
+        wake(self.header().caller_pid.load(Relaxed));
+    }
+
+    /// A single run; its id.
+    ///
+    /// # Errors
+    /// Why it was not made, or does not count.
+    fn make_run(&mut self, order: Order) -> Result<i64, UserError> {
+        let Order { place, round, variant, arguments, over_checkpoint } = order;
+        self.interruptibly(|sweep| {
+            let (options, header) = (&sweep.spec.options, sweep.context.segment.header());
+            sweep.changes.revert_others(&mut sweep.state.session, options, variant, round)?;
+            sweep.system.set(&mut sweep.state.session, parameters::wanted(variant), Reach::New)?;
+            sweep.state.load(variant, round, &|launched| await_launched(header, launched))?;
+            sweep.changes.apply(&mut sweep.state.session, options, variant, round)
+        })?;
+        let header = self.context.segment.header();
+        let pairs = std::mem::replace(&mut self.pairs, NodePairs::Try);
+        let mut prepared = transaction(|| run::prepare(arguments.clone(), RowLimit::All, pairs))
+            .inspect_err(|e| stop_if_canceled(header, e))?;
+        let (run, [secrets, _]) = (&mut prepared.spec, &prepared.secrets);
+        run.sweep_id = Some(self.sweep_id);
+        run.system = variant.system.clone();
+        run.system.extend(variant.restart.clone());
+        run.applied = variant.sql.as_ref().map(|sql| sql.apply.clone()).unwrap_or_default();
+        if run.target.is_none() {
+            run.observation = self.spec.observation;
+        }
+        run.horizon_held = self.spec.horizon_held;
+        // A session that waits for the sweep does nothing else meanwhile.
+        run.starter.pid = header.caller_pid.load(Relaxed);
+        self.interruptibly(|sweep| {
+            before::prepare(&mut sweep.state.session, run, secrets, &sweep.spec.options.before)
+        })?;
+        let prepared = std::panic::AssertUnwindSafe(&prepared);
+        let (run, [secrets, _]) = (&prepared.spec, &prepared.secrets);
+        let launched = transaction(|| {
+            let launched = run::launch(&prepared, my_pid())?;
+            launched.segment.pin();
+            launched.tie();
+            Ok(launched)
+        })
+        .inspect_err(|e| stop_if_canceled(header, e))?;
+        let after_ns = if over_checkpoint { checkpoint_ns(run) } else { None };
+        let result =
+            self.follow(place, &launched, after_ns, &mut |session| before::checkpoint(session, run, secrets));
+        let run_id = launched.segment.run_id();
+        launched.leave();
+        result?;
+        self.system.check().inspect_err(|error| {
+            // Where that fails, the sweep's own record says so.
+            let _ = durable_transaction(|| store::run_does_not_count(run_id, error));
+        })?;
+        if transaction(|| store::status(Work::Run(run_id))).is_ok_and(|status| status == "completed") {
+            self.pairs = NodePairs::Known;
+        }
+        Ok(run_id)
+    }
+
+    /// Waits for a run's end; `after_ns` after its measuring began there is a `checkpoint`. A run without one is a run as
+    /// well: why there is none is in the server's log.
+    fn follow(
+        &mut self,
+        place: i32,
+        launched: &LaunchHandle,
+        mut after_ns: Option<i64>,
+        checkpoint: &mut dyn FnMut(&mut Session) -> Result<bool, UserError>,
+    ) -> Result<(), UserError> {
+        let mut is_known = false;
+        let (header, sweep_id) = (self.context.segment.header(), self.sweep_id);
+        let session = &mut self.state.session;
+        let has_checkpoint = &mut self.has_checkpoint;
+        *has_checkpoint = false;
+        await_launched_until(header, launched, &mut |launched| {
+            let run_id = launched.segment.run_id();
+            if !is_known && run_id != 0 {
+                is_known = true;
+                durable_transaction(|| store::sweep_run_started(sweep_id, place, run_id))?;
+            }
+            let has_come = |after_ns: &mut i64| {
+                let begin_ns = launched.segment.header().timeline.load().measure_start_ns;
+                begin_ns > 0 && now_ns() >= begin_ns + *after_ns
+            };
+            if after_ns.take_if(has_come).is_some() {
+                match interruptibly(header, || checkpoint(session)) {
+                    Err(error) if error.sqlstate != sqlstate::QUERY_CANCELED => crate::error::log(error),
+                    made => *has_checkpoint = made?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Does what takes statements of this session's own, which a stop has to cancel.
+    fn interruptibly(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
+        let context = self.context;
+        interruptibly(context.segment.header(), || work(self))
+    }
+}

@@ -1,0 +1,82 @@
+//! Stops of a sweep: what its leader does until one, what it waits for, and what is said of it.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_base::error::{UserError, sqlstate};
+
+use crate::launch::handle::LaunchHandle;
+use crate::server::process::{forget_cancel, nap_until_canceled};
+use crate::shm::{Header, StopReason, ask_to_stop};
+use crate::worker::drop_extension;
+
+/// The error of a stop.
+pub(super) fn stop_error(header: &Header) -> Option<UserError> {
+    let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
+    match header.stop() {
+        StopReason::None | StopReason::Abandoned | StopReason::ClientAborted => None,
+        StopReason::CallerGone => canceled("canceled with the call to bench.sweep"),
+        StopReason::Dropped => Some(drop_extension::error()),
+        StopReason::Requested => canceled("stopped by bench.stop_sweep, or its leader was canceled"),
+        StopReason::BlockedByCaller => Some(
+            UserError::new(
+                sqlstate::DEADLOCK_DETECTED,
+                "the sweep waits for a lock of the session that waits for the sweep",
+            )
+            .hint("Commit before calling it, or use bench.start_sweep."),
+        ),
+    }
+}
+
+/// Does what takes statements of the leader's own session, which a stop of the sweep with this header has to cancel.
+pub(super) fn interruptibly<T>(
+    header: &Header,
+    work: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    header.interruptible.store(1, SeqCst);
+    let result = match stop_error(header) {
+        Some(error) => Err(error),
+        None => work().inspect_err(|error| stop_if_canceled(header, error)),
+    };
+    header.interruptible.store(0, SeqCst);
+    forget_cancel();
+    result
+}
+
+/// A cancel of this session, which has no timeouts, is a stop, whatever it was doing.
+pub(super) fn stop_if_canceled(header: &Header, error: &UserError) {
+    if error.sqlstate == sqlstate::QUERY_CANCELED {
+        header.request_stop(StopReason::Requested);
+    }
+}
+
+/// Waits for a load or a run, which a stop of the sweep stops.
+pub(super) fn await_launched(header: &Header, launched: &LaunchHandle) -> Result<(), UserError> {
+    await_launched_until(header, launched, &mut |_| Ok(()))
+}
+
+pub(super) fn await_launched_until(
+    header: &Header,
+    launched: &LaunchHandle,
+    look: &mut dyn FnMut(&LaunchHandle) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    header.sweep.under_way.store(launched.segment.handle(), Release);
+    let mut looked = Ok(());
+    let result = loop {
+        let outcome = launched.outcome();
+        looked = looked.and_then(|()| look(launched));
+        if let Some(outcome) = outcome {
+            break outcome;
+        }
+        // A cancel of this session is a stop as well.
+        match nap_until_canceled(200) {
+            Err(_) => header.request_stop(StopReason::Requested),
+            Ok(()) if drop_extension::is_coming() => header.request_stop(StopReason::Dropped),
+            Ok(()) => {}
+        }
+        if header.stop() != StopReason::None || looked.is_err() {
+            ask_to_stop(launched.segment.header(), StopReason::Requested);
+        }
+    };
+    header.sweep.under_way.store(0, Release);
+    result.and(looked)
+}

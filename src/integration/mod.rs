@@ -1,6 +1,0 @@
-//! Other extensions: found at run time, never required.
-
-pub mod citus;
-pub mod distributed;
-pub mod pg_cron;
-pub mod sessions;

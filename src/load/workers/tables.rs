@@ -1,0 +1,227 @@
+//! The tables of a load: made in a schema of their own, and put in the fixture's place.
+
+use bench_base::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use crate::cluster::distributed;
+use crate::load::fixture;
+use crate::load::fixture::LoadSpec;
+use crate::server::relations;
+use crate::server::spi::{self, quote_identifier};
+use crate::store;
+use crate::store::{LoadFigures, OwnLoad};
+
+/// Makes the tables, and sees that they are what a load can put in its place.
+pub fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
+    for sql in &spec.create {
+        spi::run(sql, &[])?;
+    }
+    fixture::check_made(&spec.name, &store::staging_schema(load_id))?;
+    let made = tables_made(spec, load_id)?;
+    // What stands in the way of any of them is told now, and not when all are full.
+    replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
+    alter_tables(spec, &made)
+}
+
+/// Puts the options into effect that the statements do not know of; only partitions have storage.
+fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), UserError> {
+    if spec.alter.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
+    let statements = spi::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s %s', c.oid::pg_catalog.regclass, a.action)) \
+         FROM pg_catalog.pg_class c CROSS JOIN pg_catalog.unnest($2) AS a (action) \
+         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
+        &[relations::with_partitions(&tables)?.into(), spec.alter.clone().into()],
+    )?;
+    statements.unwrap_or_default().iter().try_for_each(|sql| spi::run(sql, &[]).map(drop))
+}
+
+/// The tables that the load has made, without partitions, in the fixture's order.
+///
+/// # Errors
+/// 42P01 when one that is to be filled is not among them.
+pub fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, String)>, UserError> {
+    let made = spi::fetch_all(
+        "SELECT c.oid, c.relname::pg_catalog.text FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
+           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
+         ORDER BY pg_catalog.array_position($2, c.relname::pg_catalog.text), c.oid",
+        &[store::staging_schema(load_id).into(), spec.relations.clone().into()],
+        |row| {
+            let table = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
+            Ok((table, row.get::<String>(2)?.unwrap_or_default()))
+        },
+    )?;
+    match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
+        Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
+        None => Ok(made),
+    }
+}
+
+/// A relation that has a name of the fixture's tables and is none of them.
+struct Stranger {
+    oid: pg_sys::Oid,
+    /// A whole table, as loads make them.
+    is_table: bool,
+    is_mine: bool,
+    owner: String,
+}
+
+/// The relation of that name, if there is one.
+fn relation(name: &str) -> Result<Option<Stranger>, UserError> {
+    let found = spi::fetch_all(
+        "SELECT c.oid, c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) AND NOT c.relispartition, \
+                pg_catalog.pg_has_role(c.relowner, 'USAGE'), pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text \
+         FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid",
+        &[name.into()],
+        |row| {
+            Ok(Stranger {
+                oid: row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid),
+                is_table: row.get::<bool>(2)? == Some(true),
+                is_mine: row.get::<bool>(3)? == Some(true),
+                owner: row.get::<String>(4)?.unwrap_or_default(),
+            })
+        },
+    )?;
+    Ok(found.into_iter().next())
+}
+
+fn in_the_way(spec: &LoadSpec, relation: &str, stranger: &Stranger) -> UserError {
+    let error = |message: String| UserError::new(sqlstate::WRONG_OBJECT_TYPE, message);
+    let otherwise = "drop it, or choose another schema: options => '{\"schema\": \"…\"}'.";
+    let unknown = error(format!("relation {relation} exists and is not a fixture"));
+    match stranger {
+        Stranger { is_table: true, is_mine: true, .. } => unknown.hint(format!(
+            "If an earlier installation of the extension left it, replace it: {}. Otherwise {otherwise}",
+            spec.adopting_call()
+        )),
+        Stranger { is_table: true, owner, .. } if spec.adopt => UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("table {relation} belongs to role \"{owner}\""),
+        )
+        .hint("Choose another schema: options => '{\"schema\": \"…\"}'."),
+        _ => unknown.hint(otherwise.replacen('d', "D", 1)),
+    }
+}
+
+/// The fixture's tables that are still there, and those that it adopts, which the load replaces.
+///
+/// # Errors
+/// 42501 when they are not this role's to replace, 42809 when a relation that is none of them has the name.
+pub fn replaceable_tables<'a>(
+    spec: &LoadSpec,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let mut tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
+    let mut own = relations::with_partitions(&tables)?;
+    for name in names.map(|name| spec.qualified(name)) {
+        let Some(there) = relation(&name)?.filter(|there| !own.contains(&there.oid)) else { continue };
+        if !(spec.adopt && there.is_table && there.is_mine) {
+            return Err(in_the_way(spec, &name, &there));
+        }
+        tables.push(there.oid);
+        own.extend(relations::with_partitions(&[there.oid])?);
+    }
+    // Those of a fixture whose tables somebody has dropped are still its own.
+    if !spec.adopt && !store::fixtures(&spec.name)?.iter().any(|known| known.schema == spec.schema) {
+        fixture::check_no_functions(&spec.name, &spec.schema)?;
+    }
+    Ok(tables)
+}
+
+/// Makes the fixture's schema if it is not there.
+pub fn make_schema(spec: &LoadSpec) -> Result<(), UserError> {
+    if relations::schema_exists(&spec.schema)? {
+        return Ok(());
+    }
+    spi::run(&format!("CREATE SCHEMA {}", quote_identifier(&spec.schema)), &[]).map(drop)
+}
+
+/// Drops what the fixture had, moves the new tables to its schema, and registers them. With local tables the load is
+/// over with that; others leave the schema behind that they were made in.
+pub fn put_in_place(
+    spec: &LoadSpec,
+    load: OwnLoad,
+    is_local: bool,
+    figures: &LoadFigures,
+) -> Result<(), UserError> {
+    fixture::check_made(&spec.name, &store::staging_schema(load.load_id))?;
+    let made = tables_made(spec, load.load_id)?;
+    let replaced = replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
+    store::check_unused(&spec.name, &replaced)?;
+    if !is_local {
+        distributed::go_in_sequence();
+    }
+    relations::drop_tables(&replaced)?;
+    fixture::drop_functions(&spec.name, &spec.schema)?;
+    make_schema(spec)?;
+    let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
+    advance_sequences(&tables)?;
+    // Indexes and owned sequences go with their tables; partitions do not.
+    let moves = spi::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
+         FROM pg_catalog.unnest($1) AS t",
+        &[relations::with_partitions(&tables)?.into(), quote_identifier(&spec.schema).into()],
+    )?;
+    for sql in moves.unwrap_or_default() {
+        spi::run(&sql, &[])?;
+    }
+    if !spec.functions.is_empty() {
+        spi::run(&spec.functions, &[])?;
+    }
+    store::put_fixture(&spec.registration(), &tables, figures)?;
+    // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
+    if is_local { store::end_load(load) } else { Ok(()) }
+}
+
+/// Has the sequences of serial and identity columns stand where the values that were loaded end.
+fn advance_sequences(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let statements = spi::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format( \
+             'SELECT pg_catalog.setval(%L::pg_catalog.regclass, v.last) FROM (SELECT pg_catalog.%s(%I)::pg_catalog.int8 AS last FROM %s) v, %s s \
+              WHERE v.last BETWEEN %s AND %s AND (NOT s.is_called OR v.last OPERATOR(pg_catalog.%s) s.last_value)', \
+             s.seqrelid::pg_catalog.regclass, CASE WHEN is_ascending THEN 'max' ELSE 'min' END, a.attname, \
+             a.attrelid::pg_catalog.regclass, s.seqrelid::pg_catalog.regclass, s.seqmin, s.seqmax, \
+             CASE WHEN is_ascending THEN '>' ELSE '<' END)) \
+         FROM pg_catalog.pg_depend d \
+         JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid \
+         JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) d.refobjid \
+              AND a.attnum::pg_catalog.int4 OPERATOR(pg_catalog.=) d.refobjsubid, \
+         LATERAL (SELECT s.seqincrement OPERATOR(pg_catalog.>) 0 AS is_ascending) direction \
+         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid \
+           AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid \
+           AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1) AND d.refobjsubid OPERATOR(pg_catalog.>) 0 \
+           AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog.\"char\"[]) \
+           AND a.atttypid OPERATOR(pg_catalog.=) ANY ('{int2,int4,int8}'::pg_catalog.regtype[]::pg_catalog.oid[])",
+        &[tables.to_vec().into()],
+    )?;
+    for sql in statements.unwrap_or_default() {
+        spi::run(&sql, &[])?;
+    }
+    Ok(())
+}
+
+/// The largest local table's primary key: how many levels it has, and its correlation with the table.
+pub fn largest_key(tables: &[pg_sys::Oid]) -> Result<(Option<i32>, Option<f32>), UserError> {
+    let tables = relations::with_partitions(&distributed::local(tables)?)?;
+    let keys = spi::fetch_all(
+        "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
+         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         JOIN pg_catalog.pg_attribute a \
+             ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.=) i.indkey[0] \
+         LEFT JOIN pg_catalog.pg_stats s \
+             ON s.schemaname OPERATOR(pg_catalog.=) n.nspname AND s.tablename OPERATOR(pg_catalog.=) c.relname \
+            AND s.attname OPERATOR(pg_catalog.=) a.attname AND NOT s.inherited \
+         WHERE i.indisprimary AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" \
+           AND c.oid OPERATOR(pg_catalog.=) ANY ($1) \
+         ORDER BY c.relpages DESC, c.oid LIMIT 1",
+        &[tables.into()],
+        |row| Ok((row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid), row.get::<f32>(2)?)),
+    )?;
+    let key = keys.first();
+    Ok(key.map_or((None, None), |&(index, correlation)| (relations::btree_levels(index), correlation)))
+}

@@ -1,0 +1,272 @@
+//! The state that a run over connections to another server begins with: the steps are statements to that server, by the
+//! role of the user mapping.
+
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Before, FixtureSpec, RunSpec, TargetSpec};
+use bench_protocol::foreign_server::Secrets;
+use serde::Deserialize;
+
+use crate::driver::connection::{BlockingSession, Route};
+use crate::error::internal;
+use crate::server::spi::{quote_identifier, quote_literal};
+
+/// A table of a fixture on the target.
+#[derive(Deserialize)]
+struct RemoteTable {
+    /// Qualified and quoted.
+    name: String,
+    /// It is the one that pgbench's own scripts fill.
+    is_history: bool,
+    may_vacuum: bool,
+    may_truncate: bool,
+    may_prewarm: bool,
+    /// What has blocks of it: the table or its partitions, their indexes and TOAST tables.
+    parts: Vec<u32>,
+}
+
+/// A session with the server that a run's connections lead to.
+struct Elsewhere<'a> {
+    session: BlockingSession,
+    target: &'a TargetSpec,
+    fixtures: &'a [FixtureSpec],
+}
+
+/// Does the steps.
+///
+/// # Errors
+/// As [`check`]; those of the server.
+pub fn prepare(
+    target: &TargetSpec,
+    run: &RunSpec,
+    secrets: &Secrets,
+    steps: &[Before],
+) -> Result<(), UserError> {
+    each_step(target, run, secrets, steps, |on, step| {
+        for statement in on.statements(step)? {
+            on.session.value(&statement)?;
+        }
+        Ok(())
+    })
+}
+
+/// Whether the role may have a checkpoint made there.
+///
+/// # Errors
+/// Those of the server.
+pub fn may_checkpoint(target: &TargetSpec, run: &RunSpec, secrets: &Secrets) -> Result<bool, UserError> {
+    let may = check(target, run, secrets, &[Before::Checkpoint]);
+    match may {
+        Err(error) if error.sqlstate == sqlstate::INSUFFICIENT_PRIVILEGE => Ok(false),
+        may => may.map(|()| true),
+    }
+}
+
+/// Finds out whether the steps can be done, before any.
+///
+/// # Errors
+/// 0A000 for a load, 42501 for what the role may not do there, 55000 for what is not there.
+pub fn check(
+    target: &TargetSpec,
+    run: &RunSpec,
+    secrets: &Secrets,
+    steps: &[Before],
+) -> Result<(), UserError> {
+    refuse_load(&target.name, steps)?;
+    each_step(target, run, secrets, steps, |on, step| on.statements(step).map(drop))
+}
+
+/// # Errors
+/// 0A000 for a load.
+pub fn refuse_load(target: &str, steps: &[Before]) -> Result<(), UserError> {
+    if !steps.contains(&Before::Reload) {
+        return Ok(());
+    }
+    Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, "before => 'reload' is not supported with target")
+        .detail("A load needs background workers of the server that has the tables.")
+        .hint(format!("Call bench.load on target \"{target}\" before the run.")))
+}
+
+/// Calls `visit` for each of the steps with a session, for which a step is not begun where there is none.
+fn each_step(
+    target: &TargetSpec,
+    run: &RunSpec,
+    secrets: &Secrets,
+    steps: &[Before],
+    visit: impl Fn(&mut Elsewhere, Before) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let route = Route::of_steps(target, secrets)?;
+    let session = BlockingSession::connect(route)?;
+    session.check()?;
+    let mut on = Elsewhere { session, target, fixtures: &run.fixtures };
+    for step in steps {
+        visit(&mut on, *step).map_err(|error| named(target, *step, error))?;
+    }
+    on.session.close();
+    Ok(())
+}
+
+/// An error with the target's name and the step's.
+fn named(target: &TargetSpec, step: Before, error: UserError) -> UserError {
+    let detail = format!("Target \"{}\" was prepared by before => '{}'.", target.name, step.as_str());
+    let detail = match &error.detail {
+        Some(further) => format!("{detail}\n{further}"),
+        None => detail,
+    };
+    error.detail(detail)
+}
+
+impl Elsewhere<'_> {
+    /// The statements of a step, of which each is for itself.
+    fn statements(&mut self, step: Before) -> Result<Vec<String>, UserError> {
+        match step {
+            Before::Reload => Ok(Vec::new()),
+            Before::Truncate => self.truncate(),
+            Before::Vacuum => {
+                let tables = self.all_tables()?;
+                self.check(&tables, |table| table.may_vacuum, "vacuum")?;
+                Ok(if tables.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![format!("VACUUM (ANALYZE) {}", names(&tables))]
+                })
+            }
+            Before::Prewarm => self.prewarm(),
+            Before::Checkpoint => self.checkpoint(),
+        }
+    }
+
+    fn truncate(&mut self) -> Result<Vec<String>, UserError> {
+        let mut statements = Vec::new();
+        for fixture in self.fixtures {
+            let is_tpcb = fixture.name == "tpcb";
+            if !is_tpcb && fixture.rows != 0 {
+                return Err(super::has_rows(&fixture.name).hint("Load it anew there."));
+            }
+            let mut tables = self.tables_of(fixture)?;
+            tables.retain(|table| !is_tpcb || table.is_history);
+            self.check(&tables, |table| table.may_truncate, "truncate")?;
+            if !tables.is_empty() {
+                statements.push(format!("TRUNCATE {}", names(&tables)));
+            }
+        }
+        Ok(statements)
+    }
+
+    fn prewarm(&mut self) -> Result<Vec<String>, UserError> {
+        let Some(function) = self.session.value(PREWARM)? else {
+            let message = format!("extension pg_prewarm is not installed on target \"{}\"", self.target.name);
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .hint("Install it in that database: CREATE EXTENSION pg_prewarm."));
+        };
+        let tables = self.all_tables()?;
+        self.check(&tables, |table| table.may_prewarm, "prewarm")?;
+        // With all of its arguments, so that no other function can be meant.
+        let of_part = |part: &u32| {
+            format!(
+                "SELECT {function}({part}::pg_catalog.regclass, 'buffer'::pg_catalog.text, 'main'::pg_catalog.text, NULL::pg_catalog.int8, NULL::pg_catalog.int8)"
+            )
+        };
+        Ok(tables.iter().flat_map(|table| &table.parts).map(of_part).collect())
+    }
+
+    fn checkpoint(&mut self) -> Result<Vec<String>, UserError> {
+        if self.session.value(MAY_CHECKPOINT)?.as_deref() == Some("t") {
+            return Ok(vec!["CHECKPOINT".to_owned()]);
+        }
+        let user = &self.target.options.user;
+        let message = format!("role \"{user}\" may not checkpoint target \"{}\"", self.target.name);
+        Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+            .hint(format!("On its server: GRANT pg_checkpoint TO {}.", quote_identifier(user))))
+    }
+
+    /// # Errors
+    /// 42501 for the first table with which the role may not do this.
+    fn check(
+        &self,
+        tables: &[RemoteTable],
+        may: fn(&RemoteTable) -> bool,
+        verb: &str,
+    ) -> Result<(), UserError> {
+        let Some(table) = tables.iter().find(|table| !may(table)) else { return Ok(()) };
+        let (user, name) = (&self.target.options.user, &self.target.name);
+        Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("role \"{user}\" may not {verb} {} on target \"{name}\"", table.name),
+        )
+        .hint("Load the fixture there as that role, into a schema of its own."))
+    }
+
+    fn all_tables(&mut self) -> Result<Vec<RemoteTable>, UserError> {
+        let of_each = self.fixtures.iter().map(|fixture| self.tables_of(fixture));
+        Ok(of_each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// The tables of a fixture: those that were loaded there, or pgbench's own on the role's path.
+    fn tables_of(&mut self, fixture: &FixtureSpec) -> Result<Vec<RemoteTable>, UserError> {
+        let relations = match &fixture.schema {
+            Some(schema) => format!(
+                "SELECT r::pg_catalog.oid FROM bench.fixtures f, pg_catalog.unnest(f.relations) r \
+                 WHERE f.name::pg_catalog.text OPERATOR(pg_catalog.=) {} \
+                   AND f.schema::pg_catalog.text OPERATOR(pg_catalog.=) {}",
+                quote_literal(&fixture.name),
+                quote_literal(schema)
+            ),
+            None => PGBENCH_TABLES.to_owned(),
+        };
+        let may_maintain = "pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')";
+        let knows_maintain = self.target.views.version >= 170_000;
+        let asked = TABLES
+            .replace("RELATIONS", &relations)
+            .replace("MAY_MAINTAIN", if knows_maintain { may_maintain } else { "false" });
+        let Some(json) = self.session.value(&asked)? else { return Ok(Vec::new()) };
+        serde_json::from_str(&json).map_err(|error| internal(error.to_string()))
+    }
+}
+
+fn names(tables: &[RemoteTable]) -> String {
+    tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+const PGBENCH_TABLES: &str = "SELECT pg_catalog.to_regclass(name)::pg_catalog.oid FROM pg_catalog.unnest( \
+     ARRAY['pgbench_branches', 'pgbench_tellers', 'pgbench_accounts', 'pgbench_history']::pg_catalog.text[]) AS name";
+
+/// The privileges are those that a VACUUM asks for, which otherwise only warns, and pg_prewarm of a table's indexes.
+const TABLES: &str = "SELECT pg_catalog.json_agg(pg_catalog.json_build_object( \
+         'name', pg_catalog.format('%I.%I', n.nspname, c.relname), \
+         'is_history', c.relname OPERATOR(pg_catalog.=) 'pgbench_history'::pg_catalog.name, \
+         'may_vacuum', pg_catalog.pg_has_role(c.relowner, 'USAGE') OR MAY_MAINTAIN \
+             OR (SELECT pg_catalog.pg_has_role(d.datdba, 'USAGE') FROM pg_catalog.pg_database d \
+                 WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), \
+         'may_truncate', pg_catalog.has_table_privilege(c.oid, 'TRUNCATE'), \
+         'may_prewarm', pg_catalog.pg_has_role(c.relowner, 'USAGE'), \
+         'parts', (WITH leaves AS ( \
+                 SELECT l.oid, l.reltoastrelid, l.relkind FROM pg_catalog.pg_class l \
+                 WHERE l.oid OPERATOR(pg_catalog.=) c.oid \
+                    OR l.oid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.relid::pg_catalog.oid FROM pg_catalog.pg_partition_tree(c.oid) t))), \
+             heaps AS (SELECT oid FROM leaves WHERE relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'm']::pg_catalog.\"char\"[]) \
+                 UNION ALL SELECT reltoastrelid FROM leaves WHERE reltoastrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid) \
+             SELECT coalesce(pg_catalog.json_agg(p.oid::pg_catalog.int8), '[]'::pg_catalog.json) FROM (SELECT oid FROM heaps \
+                 UNION ALL SELECT i.indexrelid FROM pg_catalog.pg_index i \
+                 WHERE i.indrelid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT oid FROM heaps))) p)) ORDER BY c.oid) \
+     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+     WHERE c.oid OPERATOR(pg_catalog.=) ANY (ARRAY(RELATIONS)) \
+       AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p']::pg_catalog.\"char\"[])";
+
+/// The function that is the extension's own.
+const PREWARM: &str = "SELECT pg_catalog.format('%I.%I', n.nspname, p.proname) \
+     FROM pg_catalog.pg_extension e \
+     JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
+         AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.deptype OPERATOR(pg_catalog.=) 'e' \
+         AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
+     JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid \
+     JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace \
+     WHERE e.extname OPERATOR(pg_catalog.=) 'pg_prewarm' AND p.proname OPERATOR(pg_catalog.=) 'pg_prewarm'";
+
+/// Role pg_checkpoint is there since PostgreSQL 15.
+const MAY_CHECKPOINT: &str = "SELECT (SELECT r.rolsuper FROM pg_catalog.pg_roles r \
+         WHERE r.rolname OPERATOR(pg_catalog.=) current_user) \
+     OR EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname OPERATOR(pg_catalog.=) 'pg_checkpoint' \
+         AND pg_catalog.pg_has_role(r.oid, 'USAGE'))";

@@ -1,0 +1,414 @@
+//! A job: a worker that runs its share of the clients, each over a connection, and waits for all of them at once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+use bench_base::error::{SqlError, UserError, sqlstate};
+use bench_model::client::{ClientWorkload, Consequence, Lateness, TransactionRecorder};
+use bench_model::spec::{Extent, RunSpec};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use pgrx::pg_sys;
+
+use super::cancels::{self, Cancels};
+use super::closing_links::ClosingLinks;
+use super::connection::{Connection, Next};
+use super::disconnects::Disconnects;
+use super::shared::JobState;
+use super::{open_files, secrets};
+use crate::driver::connection::Route;
+use crate::error::internal;
+use crate::run::client;
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{
+    current_timestamp, my_pid, now_ns, own_cpu_ns, own_switches, wait_for_latch, wake,
+};
+use crate::server::signals::{OnTerminate, termination_requested};
+use crate::server::timer::Timer;
+use crate::shm::{ClientCounters, ClientSlot, ClientState, StopReason};
+use crate::worker::{WorkerContext, attach_unconnected, report_fatal_error};
+
+mod opening;
+
+/// The kind of worker that a job is.
+pub const KIND: WorkerKind = WorkerKind {
+    entry: c"pgbench_ext_job_main",
+    title: c"pgbench_ext job",
+    noun: "job",
+    connects: false,
+    returns_after_crash: false,
+};
+
+/// How often a job looks at the gate, which opens without a word to it.
+const GATE: Duration = Duration::from_millis(1);
+
+/// How often it looks whether it has been stopped, where nothing else happens.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How often, in any case, it looks for the postmaster.
+const LOOK_NS: i64 = 10_000_000;
+
+/// How long the server has to end the sessions.
+const DISCONNECT_NS: i64 = 5_000_000_000;
+
+/// And for each of them: a process that ends takes its time, and all of them end at once.
+const DISCONNECT_EACH_NS: i64 = 4_000_000;
+
+/// The server's entry into a job.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_job_main(segment: pg_sys::Datum) {
+    let Some(context) = attach_unconnected(segment, OnTerminate::Flag) else { return };
+    let slot = context.segment.slot(context.index);
+    slot.pid.store(my_pid(), Release);
+    report_fatal_error(&context);
+    let end = match work(&context) {
+        Ok(()) => ClientState::Done,
+        Err(error) => {
+            slot.count_error(&SqlError::from(error), current_timestamp(), Consequence::Uncounted);
+            ClientState::Aborted
+        }
+    };
+    slot.set_state(end);
+    wake(context.segment.header().coordinator_pid.load(Relaxed));
+}
+
+fn work(context: &WorkerContext) -> Result<(), UserError> {
+    let header = context.segment.header();
+    let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let workload = client::workload(&spec, Some(&context.segment)).map_err(UserError::from)?;
+    let Some(mut job) = Job::connect(context, &spec, workload)? else { return Ok(()) };
+    let slot = context.segment.slot(context.index);
+    slot.set_state(ClientState::Ready);
+    wake(header.coordinator_pid.load(Relaxed));
+    let result = job.run(&spec, slot);
+    job.leave(slot);
+    result
+}
+
+/// The work of one job.
+struct Job<'a> {
+    poll: Poll,
+    events: Events,
+    timer: Timer,
+    shared: JobState<'a>,
+    connections: Vec<Connection<'a>>,
+    /// Connections that wait for a moment of the clock.
+    due: BinaryHeap<Reverse<(i64, usize)>>,
+    /// Connections that something has happened to.
+    served: Vec<usize>,
+    /// Those of them whose turn was over before all was read, or has not come: their next turn comes without a word.
+    unread: Vec<usize>,
+    /// Connections whose clients are over.
+    disconnects: Disconnects,
+    cancels: Cancels,
+    /// When it was last told which connections are ready, by CLOCK_MONOTONIC.
+    ready_ns: i64,
+    /// When it last looked for the postmaster.
+    looked_ns: i64,
+    /// It has seen that the run has been stopped, and that nothing more is to be begun.
+    has_stopped: bool,
+    is_ending: bool,
+    /// How late it came to them while measuring.
+    lateness: Lateness,
+    /// Clients that are not over.
+    at_work: usize,
+    /// Connections whose sessions have not ended.
+    open: usize,
+}
+
+/// The timer's token; a connection's is its index.
+const TIMER: Token = Token(usize::MAX);
+
+impl<'a> Job<'a> {
+    /// Opens the connections. `None` when the run was stopped meanwhile.
+    ///
+    /// # Errors
+    /// Those of the first connection that cannot be had.
+    fn connect(
+        context: &'a WorkerContext,
+        spec: &RunSpec,
+        mut workload: ClientWorkload<'a>,
+    ) -> Result<Option<Self>, UserError> {
+        let segment = &context.segment;
+        let header = segment.header();
+        let routes = Route::of_run(spec, header.search_path.get().as_deref(), &secrets(header)?)?;
+        let clients = segment.clients_of(context.index);
+        // With those of the transactions before, which the server has not ended yet.
+        open_files::check(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;
+        let commands = segment.shape().commands as usize;
+        let connections: Vec<Connection> = clients
+            .map(|number| {
+                let beginning = client::beginning(spec, number, &mut workload.symbols);
+                let way = beginning.arm.unwrap_or_default();
+                Connection::new(number, segment.connection(number), way, beginning, commands)
+            })
+            .collect();
+        let recorder = ClientCounters::new(segment, context.index, spec.options.latency_limit_ms);
+        let poll = Poll::new().map_err(failed_to_wait)?;
+        let timer = Timer::new().map_err(failed_to_wait)?;
+        let registry = poll.registry();
+        registry
+            .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
+            .map_err(failed_to_wait)?;
+        let closing = ClosingLinks::new(registry.try_clone().map_err(failed_to_wait)?);
+        let cancels = Cancels::new(registry.try_clone().map_err(failed_to_wait)?);
+        let mut job = Self {
+            poll,
+            events: Events::with_capacity(1024),
+            timer,
+            shared: JobState::new(segment, context.index, workload, recorder, closing, spec, routes),
+            served: Vec::new(),
+            unread: Vec::new(),
+            disconnects: Disconnects::default(),
+            cancels,
+            ready_ns: 0,
+            looked_ns: 0,
+            has_stopped: false,
+            is_ending: false,
+            lateness: Lateness::default(),
+            at_work: connections.len(),
+            open: connections.len(),
+            connections,
+            due: BinaryHeap::new(),
+        };
+        match job.open_all() {
+            Ok(true) => Ok(Some(job)),
+            result => {
+                // The server hears of it before the sockets are closed.
+                job.connections.iter_mut().for_each(Connection::take_leave);
+                result.map(|_| None)
+            }
+        }
+    }
+
+    /// Waits until the server has ended the sessions of all connections that were closed meanwhile.
+    fn see_off(&mut self) -> Result<(), UserError> {
+        let until_ns = now_ns() + DISCONNECT_NS;
+        while self.shared.closing.reap() > 0 && now_ns() < until_ns && !termination_requested() {
+            self.wait(GATE)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the clients until all are over.
+    fn run(&mut self, spec: &RunSpec, slot: &ClientSlot) -> Result<(), UserError> {
+        while self.shared.header.gate.load(Acquire) == 0 {
+            if self.is_stopped() {
+                return Ok(());
+            }
+            self.wait(GATE)?;
+            for place in 0..self.served.len() {
+                self.turn(place)?;
+            }
+        }
+        self.shared.recorder.begin();
+        for index in 0..self.connections.len() {
+            if let Some(beginning) = self.connections[index].take_beginning() {
+                let client = client::start(spec, &self.shared.workload, beginning, self.shared.header);
+                let next = self.connections[index].begin(client, &mut self.shared);
+                self.note(index, next);
+            }
+        }
+        let mut disconnect_ns = i64::MAX;
+        while self.open > 0 && !termination_requested() && (self.at_work > 0 || now_ns() < disconnect_ns) {
+            self.wait(LOOK)?;
+            self.serve()?;
+            if !self.has_stopped && self.is_stopped() {
+                self.has_stopped = true;
+                self.stop_connecting();
+            }
+            if self.shared.header.cancels.load(Relaxed) != 0 {
+                self.cancels.begin(self.connections.len());
+            }
+            self.cancels.go_on(&self.connections, &self.shared);
+            self.wake_those_due(self.has_stopped);
+            while let Some(index) = self.disconnects.next() {
+                self.connections[index].take_leave();
+            }
+            if self.at_work == 0 {
+                self.tell_unended(slot);
+                if disconnect_ns == i64::MAX {
+                    disconnect_ns = now_ns() + DISCONNECT_NS + DISCONNECT_EACH_NS * self.open as i64;
+                    self.tell_backlog(spec);
+                    slot.tell_lateness(&self.lateness);
+                    tell_end(slot);
+                    wake(self.shared.header.coordinator_pid.load(Relaxed));
+                }
+            }
+        }
+        (self.has_stopped, self.is_ending) = (true, true);
+        if self.shared.routes[0].is_remote {
+            self.cancel_statements()?;
+        }
+        if disconnect_ns == i64::MAX {
+            self.tell_backlog(spec);
+        }
+        self.see_off()
+    }
+
+    /// Serves the connections that are ready. The clock is read as each transaction ends, so that it tells when the next
+    /// connection's turn has come.
+    fn serve(&mut self) -> Result<(), UserError> {
+        let is_measured = !self.served.is_empty() && self.shared.recorder.is_measured(self.ready_ns);
+        for place in 0..self.served.len() {
+            if is_measured {
+                self.lateness.serve(self.ready_ns, self.shared.recorder.read_ns());
+            }
+            if let Some(next) = self.turn(place)? {
+                self.note(self.served[place], next);
+            }
+        }
+        if is_measured {
+            self.lateness.end_round(self.ready_ns, self.shared.recorder.read_ns());
+        }
+        Ok(())
+    }
+
+    /// Serves the connection at this place of those that are ready. `None`: a stop that was not seen yet comes first, or the
+    /// end of this process, and its turn comes then.
+    fn turn(&mut self, place: usize) -> Result<Option<Next>, UserError> {
+        let index = self.served[place];
+        let must_look =
+            (termination_requested() && !self.is_ending) || (self.is_stopped() && !self.has_stopped);
+        if must_look {
+            self.unread.push(index);
+            return Ok(None);
+        }
+        let next = self.connections[index].serve(&mut self.shared)?;
+        if self.connections[index].has_more() {
+            self.unread.push(index);
+        }
+        Ok(Some(next))
+    }
+
+    /// Tells what of the run's transactions came too late.
+    fn tell_backlog(&self, spec: &RunSpec) {
+        if let Extent::Secs(_) = spec.options.extent {
+            let end_ns = self.shared.recorder.end_ns();
+            let backlog = self.connections.iter().map(|connection| connection.backlog(end_ns)).sum();
+            self.shared.recorder.backlog(backlog);
+        }
+    }
+
+    /// Tells how many sessions the server has not ended.
+    fn tell_unended(&mut self, slot: &ClientSlot) {
+        let closing = self.shared.closing.reap();
+        slot.unended.store((self.open + closing) as u32, Relaxed);
+    }
+
+    /// Waits until something has happened, at most so long; `served` are the connections that it has happened to, and those
+    /// that have not read all.
+    fn wait(&mut self, longest: Duration) -> Result<(), UserError> {
+        self.served.clear();
+        self.served.append(&mut self.unread);
+        let longest = if self.served.is_empty() { longest } else { Duration::ZERO };
+        let until_ns = self.due.peek().map_or(i64::MAX, |Reverse((until_ns, _))| *until_ns);
+        self.timer.set(until_ns).map_err(failed_to_wait)?;
+        let polled = self.poll.poll(&mut self.events, Some(longest));
+        self.ready_ns = now_ns();
+        match polled {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(failed_to_wait(error)),
+            Err(_) => return Ok(()),
+            Ok(()) => {}
+        }
+        // With the postmaster the backends end, and so the connections: a job in which nothing happens has to look, and so
+        // has one to which somebody else sends without end.
+        if self.events.is_empty() || self.ready_ns - self.looked_ns > LOOK_NS {
+            self.looked_ns = self.ready_ns;
+            wait_for_latch(0, pg_sys::PG_WAIT_EXTENSION);
+        }
+        for event in &self.events {
+            match event.token() {
+                TIMER => self.timer.acknowledge(),
+                cancels::TOKEN => {}
+                Token(index) => {
+                    if event.is_read_closed() {
+                        self.connections[index].closed();
+                    }
+                    self.served.push(index);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Wakes the connections whose moment has come; with `all`, those too that wait for another one, because the run has
+    /// been stopped.
+    fn wake_those_due(&mut self, all: bool) {
+        if self.due.is_empty() {
+            return;
+        }
+        let now = now_ns();
+        while let Some(&Reverse((until_ns, index))) = self.due.peek() {
+            let has_come = until_ns <= now;
+            if !has_come && !all {
+                return;
+            }
+            self.due.pop();
+            let next = self.connections[index].wake(until_ns, has_come, &mut self.shared);
+            self.note(index, next);
+        }
+    }
+
+    /// Notes what a connection waits for.
+    fn note(&mut self, index: usize, next: Next) {
+        match next {
+            Next::Clock(until_ns) => self.due.push(Reverse((until_ns, index))),
+            Next::Connect => {
+                let next = self.open_anew(index);
+                self.note(index, next);
+            }
+            Next::Disconnect => {
+                self.at_work -= 1;
+                self.disconnects.add(index);
+            }
+            Next::Over { at_once } => {
+                self.at_work -= usize::from(at_once);
+                self.open -= 1;
+                self.disconnects.ended(index);
+            }
+            Next::Server | Next::Gate => {}
+        }
+    }
+
+    /// Has another server cancel the statements that are still under way: here, the coordinator does it by a signal.
+    fn cancel_statements(&mut self) -> Result<(), UserError> {
+        self.cancels.begin(self.connections.len());
+        self.cancels.go_on(&self.connections, &self.shared);
+        while self.at_work > 0 && !self.cancels.are_over() {
+            self.wait(GATE)?;
+            self.serve()?;
+            self.cancels.go_on(&self.connections, &self.shared);
+        }
+        Ok(())
+    }
+
+    /// Tells what is known when all sessions have ended, or are waited for no longer.
+    fn leave(&mut self, slot: &ClientSlot) {
+        self.tell_unended(slot);
+        slot.tell_lateness(&self.lateness);
+        if slot.ended_ns.load(Relaxed) == 0 {
+            tell_end(slot);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        termination_requested() || self.shared.header.stop() != StopReason::None
+    }
+}
+
+/// The clients are over: what comes after that is not the run's.
+fn tell_end(slot: &ClientSlot) {
+    slot.cpu_ns.store(own_cpu_ns(), Relaxed);
+    slot.switches.store(own_switches(), Relaxed);
+    slot.ended_ns.store(now_ns(), Release);
+}
+
+fn failed_to_wait(error: io::Error) -> UserError {
+    UserError::new(sqlstate::INTERNAL_ERROR, format!("could not wait for connections: {error}"))
+}

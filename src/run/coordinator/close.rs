@@ -1,0 +1,298 @@
+//! The end of a run: what was measured is read, and written in parts.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_model::client::Lateness;
+use bench_model::spec::{Driver, Extent};
+use bench_results::Environment;
+
+use super::run_status;
+use super::statement_lines;
+use super::{LINKS_NS, RunUnderWay, STOP_DONE_NS};
+use crate::observe::audit::{self, AuditRow};
+use crate::observe::context_switches::Switches;
+use crate::observe::{counters, relations};
+use crate::run::client::schedule;
+use crate::server::process::{NS_PER_SEC, now_ns, own_cpu_ns};
+use crate::server::transaction::transaction;
+use crate::shm::{ClientSlot, ClientState};
+use crate::store;
+use crate::store::nodes;
+use crate::store::recorder;
+use crate::store::recorder::{Closing, ErrorRow, Part, RunStatus, Totals};
+
+/// After a stop the log has so long.
+const LOG_DONE_NS: i64 = 1_000_000_000;
+
+/// What pg_stat_statements counted of each script.
+type CallsOfScripts = Vec<(i32, Counts)>;
+
+impl RunUnderWay<'_> {
+    /// Writes everything that is known at the end.
+    pub(super) fn close(&mut self, failure: Option<UserError>) -> Result<(), UserError> {
+        let measured = self.measured;
+        let mut missing: Vec<(Part, UserError)> = Vec::new();
+        if measured && let Err(error) = self.sampler.write_rest() {
+            missing.push(("bench.samples", error));
+        }
+        let deadline_ns = self.stopped_at_ns.map(|at| at + LOG_DONE_NS);
+        if measured && let Err(error) = self.log.write_rest(deadline_ns) {
+            missing.push(("bench.transactions", error));
+        }
+        // Those that a stop has ended are no errors.
+        let lost = if self.stop_reason().is_some() { 0 } else { self.lost };
+        let errors = run_status::errors(self.segment, lost);
+        let failure = failure.or_else(|| self.unwritten.clone()).or_else(|| self.cut_short.clone());
+        let (status, error) = self.run_status(failure, &errors);
+        if let Some(links) = &self.links {
+            // Which of them could not be read is in its error.
+            let left_ns =
+                self.stopped_at_ns.map_or(LINKS_NS, |at| (at + STOP_DONE_NS - now_ns()).max(100_000_000));
+            let _ = links.collect(left_ns);
+            if let Err(error) = nodes::write_nodes(self.run_id, links.iter(), 0) {
+                missing.push(("bench.nodes", error));
+            }
+        }
+        let (audit, calls) = if measured {
+            self.audit().unwrap_or_else(|error| {
+                missing.push(("bench.audit", error));
+                Default::default()
+            })
+        } else {
+            Default::default()
+        };
+        let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
+        let statements = if measured { statement_lines::lines(self.segment, self.spec) } else { Vec::new() };
+        let duel = self
+            .duel
+            .as_mut()
+            .filter(|_| measured)
+            .map(|duel| duel.finish(self.segment, &self.sampler.waits));
+        let relations = relations::read(&self.tables()).unwrap_or_else(|error| {
+            missing.push(("bench.relations", error));
+            relations::none()
+        });
+        let environment = self.aftermath();
+        let events = self.sampler.observer.finish(now_ns());
+        let closing = Closing {
+            status,
+            error: error.as_ref(),
+            missing,
+            horizon_held: self.segment.header().horizon_held.load(Relaxed) != 0,
+            measured: &self.sampler.measured,
+            backlog: self.backlog(),
+            logged: (self.log.written, self.log.lost()),
+            clients_stuck: &self.stuck,
+            server_cpu_us: self.server_cpu_us(),
+            connects: &self.connects(),
+            spec: self.spec,
+            scripts: &scripts,
+            statements: &statements,
+            errors: &errors,
+            audit: &audit,
+            calls: &calls,
+            duel: duel.as_ref(),
+            waits: &self.sampler.waits.shares(),
+            events: &events,
+            relations: (&self.relations, &relations),
+            environment: &environment,
+            warmup_took_secs: self.warmup_took_secs(),
+        };
+        let finished = recorder::finish(self.run_id, &closing);
+        if self.segment.header().stop().is_raised()
+            && let Some(error) = error
+        {
+            return Err(error);
+        }
+        self.unwritten.take().map_or(Ok(()), Err).and(finished)
+    }
+
+    /// How long the warm-up was: as long as the run, where that ended in it.
+    fn warmup_took_secs(&self) -> Option<f64> {
+        let timeline = self.segment.header().timeline.load();
+        let end_ns = timeline.measure_start_ns.min(timeline.measure_end_ns);
+        self.measured.then(|| (end_ns - timeline.warmup_start_ns).max(0) as f64 / NS_PER_SEC)
+    }
+
+    /// Transactions that were due before the end and neither started nor skipped: those that clients took, and those that
+    /// nobody came to.
+    fn backlog(&self) -> u64 {
+        let header = self.segment.header();
+        let timeline = header.timeline.load();
+        let taken: u64 = self.segment.slots().map(|slot| slot.backlog.get()).sum();
+        let rest = match (self.spec.options.extent, schedule(self.spec, timeline.warmup_start_ns)) {
+            (Extent::Secs(_), Some(schedule)) if self.measured && self.segment.slots().next().is_some() => {
+                schedule.rest_until(&header.arrivals.0, timeline.measure_end_ns)
+            }
+            _ => 0,
+        };
+        taken + rest
+    }
+
+    /// Processor time of the clients' processes for each transaction that they committed, in microseconds: of those clients
+    /// of which it is known, and `None` where it is of none. Of connections it is the time of the backends that serve them,
+    /// in the measured intervals.
+    fn server_cpu_us(&self) -> Option<f64> {
+        if self.spec.options.driver == Driver::Wire {
+            let transactions = self.sampler.measured.moments.count;
+            let cpu_ns = self.sampler.waits.cpu_ns().filter(|&cpu_ns| cpu_ns > 0 && transactions > 0)?;
+            return Some(cpu_ns as f64 / transactions as f64 / 1e3);
+        }
+        let known = self.segment.slots().filter_map(ClientSlot::cpu_of_transactions);
+        let (cpu_ns, transactions) = known.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        (transactions > 0).then(|| cpu_ns as f64 / transactions as f64 / 1e3)
+    }
+
+    /// How long connections took that were opened while measuring.
+    fn connects(&self) -> Totals {
+        let mut connects = Totals::default();
+        if self.segment.shape().connections > 0 {
+            (0..self.segment.shape().slots).for_each(|job| connects.add(self.segment.connects(job)));
+        }
+        connects
+    }
+
+    /// What of the environment is known only at the end. What cannot be read is left out.
+    fn aftermath(&self) -> Environment {
+        let read = || -> Result<Environment, UserError> {
+            if self.spec.target.is_some() {
+                return Ok(self.of_workers());
+            }
+            let holder = if self.segment.header().horizon_held.load(Relaxed) != 0 {
+                None
+            } else {
+                store::horizon_holder(&self.horizon)?
+            };
+            Ok(Environment {
+                xids_used: Some(store::next_transaction_ids()?.0 - self.next_xid),
+                xid_age: store::oldest_age()?,
+                horizon_holder: holder,
+                ..self.of_workers()
+            })
+        };
+        if self.measured {
+            transaction(std::panic::AssertUnwindSafe(read)).unwrap_or_default()
+        } else {
+            Environment::default()
+        }
+    }
+
+    /// Processor time of the run's own workers.
+    fn of_workers(&self) -> Environment {
+        Environment {
+            coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
+            driver_cpu_secs: self.driver_cpu_secs(),
+            driver_busy: self.driver_busy(),
+            server_context_switches: self.server_switches(),
+            driver_context_switches: self.driver_switches(),
+            ..self.lateness()
+        }
+    }
+
+    /// How late the jobs came to their connections while measuring.
+    fn lateness(&self) -> Environment {
+        let mut lateness = Lateness::default();
+        self.segment.slots().for_each(|slot| lateness.merge(&slot.lateness()));
+        let ms = |ns: u64| (lateness.served > 0).then(|| ns as f64 / 1e6);
+        Environment {
+            driver_wait_avg_us: lateness.avg_us(),
+            driver_wait_max_ms: ms(lateness.longest_ns),
+            driver_round_max_ms: ms(lateness.longest_round_ns),
+            ..Environment::default()
+        }
+    }
+
+    /// Processor time of the jobs, where there are jobs and all of them have told it.
+    fn driver_cpu_secs(&self) -> Option<f64> {
+        if self.spec.options.driver != Driver::Wire {
+            return None;
+        }
+        let jobs = self.segment.slots().map(|slot| slot.cpu_ns.load(Relaxed));
+        let all: Option<i64> = jobs.map(|ns| (ns > 0).then_some(ns)).sum();
+        all.map(|ns| ns as f64 / NS_PER_SEC)
+    }
+
+    /// Context switches of the clients' processes for each transaction, as [`RunUnderWay::server_cpu_us`]. Of connections
+    /// they are those of some of the backends.
+    fn server_switches(&self) -> Option<f64> {
+        if self.spec.options.driver == Driver::Wire {
+            return self.sampler.waits.switches.per_transaction();
+        }
+        let mut switches = Switches::default();
+        for slot in self.segment.slots() {
+            let transactions = slot.cpu_of_transactions().map(|(_, transactions)| transactions);
+            if let Some((count, transactions)) = slot.measured_switches().zip(transactions) {
+                switches.add(count, transactions);
+            }
+        }
+        switches.per_transaction()
+    }
+
+    /// Context switches of the jobs for each measured transaction, where there are jobs and all of them have told it.
+    fn driver_switches(&self) -> Option<f64> {
+        if self.spec.options.driver != Driver::Wire {
+            return None;
+        }
+        let mut switches = Switches::default();
+        let count: Option<i64> = self.segment.slots().map(ClientSlot::measured_switches).sum();
+        switches.add(count?, self.sampler.measured.moments.count);
+        switches.per_transaction()
+    }
+
+    /// Share of its time for which the busiest job used a processor.
+    fn driver_busy(&self) -> Option<f64> {
+        if self.spec.options.driver != Driver::Wire {
+            return None;
+        }
+        let begin_ns = self.segment.header().timeline.load().measure_start_ns;
+        let busy = |slot: &ClientSlot| {
+            let elapsed_ns = slot.ended_ns.load(Relaxed) - begin_ns;
+            slot.measured_cpu_ns().filter(|_| elapsed_ns > 0).map(|cpu_ns| cpu_ns as f64 / elapsed_ns as f64)
+        };
+        self.segment.slots().filter_map(busy).max_by(f64::total_cmp)
+    }
+
+    fn run_status(
+        &mut self,
+        failure: Option<UserError>,
+        errors: &[ErrorRow],
+    ) -> (RunStatus, Option<UserError>) {
+        let sessions = self.segment.sessions();
+        let aborted = sessions.filter(|session| session.state == ClientState::Aborted).count() as u32;
+        run_status::run_status(&run_status::RunEnding {
+            failure,
+            stop: self.stop_reason(),
+            part_of: self.spec.part_of.as_ref(),
+            measured: self.measured,
+            ended_early: aborted + self.lost,
+            given_up: self.given_up,
+            clients: self.segment.clients(),
+            is_pooled: self.spec.target.as_ref().is_some_and(|target| target.is_pooled),
+            errors,
+        })
+    }
+
+    /// The audit, and what pg_stat_statements counted of each script.
+    fn audit(&self) -> Result<(Vec<AuditRow>, CallsOfScripts), UserError> {
+        let after = counters::read(self.spec, &self.query_ids)?;
+        let all_ended = self.segment.slots().all(|slot| slot.unended.load(Relaxed) == 0);
+        let all_flushed = self.lost == 0 && !self.terminated && all_ended;
+        let recorded = self.sampler.measured.moments.count;
+        let calls = if self.spec.target.is_some() {
+            let until_ns = self.stopped_at_ns.map(|at| at + LOG_DONE_NS);
+            let now = self.target_statements.read(|| until_ns.is_some_and(|until_ns| now_ns() > until_ns));
+            statement_lines::calls(
+                self.segment,
+                self.spec,
+                [&self.target_counts[0], &self.target_counts[1]],
+                [&now[0], &now[1]],
+            )
+        } else {
+            let (before, after) = (&self.before.statements, &after.statements);
+            statement_lines::calls(self.segment, self.spec, [before, &None], [after, &None])
+        };
+        Ok((audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed), calls))
+    }
+}

@@ -1,0 +1,263 @@
+//! The outcome of a run: its status and its error.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_base::error::{UserError, is_of_data, sqlstate};
+use bench_model::cluster::PartOf;
+use bench_model::spec::RunSpec;
+use bench_script::hint_of_prepared;
+
+use crate::server::guc;
+use crate::server::process::current_timestamp;
+use crate::server::signals::termination_requested;
+use crate::shm::{Segment, StopReason};
+use crate::store::recorder::{ErrorRow, RunStatus};
+use crate::worker::drop_extension;
+
+/// What is known at the end.
+pub struct RunEnding<'a> {
+    /// What kept the run from being measured or written down.
+    pub failure: Option<UserError>,
+    pub stop: Option<StopReason>,
+    /// Of another node's part.
+    pub part_of: Option<&'a PartOf>,
+    /// Whether the clients were let loose.
+    pub measured: bool,
+    /// Clients that ended before the run did.
+    pub ended_early: u32,
+    /// Clients that could not be ended.
+    pub given_up: u32,
+    pub clients: u32,
+    /// Whether the clients' server is behind a pooler.
+    pub is_pooled: bool,
+    pub errors: &'a [ErrorRow],
+}
+
+/// The run's status, and the error to keep with it.
+pub fn run_status(ending: &RunEnding) -> (RunStatus, Option<UserError>) {
+    let (status, error) = verdict_on_those_that_ended(ending);
+    let error = error.map(|error| match ending.given_up {
+        0 => error,
+        given_up => UserError {
+            detail: Some(format!(
+                "{given_up} of {} clients could not be ended and were abandoned.",
+                ending.clients
+            )),
+            ..error
+        }
+        .hint(
+            "They wait for another server or for a disk, and cannot be canceled there: see pg_stat_activity.",
+        ),
+    });
+    (status, error)
+}
+
+fn verdict_on_those_that_ended(ending: &RunEnding) -> (RunStatus, Option<UserError>) {
+    if let Some(failure) = &ending.failure {
+        let status = match ending.stop {
+            None | Some(StopReason::BlockedByCaller | StopReason::ClientAborted) if ending.measured => {
+                RunStatus::Incomplete
+            }
+            None | Some(StopReason::BlockedByCaller | StopReason::ClientAborted) => RunStatus::Failed,
+            Some(_) => RunStatus::Canceled,
+        };
+        return (status, Some(failure.clone()));
+    }
+    match ending.stop {
+        Some(StopReason::BlockedByCaller) => {
+            (RunStatus::Incomplete, Some(stop_error(StopReason::BlockedByCaller, None)))
+        }
+        Some(StopReason::ClientAborted) => {
+            // Those that the stop has ended may have left an error, too, and a later one.
+            let error = worst_error(ending.errors.iter().min_by_key(|e| (mildness(e), e.first_at)));
+            let detail = "The run ended with its first aborted client, because of exit_on_abort.";
+            (RunStatus::Incomplete, Some(error.detail(detail)))
+        }
+        Some(reason) => (RunStatus::Canceled, Some(stop_error(reason, ending.part_of))),
+        None if ending.ended_early == 0 => (RunStatus::Completed, None),
+        None => {
+            let detail = format!("{} of {} clients ended early.", ending.ended_early, ending.clients);
+            let error = worst_error(ending.errors.iter().min_by_key(|e| mildness(e))).detail(detail);
+            (RunStatus::Incomplete, Some(if ending.is_pooled { with_hint_on_poolers(error) } else { error }))
+        }
+    }
+}
+
+fn worst_error(worst: Option<&ErrorRow>) -> UserError {
+    let (state, message) =
+        worst.map_or((sqlstate::ADMIN_SHUTDOWN, "terminated"), |e| (&e.sqlstate, &e.message));
+    let hint = hint_of_prepared(state, message).map(str::to_owned);
+    UserError { hint, ..UserError::new(state, message) }
+}
+
+/// The error that ended clients is the least mild of all: clients of a capture outlive errors of the data, and every
+/// client those after which it may try again.
+fn mildness(error: &ErrorRow) -> u8 {
+    match error.sqlstate.as_str() {
+        sqlstate::SERIALIZATION_FAILURE | sqlstate::DEADLOCK_DETECTED => 2,
+        state => u8::from(is_of_data(state)),
+    }
+}
+
+/// What to do where a transaction's statements are prepared in one session, and executed in another.
+fn with_hint_on_poolers(error: UserError) -> UserError {
+    match error.sqlstate.as_str() {
+        sqlstate::INVALID_STATEMENT_NAME | sqlstate::DUPLICATE_PREPARED_STATEMENT => error.hint(
+            "A pooler in transaction mode must support prepared statements (PgBouncer since 1.21: \
+             max_prepared_statements); or use query_mode => 'extended' or 'simple'.",
+        ),
+        _ => error,
+    }
+}
+
+/// Errors of all clients by SQLSTATE. `lost` clients have not ended by themselves: those that left no FATAL error were
+/// terminated.
+pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorRow> {
+    let mut lines: Vec<ErrorRow> = Vec::new();
+    let told = segment.slots().filter(|slot| slot.told_fatal.load(Acquire) != 0).count() as u32;
+    let lost = lost.saturating_sub(told);
+    for slot in segment.slots() {
+        for entry in &slot.errors {
+            let state = entry.sqlstate.load(Acquire);
+            if state == 0 {
+                continue;
+            }
+            add(
+                &mut lines,
+                ErrorRow {
+                    sqlstate: bench_base::error::unpack(state),
+                    message: entry.message.get().unwrap_or_default(),
+                    detail: entry.detail.get(),
+                    context: entry.context.get(),
+                    count: entry.count.get(),
+                    retried: entry.retried.get(),
+                    failed: entry.failed.get(),
+                    first_at: entry.first_at.load(Relaxed),
+                },
+            );
+        }
+    }
+    if lost > 0 {
+        // A script may have met an error with this code as well.
+        add(
+            &mut lines,
+            ErrorRow {
+                sqlstate: sqlstate::ADMIN_SHUTDOWN.to_owned(),
+                message: "client terminated".to_owned(),
+                detail: None,
+                context: None,
+                count: u64::from(lost),
+                retried: 0,
+                failed: 0,
+                first_at: current_timestamp(),
+            },
+        );
+    }
+    lines
+}
+
+/// Adds to the line of the same SQLSTATE, if there is one: each has one line.
+fn add(lines: &mut Vec<ErrorRow>, more: ErrorRow) {
+    match lines.iter_mut().find(|line| line.sqlstate == more.sqlstate) {
+        Some(line) => {
+            line.count += more.count;
+            line.retried += more.retried;
+            line.failed += more.failed;
+            line.first_at = line.first_at.min(more.first_at);
+        }
+        None => lines.push(more),
+    }
+}
+
+/// Why a client did not get to the gate.
+pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError {
+    if let Err(error) = segment.check_refusal() {
+        return error;
+    }
+    let entry = &segment.slot(client).errors[0];
+    match (entry.sqlstate.load(Acquire), entry.message.get()) {
+        (0, _) | (_, None) => {
+            UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, format!("client {client} could not start"))
+                .hint("See the server log.")
+        }
+        (state, Some(message)) => {
+            let state = bench_base::error::unpack(state);
+            let hint = start_hint(spec, &state).or_else(|| {
+                hint_of_startup(&state, &message).or(hint_of_prepared(&state, &message)).map(str::to_owned)
+            });
+            let preparing =
+                format!("A client got this error while preparing workload \"{}\".", spec.options.workload);
+            let own = if state == sqlstate::TOO_MANY_CONNECTIONS { connections(spec) } else { None };
+            let details = [Some(preparing), entry.detail.get(), own];
+            let detail = details.into_iter().flatten().collect::<Vec<_>>().join("\n");
+            let error = UserError::new(&state, message).detail(detail);
+            UserError { hint: hint.or(entry.hint.get()), context: entry.context.get(), ..error }
+        }
+    }
+}
+
+/// What to do about PgBouncer's refusal of a parameter.
+fn hint_of_startup(state: &str, message: &str) -> Option<&'static str> {
+    let is_refused =
+        state == sqlstate::PROTOCOL_VIOLATION && message.starts_with("unsupported startup parameter");
+    is_refused.then_some(
+        "The pooler does not set this parameter for its sessions. Leave it out of settings, and set it on the server: \
+         ALTER ROLE … SET.",
+    )
+}
+
+/// How many connections a run takes, and how many there can be where they lead, as far as that is known.
+fn connections(spec: &RunSpec) -> Option<String> {
+    const NAME: &str = "max_connections";
+    let limit = match &spec.target {
+        None => guc::current(NAME),
+        Some(target) => target.settings.iter().find(|s| s.name == NAME).map(|s| s.setting.clone()),
+    };
+    Some(format!("The run has {} connections; {NAME} is {}.", spec.options.clients, limit?))
+}
+
+fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
+    match state {
+        sqlstate::INSUFFICIENT_PRIVILEGE => spec.fixtures.iter().find_map(|fixture| {
+            let schema = fixture.schema.as_ref()?;
+            Some(format!(
+                "Fixture \"{0}\" is in schema \"{schema}\". Ask its owner for privileges, or load your own into another schema: bench.load('{0}', options => '{{\"schema\": \"…\"}}').",
+                fixture.name
+            ))
+        }),
+        sqlstate::TOO_MANY_CONNECTIONS => Some(
+            "Clients of driver => 'wire' are connections: use fewer, or raise max_connections or the CONNECTION LIMIT of \
+             the role or the database."
+                .to_owned(),
+        ),
+        sqlstate::UNDEFINED_TABLE => Some(
+            "Clients are separate sessions: they see objects of the calling transaction only after it commits."
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// A stop as an error: what the run's row and the caller are told.
+pub fn stop_error(reason: StopReason, part_of: Option<&PartOf>) -> UserError {
+    match reason {
+        StopReason::Requested if let Some(part_of) = part_of.filter(|_| !termination_requested()) => {
+            let message = format!("stopped with run {} of node {}", part_of.run_id, part_of.name);
+            UserError::new(sqlstate::QUERY_CANCELED, message)
+        }
+        StopReason::BlockedByCaller => UserError::new(
+            sqlstate::DEADLOCK_DETECTED,
+            "a client waits for a lock of the session that waits for the run",
+        )
+        .hint("Commit before calling it, or use bench.start."),
+        StopReason::Dropped => drop_extension::error(),
+        StopReason::CallerGone => {
+            UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call to bench.run")
+        }
+        _ if termination_requested() => UserError::new(
+            sqlstate::ADMIN_SHUTDOWN,
+            "the coordinator was terminated by an administrator's command",
+        ),
+        _ => UserError::new(sqlstate::QUERY_CANCELED, "stopped by bench.stop"),
+    }
+}

@@ -1,0 +1,317 @@
+//! From the clients' intervals to samples: read, written down, added up.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::*;
+
+use bench_base::error::UserError;
+use bench_model::intervals::Ring;
+use bench_model::spec::RunSpec;
+use bench_model::timeline::Timeline;
+
+use crate::observe::waits::WaitTimes;
+use crate::observe::{Observed, Observer};
+use crate::server::process::{NS_PER_SEC, now_ns, wake};
+use crate::shm::{ClientSession, ProgressFigures, Segment};
+use crate::store::lock_timeout::LockTimeout;
+use crate::store::recorder;
+use crate::store::recorder::{RunSample, Totals};
+
+const SECS_FROM_1970_TO_2000: f64 = 946_684_800.0;
+
+/// The samples of one run.
+pub struct Sampler<'a> {
+    segment: &'a Segment,
+    run_id: i64,
+    timeline: Timeline,
+    /// Intervals written so far, of the warm-up and of the measuring.
+    next_interval: u32,
+    /// The next intervals, while they are being read.
+    opened: Option<Opened>,
+    /// The last sample, in case a short rest has to be joined to it.
+    last: Option<RunSample>,
+    /// What was measured so far.
+    pub measured: Totals,
+    /// Clients that errors have ended so far, in the warm-up too.
+    aborted: u64,
+    /// Read and not yet written, oldest first.
+    unwritten: VecDeque<Unwritten>,
+    lock_timeout: LockTimeout,
+    /// When the run began, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
+    began: (i64, i64),
+    pub observer: Observer<'a>,
+    /// Waits in the measured intervals.
+    pub waits: WaitTimes,
+}
+
+/// Intervals that have ended, the next one and those after it up to this one, while clients may still count into them.
+/// All that are due are read at once, for where there are many clients the reader gets a processor rarely.
+struct Opened {
+    through: u32,
+    /// What was observed in the first of them.
+    observed: Option<Observed>,
+    /// Clients that may still count into them.
+    behind: Vec<u32>,
+}
+
+/// The most samples that are written in one transaction. Each takes about a millisecond of a processor, for which the
+/// coordinator waits a second among a thousand clients, while it reads nothing.
+const WRITTEN_AT_ONCE: usize = 16;
+
+/// A sample to be written, over the one whose interval ended at `replaces`.
+struct Unwritten {
+    sample: RunSample,
+    replaces: Option<f64>,
+}
+
+impl<'a> Sampler<'a> {
+    /// A sampler for a run that has not begun.
+    pub fn new(segment: &'a Segment, spec: &RunSpec, run_id: i64) -> Self {
+        Self {
+            segment,
+            run_id,
+            timeline: Timeline::new(0, 0, None, 1),
+            next_interval: 0,
+            opened: None,
+            last: None,
+            measured: Totals::default(),
+            aborted: 0,
+            unwritten: VecDeque::new(),
+            lock_timeout: LockTimeout::new(),
+            began: (0, 0),
+            observer: Observer::new(segment, spec),
+            waits: WaitTimes::default(),
+        }
+    }
+
+    /// The run begins.
+    /// `began` is now, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
+    pub fn begin(&mut self, timeline: Timeline, began: (i64, i64)) {
+        self.timeline = timeline;
+        self.began = began;
+    }
+
+    /// The first interval begins, as far as it is observed.
+    pub fn observe(&mut self) {
+        // Microseconds since 2000, as a TimestampTz counts, to seconds since 1970.
+        let epoch = self.began.1 as f64 / 1e6 + SECS_FROM_1970_TO_2000;
+        self.observer.begin(now_ns(), &self.timeline, epoch - self.began.0 as f64 / NS_PER_SEC);
+    }
+
+    /// The measuring ends earlier than planned.
+    pub fn end_at(&mut self, end_ns: i64) {
+        self.timeline.measure_end_ns = end_ns;
+    }
+
+    /// The time line of the run that has begun.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// The measuring begins earlier than planned, later than now; nothing else changes before that.
+    pub fn move_measurement(&mut self, timeline: Timeline) {
+        self.timeline = timeline;
+        self.observer.move_measurement(&timeline);
+    }
+
+    /// The sample that was read last.
+    pub fn newest(&self) -> Option<&RunSample> {
+        self.last.as_ref()
+    }
+
+    /// When the interval ends that is to be written next.
+    pub fn interval_end_ns(&self) -> i64 {
+        self.timeline.bounds(self.next_interval).1
+    }
+
+    /// Reads the next interval, which has ended by the clock. False while a client may still count into it, one that lost
+    /// its processor at the end of a transaction: nobody waits for it here, and nothing is lost if it takes long.
+    pub fn read_next(&mut self) -> bool {
+        let (segment, ring) = (self.segment, self.segment.ring());
+        let mut opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => {
+                let now = now_ns();
+                let next = self.next_interval;
+                let due = |&interval: &u32| self.timeline.bounds(interval).1 <= now;
+                let through = ring.readable_from(next).take_while(due).last().unwrap_or(next);
+                let observed = Some(self.observer.cut(now));
+                Opened { through, observed, behind: (0..segment.shape().slots).collect() }
+            }
+        };
+        opened.behind.retain(|&client| {
+            let intervals = segment.intervals(client);
+            let is_over = segment.slot(client).is_over();
+            let collect = if is_over { Ring::collect_rest } else { Ring::collect };
+            !collect(ring, intervals, opened.through)
+        });
+        let is_complete = opened.behind.is_empty();
+        if is_complete {
+            let late = || self.observer.cut_late(now_ns());
+            let observed = opened.observed.take().unwrap_or_else(late);
+            let sample = self.read_interval(self.interval_end_ns(), observed);
+            self.take(sample);
+        }
+        if self.next_interval <= opened.through {
+            self.opened = Some(opened);
+        }
+        is_complete
+    }
+
+    /// Whether none is left of the intervals that were due together.
+    pub fn has_read_what_was_due(&self) -> bool {
+        self.opened.is_none()
+    }
+
+    /// A sample of its own: shown, kept for a rest that may follow, and due to be written.
+    fn take(&mut self, sample: RunSample) {
+        self.announce(&sample);
+        self.last = Some(sample.clone());
+        self.unwritten.push_back(Unwritten { sample, replaces: None });
+    }
+
+    /// Writes what has been read, until there is more to read. A lock on the tables of results only delays it, for a
+    /// while: reading goes on meanwhile, so that the ring of intervals does not overflow.
+    pub fn write(&mut self) -> Result<(), UserError> {
+        while !self.unwritten.is_empty() {
+            let count = self.unwritten.len().min(WRITTEN_AT_ONCE);
+            let samples: Vec<_> =
+                self.unwritten.iter().take(count).map(|next| (&next.sample, next.replaces)).collect();
+            match recorder::samples(self.run_id, &samples) {
+                Ok(()) => {
+                    self.unwritten.drain(..count);
+                    self.lock_timeout = LockTimeout::new();
+                    if now_ns() >= self.interval_end_ns() {
+                        return Ok(());
+                    }
+                }
+                Err(error) if self.lock_timeout.allows_retry(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next interval, which is complete. `end_ns` is where it ends in truth: earlier than planned when the
+    /// run was stopped.
+    fn read_interval(&mut self, end_ns: i64, observed: Observed) -> RunSample {
+        let interval = self.next_interval;
+        let (start_ns, _) = self.timeline.bounds(interval);
+        let in_warmup = self.timeline.is_warmup(interval);
+        let origin = if in_warmup { self.timeline.warmup_start_ns } else { self.timeline.measure_start_ns };
+        let mut sample = RunSample {
+            in_warmup,
+            elapsed_secs: (end_ns - origin) as f64 / NS_PER_SEC,
+            secs: (end_ns - start_ns) as f64 / NS_PER_SEC,
+            at: self.began.1 + (end_ns - self.began.0) / 1000,
+            clients: 0,
+            totals: Totals::default(),
+            observed,
+        };
+        self.segment.ring().read(|tally| sample.totals.add(tally));
+        let at_work = |session: &ClientSession| !session.is_over() || session.ended_ns > start_ns;
+        sample.clients = self.segment.sessions().filter(at_work).count() as u32;
+        self.next_interval += 1;
+        sample
+    }
+
+    /// Adds a sample to the totals and shows it to those who wait.
+    fn announce(&mut self, sample: &RunSample) {
+        let progress = &self.segment.header().progress;
+        progress.set_figures(ProgressFigures {
+            elapsed_secs: sample.elapsed_secs,
+            tps: sample.tps(),
+            latency_avg_ms: sample.totals.moments.mean_ns().unwrap_or(0.0) / 1e6,
+            latency_stddev_ms: sample.totals.moments.stddev_ns().unwrap_or(0.0) / 1e6,
+            lag_avg_ms: sample.totals.lag_avg_ms().unwrap_or(0.0),
+        });
+        progress.in_warmup.store(sample.in_warmup.into(), Relaxed);
+        progress.clients.store(sample.clients, Relaxed);
+        self.aborted += sample.totals.aborted;
+        progress.aborted.set(self.aborted);
+        if !sample.in_warmup {
+            self.measured.merge(&sample.totals);
+            self.waits.merge(&sample.observed.waits);
+            progress.transactions.set(self.measured.moments.count);
+            progress.failed.set(self.measured.failed);
+            progress.skipped.set(self.measured.skipped);
+        }
+        progress.samples.fetch_add(1, Release);
+        wake(self.segment.header().caller_pid.load(Relaxed));
+    }
+
+    /// Reads and writes what is left of the intervals after the last client has ended. A rest
+    /// shorter than half an interval is joined to the sample before it.
+    pub fn write_rest(&mut self) -> Result<(), UserError> {
+        let planned_end = self.timeline.measure_end_ns;
+        let end = if planned_end == i64::MAX { now_ns() } else { planned_end };
+        loop {
+            let (start_ns, interval_end) = self.timeline.bounds(self.next_interval);
+            // Transactions that ended just after a stop, in intervals that the run no longer has, still count: they
+            // go to the last sample.
+            let is_past = start_ns >= end;
+            if is_past && !self.holds_more() {
+                break;
+            }
+            let end_ns = if is_past { start_ns } else { interval_end.min(end) };
+            for client in 0..self.segment.shape().slots {
+                // Given up as it may be, in the middle of a transaction's end.
+                self.segment.ring().collect_rest(self.segment.intervals(client), self.next_interval);
+            }
+            let observed = self.opened.take().and_then(|opened| opened.observed);
+            let observed = observed.unwrap_or_else(|| self.observer.cut(now_ns()));
+            let shortest_secs = self.timeline.nominal_ns(self.next_interval) as f64 / NS_PER_SEC / 2.0;
+            let sample = self.read_interval(end_ns, observed);
+            if is_past || sample.secs < shortest_secs {
+                self.join(sample);
+            } else {
+                self.take(sample);
+            }
+        }
+        while !self.unwritten.is_empty() {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// What was measured of each script, when all clients have ended, with all clients that errors have ended.
+    pub fn scripts(&self) -> Vec<Totals> {
+        let scripts = self.segment.shape().scripts as usize;
+        if scripts == 1 {
+            let mut whole = self.measured.clone();
+            whole.aborted = self.aborted;
+            return vec![whole];
+        }
+        let mut totals = vec![Totals::default(); scripts];
+        for client in 0..self.segment.shape().slots {
+            for (script, tally) in self.segment.tallies(client).iter().enumerate() {
+                totals[script].add(tally);
+            }
+        }
+        totals
+    }
+
+    /// Whether anything has been counted that is not read.
+    fn holds_more(&self) -> bool {
+        let clients = 0..self.segment.shape().slots;
+        self.segment.ring().holds_more(clients.map(|client| self.segment.intervals(client)))
+    }
+
+    /// Joins a short rest to the sample before it; the first of its phase stays alone.
+    fn join(&mut self, mut rest: RunSample) {
+        match self.last.take() {
+            Some(mut last) if last.in_warmup == rest.in_warmup => {
+                let elapsed = last.elapsed_secs;
+                rest.elapsed_secs = rest.elapsed_secs.max(elapsed);
+                self.announce(&rest);
+                last.join(&rest);
+                self.last = Some(last.clone());
+                match self.unwritten.back_mut() {
+                    Some(unwritten) => unwritten.sample = last,
+                    None => self.unwritten.push_back(Unwritten { sample: last, replaces: Some(elapsed) }),
+                }
+            }
+            _ if rest.secs > 0.0 => self.take(rest),
+            last => self.last = last,
+        }
+    }
+}

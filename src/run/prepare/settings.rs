@@ -1,0 +1,232 @@
+//! Settings of a run, and this project's own parameters.
+
+use bench_base::error::{UserError, sqlstate};
+use bench_base::similar;
+use bench_model::spec::{Driver, Observation, PLAN_ADVICE, RunOptions};
+use bench_protocol::is_startup_word;
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use serde_json::{Map, Value};
+
+use crate::cluster::citus;
+use crate::driver::session::unsupported_settings;
+use crate::driver::session::unsupported_settings::UnsupportedSetting;
+use crate::error::{notice, warn};
+use crate::launch::role_limit;
+use crate::server::guc;
+use crate::server::spi::fetch;
+
+/// The library of [`PLAN_ADVICE`].
+const PLAN_ADVICE_MODULE: &str = "pg_plan_advice";
+
+/// The values of pgbench_ext.observation.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum ObservationSetting {
+    #[name = c"on"]
+    On,
+    #[name = c"off"]
+    Off,
+    #[name = c"alternate"]
+    Alternate,
+}
+
+static OBSERVATION: GucSetting<ObservationSetting> =
+    GucSetting::<ObservationSetting>::new(ObservationSetting::On);
+
+static CHECK_CONNECTIONS: GucSetting<bool> = GucSetting::<bool>::new(true);
+
+/// Defines this project's own parameters, once for each process that loads the library.
+pub fn define() {
+    GucRegistry::define_enum_guc(
+        c"pgbench_ext.observation",
+        c"Observes waits, WAL, checkpoints and processors during runs.",
+        c"The value alternate observes every other interval, to measure the cost of observation.",
+        &OBSERVATION,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_bool_guc(
+        c"pgbench_ext.check_connections",
+        c"Refuses runs if the nodes of a Citus cluster have too few connections for their clients.",
+        c"The check assumes that each client needs a connection to every other node. Turn it off for workloads \
+          whose clients use one node.",
+        &CHECK_CONNECTIONS,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    role_limit::define();
+}
+
+/// What a look at the nodes' connections has come to, where this session's runs are not refused for it: a WARNING.
+///
+/// # Errors
+/// That of the look, where they are.
+pub fn judge_connections(checked: Result<(), UserError>) -> Result<(), UserError> {
+    match checked {
+        Err(error) if !CHECK_CONNECTIONS.get() => {
+            let hint = format!(
+                "pgbench_ext.check_connections is off, so the run starts. {}",
+                error.detail.unwrap_or_default()
+            );
+            warn(error.message, hint);
+            Ok(())
+        }
+        checked => checked,
+    }
+}
+
+/// Whether this session's runs are to observe the server.
+pub fn observation() -> Observation {
+    match OBSERVATION.get() {
+        ObservationSetting::On => Observation::On,
+        ObservationSetting::Off => Observation::Off,
+        ObservationSetting::Alternate => Observation::Alternate,
+    }
+}
+
+/// Checks the settings of a run as the calling role's session would, without changing anything.
+///
+/// # Errors
+/// 0A000 for what the driver's sessions do not do; the server's own errors for the rest.
+pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserError> {
+    for (name, value) in settings {
+        pgrx::check_for_interrupts!();
+        if let Some(unsupported) = unsupported_by(driver, name) {
+            let whose = match driver {
+                Driver::Engine => "the engine's sessions",
+                Driver::Wire => "a run's sessions",
+            };
+            let message =
+                format!("configuration parameter \"{}\" has no effect on {whose}", unsupported.name);
+            return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(unsupported.hint));
+        }
+        if let Some(gone) = citus::gone_parameter(name)? {
+            return Err(gone);
+        }
+        if driver == Driver::Engine
+            && name.eq_ignore_ascii_case(PLAN_ADVICE)
+            && !is_preloaded(PLAN_ADVICE_MODULE)
+        {
+            let message = format!("{PLAN_ADVICE_MODULE} is not loaded in the run's sessions");
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .detail("Advice without it has no effect, and tells nobody.")
+                .hint(format!(
+                    "PostgreSQL 19 has it: ALTER ROLE … SET session_preload_libraries = '{PLAN_ADVICE_MODULE}', and connect anew."
+                )));
+        }
+        guc::check_for_session(name, value).map_err(|error| with_hint(name, error))?;
+    }
+    Ok(())
+}
+
+/// Whether each new session of this role has the library, as this one was told at its start.
+fn is_preloaded(library: &str) -> bool {
+    ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"]
+        .iter()
+        .any(|list| guc::lists_library(list, library))
+}
+
+/// Checks that the settings of a run are not taken for something else where a connection tells them first.
+///
+/// # Errors
+/// 22023.
+pub fn check_startup(settings: &[(String, String)]) -> Result<(), UserError> {
+    let Some((name, _)) = settings.iter().find(|(name, _)| is_startup_word(name)) else { return Ok(()) };
+    let message = format!("settings must not have \"{name}\"");
+    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        .detail("In a connection's startup message, this name has another meaning.")
+        .hint("Set option user of the user mapping, or options dbname and options of the foreign server."))
+}
+
+/// The parameter's entry, if the driver's sessions are without it.
+fn unsupported_by(driver: Driver, name: &str) -> Option<&'static UnsupportedSetting> {
+    unsupported_settings::find(name)
+        .filter(|u| driver == Driver::Engine || u.is_unsupported_over_connections())
+}
+
+/// The server's error with a hint, where the server has none: the name that was probably meant, or where to set a parameter
+/// that is the whole server's.
+fn with_hint(name: &str, error: UserError) -> UserError {
+    if error.hint.is_some() {
+        return error;
+    }
+    let hint = match error.sqlstate.as_str() {
+        sqlstate::UNDEFINED_OBJECT => {
+            let names = guc::names().unwrap_or_default();
+            similar::perhaps(name, names.iter().map(String::as_str))
+        }
+        sqlstate::CANT_CHANGE_RUNTIME_PARAM if guc::is_reloadable(name) => Some(format!(
+            "It belongs to the whole server: a superuser's sweep can set it, with variants => '{{\"…\": {{\"system\": {{\"{name}\": …}}}}}}'."
+        )),
+        _ => None,
+    };
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// Parameters that this session has SET, with their values, as far as they matter to sessions that do the work.
+fn set_here(driver: Driver) -> Result<Map<String, Value>, UserError> {
+    // The last two are as this project's own SQL has them meanwhile.
+    const OF_THE_CLIENT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits,\
+                                 standard_conforming_strings,quote_all_identifiers";
+    let differing = fetch::<pgrx::JsonB>(
+        "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings \
+         WHERE source OPERATOR(pg_catalog.=) 'session' AND setting OPERATOR(pg_catalog.<>) reset_val \
+           AND NOT name OPERATOR(pg_catalog.=) ANY (pg_catalog.string_to_array($1, ','))",
+        &[OF_THE_CLIENT.into()],
+    )?;
+    let Some(pgrx::JsonB(Value::Object(mut differing))) = differing else { return Ok(Map::new()) };
+    // This project's own are the caller's.
+    differing.retain(|name, _| unsupported_by(driver, name).is_none() && !name.starts_with("pgbench_ext."));
+    Ok(differing)
+}
+
+fn listed(settings: &Map<String, Value>) -> String {
+    settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// A client is a new session: what the caller has SET does not reach it. Says so, with the
+/// `settings` to pass.
+pub fn tell_what_does_not_apply(options: &RunOptions) -> Result<(), UserError> {
+    let mut differing = set_here(options.driver)?;
+    differing.retain(|name, _| !options.settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)));
+    if !differing.is_empty() {
+        pgrx::notice!(
+            "clients are new sessions, to which this session's SET of {} does not apply; to apply it, pass settings => '{}'",
+            listed(&differing),
+            Value::Object(differing.clone())
+        );
+    }
+    Ok(())
+}
+
+/// Parameters that bench.load has an option for.
+const OF_LOADS: [(&str, &str); 4] = [
+    ("citus.shard_count", "shard_count"),
+    ("citus.shard_replication_factor", "shard_replication_factor"),
+    ("default_tablespace", "tablespace"),
+    ("search_path", "schema"),
+];
+
+/// As [`tell_what_does_not_apply`], of a load with these options.
+pub fn tell_what_loads_ignore(options: &Map<String, Value>) -> Result<(), UserError> {
+    let mut differing = set_here(Driver::Engine)?;
+    let option = |name: &str| OF_LOADS.iter().find(|(parameter, _)| *parameter == name).map(|of| of.1);
+    differing.retain(|name, _| option(name).is_none_or(|option| !options.contains_key(option)));
+    if differing.is_empty() {
+        return Ok(());
+    }
+    let ours: Vec<&str> = differing.keys().filter_map(|name| option(name)).collect();
+    let instead = if ours.is_empty() {
+        "To apply it, use ALTER ROLE … SET.".to_owned()
+    } else {
+        format!("See load option \"{}\"; for other parameters use ALTER ROLE … SET.", ours.join("\", \""))
+    };
+    let message = format!(
+        "a load runs in new sessions, to which this session's SET of {} does not apply",
+        listed(&differing)
+    );
+    notice(message, instead);
+    Ok(())
+}

@@ -1,0 +1,431 @@
+//! From a workload's name to what a run executes, with every question of ownership answered.
+
+use bench_base::error::{UserError, sqlstate};
+use bench_base::similar;
+use bench_model::shard_keys;
+use bench_model::spec::{Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
+use bench_script as script;
+use bench_script::{Script, Symbols};
+use pgrx::pg_sys;
+use serde_json::{Map, Value};
+
+use super::mixes::expanded;
+use super::sessions;
+use crate::cluster::citus;
+use crate::guard::trust::objects::check_author;
+use crate::load::fixture;
+use crate::load::fixture::SHARDS;
+use crate::load::prepare::load;
+use crate::run::client::variables::{AUTOMATIC, ROWS, SCALE};
+use crate::server::roles;
+use crate::server::{guc, spi};
+use crate::store;
+use crate::store::Workload;
+
+/// pgbench's names of its scripts (`-b`), and those of the workloads that do what they do.
+const NAMES_OF_PGBENCH: [(&str, &str); 3] =
+    [("tpcb-like", "tpcb"), ("simple-update", "tpcb_simple_update"), ("select-only", "tpcb_select")];
+
+/// A workload by name, or by pgbench's where no workload has that name, if this role may run it.
+///
+/// # Errors
+/// 42704 with the known names; 42809 for a capture; 42501 for a role with special rights before another one's script.
+pub fn find(name: &str) -> Result<Workload, UserError> {
+    let mut found = store::workload(name)?;
+    if found.is_none()
+        && let Some((_, own)) = NAMES_OF_PGBENCH.iter().find(|(theirs, _)| *theirs == name)
+    {
+        found = store::workload(own)?;
+    }
+    let Some(workload) = found else {
+        if store::capture(name)?.is_some() {
+            let message = format!("\"{name}\" is a capture, not a workload");
+            return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message).hint(format!(
+                "Its workloads are named \"{name}/1\" and so on: see bench.capture_statements."
+            )));
+        }
+        let error = UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"));
+        citus::check_coordinator(&error.message)?;
+        let names = store::workload_names()?;
+        let mut list = format!("Known workloads: {}.", names.join(", "));
+        if name.contains(char::is_whitespace) || name.ends_with(".sql") {
+            list = format!("To run a script without a workload, pass it as script => '...'. {list}");
+        }
+        let of_pgbench = NAMES_OF_PGBENCH.iter().map(|(theirs, _)| *theirs);
+        let known = names.iter().map(String::as_str).chain(of_pgbench);
+        return Err(error.hint(similar::hint(name, known, list)));
+    };
+    usable(workload)
+}
+
+/// # Errors
+/// 42501 for a role with special rights before another one's script, and for a private one of a role that this one cannot become.
+fn usable(workload: Workload) -> Result<Workload, UserError> {
+    if workload.private {
+        roles::check_may_become(&sessions::owner_of(&workload)?)?;
+    }
+    // What was captured runs in sessions of the role that executed it.
+    if workload.captured {
+        return Ok(workload);
+    }
+    if !workload.builtin {
+        let belongs =
+            || (format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner), " and");
+        check_author(workload.owner_oid, belongs).map_err(|error| {
+            error.hint(
+                "Read its script, then take it over with bench.create_workload, or pass its owner as run_as.",
+            )
+        })?;
+    }
+    Ok(workload)
+}
+
+/// The workloads of a mix, with those that its names stand for, of built-in mixes and of captures, and their shares.
+///
+/// # Errors
+/// As [`find`]; 22023 for too many, and for weights that are too large; 55000 for a capture that has kept nothing.
+pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, Share)>, UserError> {
+    let found = expanded(mix)?.into_iter().map(|(known, share)| {
+        let workload = match known {
+            Some(known) => usable(known)?,
+            None => find(&share.workload)?,
+        };
+        Ok((workload, share))
+    });
+    found.collect()
+}
+
+/// A script that is given to a run itself: it belongs to the caller and has no fixture.
+pub fn unnamed(script: &str) -> Workload {
+    Workload {
+        name: SCRIPT.to_owned(),
+        owner: roles::current_role(),
+        owner_oid: roles::current_role_oid(),
+        fixture: None,
+        script: script.to_owned(),
+        mix: None,
+        builtin: false,
+        captured: false,
+        private: false,
+        terminal: None,
+    }
+}
+
+/// The error for a workload that is NULL.
+pub fn missing() -> Result<UserError, UserError> {
+    Ok(UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, "workload must not be null").hint(known()?))
+}
+
+fn known() -> Result<String, UserError> {
+    Ok(format!("Known workloads: {}.", store::workload_names()?.join(", ")))
+}
+
+/// What a look at the scripts of a run has found.
+pub struct CheckedScripts {
+    /// Commands of all scripts together.
+    pub commands: u32,
+    /// What each script reads of its fixture.
+    pub reads: Vec<Reads>,
+}
+
+/// Which of the variables that come from its fixture a script reads.
+pub struct Reads {
+    rows: bool,
+    scale: bool,
+    /// The last of the keys of shards, or 0.
+    shard_keys: usize,
+}
+
+/// The scripts of a run, parsed once to see that they are whole.
+///
+/// # Errors
+/// What the parser says; 0A000 for pipelines.
+pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<CheckedScripts, UserError> {
+    let mut checked = CheckedScripts { commands: 0, reads: Vec::new() };
+    for ScriptSpec { name, source, .. } in scripts {
+        // What counts is this one's text, so it has symbols of its own.
+        let mut own = Symbols::new();
+        let script = script::parse(name, source, &mut own)?;
+        if options.driver == Driver::Engine {
+            script.check_without_connection()?;
+        }
+        checked.commands += script.commands.len() as u32;
+        let reads =
+            |variable: &str| own.lookup(variable).is_some() && !options.variables.contains_key(variable);
+        let last_key = shard_keys::names().zip(1..).filter(|(name, _)| reads(name)).last();
+        checked.reads.push(Reads {
+            rows: reads(ROWS),
+            scale: reads(SCALE),
+            shard_keys: last_key.map_or(0, |(_, number)| number),
+        });
+    }
+    Ok(checked)
+}
+
+/// That each variable of a run's scripts has a value, and stands where it can; `fed` are those of feeders.
+///
+/// # Errors
+/// 42703 for a variable that nothing defines; 42601 for what a statement with parameters, or with a feeder's values, cannot
+/// hold.
+pub fn check_variables(
+    scripts: &[ScriptSpec],
+    fixture_names: &[String],
+    options: &RunOptions,
+    fed: &[String],
+) -> Result<(), UserError> {
+    let mut symbols = Symbols::new();
+    let parsed = scripts
+        .iter()
+        .map(|script| script::parse(&script.name, &script.source, &mut symbols))
+        .collect::<Result<Vec<Script>, _>>()?;
+    // A client's variables outlast its transactions: what one script of a mix sets, all can read.
+    let mut assigned = vec![false; symbols.len()];
+    for script in &parsed {
+        script.for_each_assigned(&mut |id| assigned[id.index()] = true);
+    }
+    let given = |variable: &str| options.variables.contains_key(variable);
+    let fed: Vec<_> =
+        fed.iter().filter(|name| !given(name)).filter_map(|name| symbols.lookup(name)).collect();
+    for id in &fed {
+        assigned[id.index()] = true;
+    }
+    for (script, of) in parsed.iter().zip(scripts) {
+        let ScriptSpec { name, fixture, .. } = of;
+        let is_simple = options.query_mode_of(of) == QueryMode::Simple;
+        script.check_fed(&symbols, &|id| fed.contains(&id), is_simple)?;
+        if is_simple {
+            continue;
+        }
+        let fixture = fixture.and_then(|index| fixture_names.get(index));
+        let is_constant = |id: script::VariableId| {
+            let variable = symbols.name(id);
+            AUTOMATIC.contains(&variable)
+                || (fixture.is_some() && variable == ROWS)
+                || (fixture.is_some_and(|name| name == SHARDS) && shard_keys::number_of(variable).is_some())
+                || given(variable)
+        };
+        let is_captured = |variable: &str| {
+            parsed.iter().flat_map(Script::capture_prefixes).any(|prefix| variable.starts_with(prefix))
+        };
+        let undefined = script.undefined_variables(&symbols, &|id| {
+            is_constant(id) || assigned[id.index()] || is_captured(symbols.name(id))
+        });
+        if let Some((line, id)) = undefined {
+            return Err(undefined_variable(symbols.name(id), name, line));
+        }
+        script.check_parameterized(&symbols, &|id| assigned[id.index()], &is_constant)?;
+    }
+    Ok(())
+}
+
+fn undefined_variable(variable: &str, script: &str, line: u32) -> UserError {
+    UserError::new(
+        sqlstate::UNDEFINED_COLUMN,
+        format!("undefined variable \"{variable}\" in script \"{script}\", line {line}"),
+    )
+    .hint(format!(
+        "Set it in the script, or pass variables => '{{\"{variable}\": 1}}'. Every script has {}; with a fixture, {ROWS}; with fixture {SHARDS}, shard_key_1 to shard_key_{}.",
+        AUTOMATIC.join(", "),
+        shard_keys::SHARD_KEYS
+    ))
+}
+
+/// A fixture without rows gives a script nothing to draw ids from.
+///
+/// # Errors
+/// 55000, before any worker is started.
+pub fn check_rows(
+    fixtures: &[FixtureSpec],
+    scripts: &[ScriptSpec],
+    checked: &CheckedScripts,
+) -> Result<(), UserError> {
+    let empty = scripts.iter().zip(&checked.reads).find_map(|(script, reads)| {
+        let fixture = fixtures.get(script.fixture?)?;
+        ((reads.rows && fixture.rows == 0) || (reads.scale && fixture.scale == 0)).then_some(fixture)
+    });
+    let Some(fixture) = empty else { return Ok(()) };
+    Err(UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        format!("fixture \"{}\" has no rows, but the workload needs some", fixture.name),
+    )
+    .hint(format!("For example: SELECT bench.load('{}', 1000000);", fixture.name)))
+}
+
+/// # Errors
+/// 55000 for a script that has to touch more shards than its fixture has, before any worker is started.
+pub fn check_shards(
+    fixtures: &[FixtureSpec],
+    scripts: &[ScriptSpec],
+    checked: &CheckedScripts,
+) -> Result<(), UserError> {
+    for (script, reads) in scripts.iter().zip(&checked.reads) {
+        let of_shards = script.fixture.and_then(|index| fixtures.get(index)).filter(|f| f.name == SHARDS);
+        let Some(fixture) = of_shards else { continue };
+        let (shards, needed) = (fixture.shard_keys.len(), reads.shard_keys);
+        if needed > shards {
+            return Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                format!("workload \"{}\" needs {needed} shards, but fixture \"{SHARDS}\" has {shards}", script.name),
+            )
+            .hint(format!("Load it with more: SELECT bench.load('{SHARDS}', options => '{{\"shard_count\": {needed}}}');")));
+        }
+    }
+    Ok(())
+}
+
+/// pgbench's scripts draw ids by the scale: with another one than the tables', they miss rows or use a part of them.
+///
+/// # Errors
+/// 22023 for a scale among the variables that the tables of a built-in workload do not have.
+pub fn check_scale(
+    fixtures: &[FixtureSpec],
+    scripts: &[ScriptSpec],
+    builtin: &[bool],
+    given: &Value,
+) -> Result<(), UserError> {
+    let shown = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
+    for (script, _) in scripts.iter().zip(builtin).filter(|(_, builtin)| **builtin) {
+        let Some(fixture) = script.fixture.and_then(|index| fixtures.get(index)) else { continue };
+        if !script.source.contains(":scale") || shown == fixture.scale.to_string() {
+            continue;
+        }
+        let (name, scale) = (&fixture.name, fixture.scale);
+        let error = UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("scale {shown} is not that of fixture \"{name}\", which is {scale}"),
+        );
+        let load = shown.parse::<u32>().ok().filter(|&scale| scale > 0).map_or(String::new(), |scale| {
+            format!(
+                ", or load the tables so: SELECT bench.load('{name}', options => '{{\"scale\": {scale}}}')"
+            )
+        });
+        return Err(error
+            .hint(format!("Leave scale out of variables{load}. A workload of your own may use any scale.")));
+    }
+    Ok(())
+}
+
+/// One search_path serves all scripts of a run: each fixture's tables have to be what their names
+/// find there.
+///
+/// # Errors
+/// 55000 for a fixture that is hidden by another's schema.
+pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> Result<(), UserError> {
+    let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
+    let is_given = settings.iter().any(|(name, _)| name.eq_ignore_ascii_case("search_path"));
+    if is_given || schemas.iter().all(|schema| *schema == schemas[0]) && schemas.len() == fixtures.len() {
+        return Ok(());
+    }
+    let path = guc::search_path_with(&schemas, &guc::initial_search_path()?);
+    guc::with_search_path(&path, || {
+        for fixture in fixtures {
+            let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
+            let hidden = spi::fetch::<String>(
+                // Nobody names a partition.
+                "SELECT pg_catalog.min(oid::pg_catalog.regclass::pg_catalog.text) FROM pg_catalog.pg_class \
+                 WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT relispartition AND NOT pg_catalog.pg_table_is_visible(oid)",
+                &[tables.into()],
+            )?;
+            if let Some(hidden) = hidden {
+                return Err(UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    format!("table {hidden} of fixture \"{}\" is hidden by one of the same name in another fixture's schema", fixture.name),
+                )
+                .hint("Load the fixtures of a mix into one schema."));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A fixture's schema has to be one that the role may look into.
+///
+/// # Errors
+/// 42501; never for one that does not exist.
+pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
+    let sql = "SELECT pg_catalog.has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace \
+               WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    if spi::fetch::<bool>(sql, &[schema.into()])? != Some(false) {
+        return Ok(());
+    }
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for schema {schema}"))
+        .detail(format!("Fixture \"{fixture}\" is in it."))
+        .hint("GRANT USAGE on the schema and privileges on its tables, or load your own fixture into another schema."))
+}
+
+/// The fixture for a workload, or how it is to be loaded before a run.
+pub enum FoundFixture {
+    Loaded(FixtureSpec),
+    Missing(MissingLoad),
+}
+
+/// A load that a run makes first.
+pub struct MissingLoad {
+    pub name: String,
+    pub rows: i64,
+    /// As of bench.load.
+    options: Map<String, Value>,
+    /// The words of a NOTICE.
+    reason: String,
+}
+
+/// Looks for the fixture of a workload, and loads nothing.
+///
+/// # Errors
+/// 42501 when only another role's is there and this role may not use it.
+pub fn look_for_fixture(
+    name: &str,
+    settings: &[(String, String)],
+    clients: u32,
+) -> Result<FoundFixture, UserError> {
+    let found = fixture::usable(name)?;
+    if let Some(found) = &found {
+        found.schema.iter().try_for_each(|schema| check_usage(schema, name))?;
+    }
+    let missing = if fixture::is_per_client(name) {
+        fixture::load_for_clients(name, found.as_ref(), clients)?.map(|load| MissingLoad {
+            name: name.to_owned(),
+            rows: load.rows,
+            options: load.options,
+            reason: load.reason,
+        })
+    } else {
+        None
+    };
+    match (missing, found) {
+        (Some(missing), _) => return Ok(FoundFixture::Missing(missing)),
+        (None, Some(found)) => return Ok(FoundFixture::Loaded(found)),
+        (None, None) => {}
+    }
+    if let Some(found) = fixture::made_by_pgbench(name, settings)? {
+        return Ok(FoundFixture::Loaded(found));
+    }
+    let rows = fixture::known(name)?.default_rows();
+    citus::check_coordinator(&format!("fixture \"{name}\" is not loaded on this node"))?;
+    let reason = format!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
+    Ok(FoundFixture::Missing(MissingLoad { name: name.to_owned(), rows, options: Map::new(), reason }))
+}
+
+/// The fixture for a workload, loaded first in its small default size if there is none.
+///
+/// # Errors
+/// As [`look_for_fixture`], and those of a load.
+pub fn find_fixture(
+    name: &str,
+    settings: &[(String, String)],
+    clients: u32,
+) -> Result<FixtureSpec, UserError> {
+    let missing = match look_for_fixture(name, settings, clients)? {
+        FoundFixture::Loaded(found) => return Ok(found),
+        FoundFixture::Missing(missing) => missing,
+    };
+    pgrx::notice!("{}", missing.reason);
+    load::load(name, &missing.options, Some(missing.rows), None)?;
+    fixture::usable(name)?.ok_or_else(|| {
+        UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("fixture \"{name}\" was loaded but is not visible to this transaction"),
+        )
+        .hint("In a REPEATABLE READ or SERIALIZABLE transaction, load the fixture beforehand.")
+    })
+}

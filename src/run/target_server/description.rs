@@ -1,0 +1,90 @@
+//! What a target is asked about itself before the run.
+
+use bench_base::error::UserError;
+use bench_model::spec::TargetSpec;
+use bench_model::views::Views;
+use bench_results::ServerSetting;
+use serde::Deserialize;
+
+use super::unexpected;
+use crate::driver::connection::BlockingSession;
+use crate::error::notice;
+use crate::server::spi::quote_identifier;
+
+/// What is asked of a target.
+#[derive(Deserialize)]
+pub struct Description {
+    pub pid: i32,
+    pub version: String,
+    version_num: i32,
+    pub is_standby: bool,
+    pub is_read_only: bool,
+    pub has_fixtures: bool,
+    pub search_path: String,
+    /// The view pg_stat_statements with its schema, quoted, where the role may read it.
+    pub statements: Option<String>,
+    pub settings: Option<Vec<ServerSetting>>,
+    /// Views that it has and the role may not read.
+    unreadable: Option<Vec<String>>,
+    /// WAL senders of which the role may see nothing but that they are there.
+    hides_standbys: bool,
+}
+
+const DESCRIPTION: &str = "SELECT pg_catalog.json_build_object( \
+     'pid', pg_catalog.pg_backend_pid(), \
+     'version', pg_catalog.version(), \
+     'version_num', pg_catalog.current_setting('server_version_num')::pg_catalog.int4, \
+     'unreadable', (SELECT pg_catalog.json_agg(v.name) FROM pg_catalog.unnest(ARRAY['pg_stat_wal', 'pg_stat_bgwriter', \
+             'pg_stat_checkpointer', 'pg_stat_io', 'pg_stat_activity', 'pg_stat_replication']) AS v (name) \
+         WHERE NOT pg_catalog.has_table_privilege( \
+             pg_catalog.to_regclass(pg_catalog.concat('pg_catalog.', v.name))::pg_catalog.oid, 'SELECT')), \
+     'hides_standbys', CASE WHEN pg_catalog.has_table_privilege('pg_catalog.pg_stat_replication', 'SELECT') \
+         THEN EXISTS (SELECT FROM pg_catalog.pg_stat_get_wal_senders() s WHERE s.state IS NULL) ELSE false END, \
+     'is_standby', pg_catalog.pg_is_in_recovery(), \
+     'is_read_only', pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on', \
+     'has_fixtures', coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('bench')::pg_catalog.oid, 'USAGE') \
+         AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('bench.fixtures')::pg_catalog.oid, 'SELECT'), false), \
+     'search_path', pg_catalog.current_setting('search_path'), \
+     'statements', (SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.pg_stat_statements') \
+         FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
+         JOIN pg_catalog.pg_attribute a ON a.attname OPERATOR(pg_catalog.=) 'toplevel' AND a.attrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass( \
+             pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.pg_stat_statements'))::pg_catalog.oid \
+         WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements' \
+           AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL), \
+     'settings', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object( \
+             'name', s.name, 'setting', pg_catalog.current_setting(s.name), 'source', s.source) ORDER BY s.name) \
+         FROM pg_catalog.pg_settings s \
+         WHERE NOT s.source OPERATOR(pg_catalog.=) ANY (ARRAY['default', 'override']) \
+           AND coalesce(s.setting OPERATOR(pg_catalog.<>) s.boot_val, true)))";
+
+impl Description {
+    /// Asks for it.
+    ///
+    /// # Errors
+    /// The server's; 54000 for an answer beyond all measure; 08P01 for another answer.
+    pub fn ask(session: &mut BlockingSession) -> Result<Self, UserError> {
+        let description = session.value(DESCRIPTION)?.unwrap_or_default();
+        serde_json::from_str(&description).map_err(|error| unexpected(&error))
+    }
+
+    /// What of its statistics the role can read.
+    pub fn views(&self) -> Views {
+        Views { version: self.version_num, unreadable: self.unreadable.clone().unwrap_or_default() }
+    }
+
+    /// Says which figures of the target the run will not have.
+    pub fn tell_what_is_missing(&self, spec: &TargetSpec) {
+        let user = quote_identifier(&spec.options.user);
+        let unreadable = self.unreadable.iter().flatten();
+        let mut missing: Vec<String> = unreadable.map(|view| format!("what {view} shows")).collect();
+        if self.hides_standbys {
+            missing.push("the lag of its standbys".to_owned());
+        }
+        if !missing.is_empty() {
+            notice(
+                format!("role {user} cannot observe {} on target \"{}\"", missing.join(", "), spec.name),
+                format!("These figures will be NULL. On the target: GRANT pg_monitor TO {user}."),
+            );
+        }
+    }
+}

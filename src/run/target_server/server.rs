@@ -1,0 +1,109 @@
+//! Foreign servers of the wrapper and the mappings on them, as the catalogs have them.
+
+use bench_base::error::{UserError, sqlstate};
+use bench_protocol::foreign_server::Target;
+use pgrx::pg_sys;
+
+use super::LOCAL;
+use crate::server::roles::{self, current_role_oid};
+use crate::server::spi::{self, quote_identifier};
+use crate::store;
+
+/// Options of a foreign server or a user mapping, by name.
+type Options = Vec<(String, String)>;
+
+/// A foreign server of the wrapper, and what its options are.
+pub(super) struct ForeignServer {
+    oid: pg_sys::Oid,
+    /// The current role has USAGE on it.
+    pub(super) may_use: bool,
+    /// Its owner, and whether that is a superuser.
+    owner: String,
+    is_superusers: bool,
+    pub(super) options: Options,
+}
+
+fn options_of(column: Option<pgrx::JsonB>) -> Options {
+    let Some(pgrx::JsonB(serde_json::Value::Object(map))) = column else { return Vec::new() };
+    map.into_iter().map(|(name, value)| (name, value.as_str().unwrap_or_default().to_owned())).collect()
+}
+
+/// A foreign server, if there is one of this name; [`LOCAL`] only if it is a superuser's.
+///
+/// # Errors
+/// 42809 for one of another wrapper.
+pub(super) fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserError> {
+    let found = spi::fetch_all(
+        "SELECT s.oid, w.fdwname OPERATOR(pg_catalog.=) 'bench_wire', \
+                    pg_catalog.has_server_privilege(s.oid, 'USAGE'), \
+                    (SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
+                     FROM pg_catalog.pg_options_to_table(s.srvoptions)), \
+                    r.rolname::pg_catalog.text, r.rolsuper \
+             FROM pg_catalog.pg_foreign_server s \
+             JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.srvowner \
+             JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid OPERATOR(pg_catalog.=) s.srvfdw \
+             WHERE s.srvname OPERATOR(pg_catalog.=) $1::pg_catalog.text",
+        &[name.into()],
+        |row| {
+            let is = |column| row.get::<bool>(column).map(Option::unwrap_or_default);
+            let oid = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
+            let (options, owner) = (options_of(row.get(4)?), row.get::<String>(5)?.unwrap_or_default());
+            Ok((ForeignServer { oid, may_use: is(3)?, owner, is_superusers: is(6)?, options }, is(2)?))
+        },
+    )?;
+    let Some((server, is_ours)) = found.into_iter().next() else { return Ok(None) };
+    // Whoever may create servers may take the name: what stands for this server itself, a superuser has put there.
+    if name == LOCAL && !server.is_superusers {
+        return Ok(None);
+    }
+    if !is_ours {
+        let message = format!("server \"{name}\" is not one of foreign-data wrapper bench_wire");
+        return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            .hint("Create a target with CREATE SERVER … FOREIGN DATA WRAPPER bench_wire OPTIONS (host …)."));
+    }
+    Ok(Some(server))
+}
+
+/// Files are read by the server's operating-system user, for whoever owns the server that names them.
+///
+/// # Errors
+/// 42501.
+pub(super) fn check_files(name: &str, server: &ForeignServer, options: &Target) -> Result<(), UserError> {
+    if server.is_superusers || !options.tls.names_files() {
+        return Ok(());
+    }
+    let message =
+        format!("permission denied to read the files that server \"{name}\" and its user mapping name");
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+        .detail(format!("The server belongs to role \"{}\", which is not a superuser.", server.owner))
+        .hint(format!(
+            "Drop its option sslrootcert, or set it to \"system\"; or a superuser can take it over: ALTER SERVER {} OWNER TO CURRENT_USER.",
+            quote_identifier(name)
+        )))
+}
+
+pub(super) fn may_not_use(name: &str) -> UserError {
+    let message = format!("permission denied for foreign server {name}");
+    UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).hint(format!(
+        "Its owner can GRANT USAGE ON FOREIGN SERVER {} TO {}.",
+        quote_identifier(name),
+        quote_identifier(&roles::current_role())
+    ))
+}
+
+/// The options of the current role's mapping on a server, or of PUBLIC's. They are for its role to use, whether or not it
+/// may see them.
+pub(super) fn mapping(server: &ForeignServer) -> Result<Option<Options>, UserError> {
+    let role = current_role_oid();
+    let found = store::as_owner(|| {
+        spi::fetch_all(
+            "SELECT (SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
+                         FROM pg_catalog.pg_options_to_table(m.umoptions)) FROM pg_catalog.pg_user_mapping m \
+                 WHERE m.umserver OPERATOR(pg_catalog.=) $1 \
+                   AND m.umuser OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, $2]) ORDER BY m.umuser DESC LIMIT 1",
+            &[server.oid.into(), role.into()],
+            |row| Ok(options_of(row.get(1)?)),
+        )
+    })?;
+    Ok(found.into_iter().next())
+}

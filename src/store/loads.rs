@@ -1,0 +1,336 @@
+//! Loads: a row of bench_internal.load_log for the last one of each fixture, and a schema that the tables are made in.
+//!
+//! The schema belongs to the extension's owner, and the calling role may create in it: so a role that may
+//! create in one schema only can load, and nobody else can put anything among the tables. What is left of a
+//! load whose leader is gone is removed by the next one.
+
+use std::ffi::CString;
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use bench_base::error::{UserError, sqlstate};
+use pgrx::datum::DatumWithOid;
+use pgrx::{JsonB, pg_sys};
+
+use super::{as_owner, is_led, may_see};
+use crate::cluster::citus;
+use crate::guard::extension::anchor;
+use crate::guard::switch_role::as_role;
+use crate::server::guc::set_local;
+use crate::server::locks;
+use crate::server::process::nap;
+use crate::server::relations::schema_exists;
+use crate::server::roles::name_of;
+use crate::server::spi::{fetch, fetch_all, quote_identifier, run};
+use crate::server::transaction::transaction;
+use crate::shm::{Segment, Work};
+
+/// The schema that a load makes its tables in.
+pub fn staging_schema(load_id: i64) -> String {
+    format!("bench_loading_{load_id}")
+}
+
+/// A load that this process leads.
+#[derive(Clone, Copy)]
+pub struct OwnLoad {
+    pub load_id: i64,
+    /// The owner of the schema that the tables are made in: the extension's.
+    owner: pg_sys::Oid,
+}
+
+/// Takes the right to load this fixture in its schema, and makes the schema for its tables.
+///
+/// # Errors
+/// 55006 when another session is loading it.
+pub fn begin_load(
+    fixture: &str,
+    schema: &str,
+    role: pg_sys::Oid,
+    segment: &Segment,
+) -> Result<OwnLoad, UserError> {
+    let owner = super::extension_owner()?;
+    as_owner(|| {
+        let load_id = new_load_id()?;
+        segment.claim(Work::Load(load_id));
+        let taken = run(
+            "INSERT INTO bench_internal.load_log AS l (load_id, fixture, schema, role, segment, owner_oid) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (schema, fixture) DO UPDATE SET load_id = excluded.load_id, role = excluded.role, segment = excluded.segment, \
+                 owner_oid = excluded.owner_oid, status = excluded.status, started_at = excluded.started_at, finished_at = NULL, \
+                 error = NULL WHERE l.status <> 'running'",
+            &[
+                load_id.into(),
+                fixture.into(),
+                schema.into(),
+                existing(role)?.into(),
+                i64::from(segment.handle()).into(),
+                role.into(),
+            ],
+        )?;
+        if taken == 0 {
+            return Err(taken_by(fixture, schema)?);
+        }
+        grant_staging_schema(&staging_schema(load_id), role)?;
+        Ok(OwnLoad { load_id, owner })
+    })
+}
+
+/// Makes a schema as a load has one, for a transaction that is rolled back.
+pub fn try_staging_schema(role: pg_sys::Oid) -> Result<String, UserError> {
+    as_owner(|| {
+        let schema = staging_schema(new_load_id()?);
+        grant_staging_schema(&schema, role).map(|()| schema)
+    })
+}
+
+/// One without a schema: a restored database may have what a crash has left in another one.
+fn new_load_id() -> Result<i64, UserError> {
+    loop {
+        let load_id =
+            fetch::<i64>("SELECT pg_catalog.nextval('bench_internal.load_id_seq')", &[])?.unwrap_or_default();
+        if !schema_exists(&staging_schema(load_id))? {
+            return Ok(load_id);
+        }
+    }
+}
+
+/// The error for a fixture that another load has.
+fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
+    let others = entries("fixture = $1 AND schema = $2", &[fixture.into(), schema.into()])?;
+    let leftover = others.iter().find(|entry| !is_led(Work::Load(entry.load_id), entry.segment));
+    Ok(match leftover {
+        None => UserError::new(
+            sqlstate::OBJECT_IN_USE,
+            format!("fixture \"{fixture}\" is being loaded by another session"),
+        ),
+        Some(entry) => UserError::new(
+            sqlstate::OBJECT_IN_USE,
+            format!(
+                "cannot remove the tables that a failed load of fixture \"{fixture}\" left in schema \"{}\"",
+                staging_schema(entry.load_id)
+            ),
+        )
+        .hint("Other sessions may hold locks on the tables, or there may be more tables than max_locks_per_transaction allows: DROP them, then load again."),
+    })
+}
+
+/// Makes a schema of the extension's owner in which a role may create.
+///
+/// # Errors
+/// 42P06 when there is one of that name.
+fn grant_staging_schema(schema: &str, role: pg_sys::Oid) -> Result<(), UserError> {
+    let (schema, role) = (quote_identifier(schema), quote_identifier(&existing(role)?));
+    run(&format!("CREATE SCHEMA {schema}"), &[])?;
+    run(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"), &[]).map(drop)
+}
+
+/// The name of a role that must be there.
+///
+/// # Errors
+/// 42704 when it has gone.
+fn existing(role: pg_sys::Oid) -> Result<String, UserError> {
+    let gone = || {
+        UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role with OID {} does not exist", role.to_u32()))
+    };
+    name_of(role).ok_or_else(gone)
+}
+
+/// How a load has ended.
+#[derive(Clone, Copy)]
+pub enum LoadEnd<'a> {
+    Completed,
+    Failed(&'a UserError),
+    /// Its leader has gone without a word.
+    Crashed,
+}
+
+impl LoadEnd<'_> {
+    /// As bench.loads has it.
+    fn status(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed(UserError { sqlstate, .. })
+                if matches!(sqlstate.as_str(), sqlstate::QUERY_CANCELED | sqlstate::ADMIN_SHUTDOWN) =>
+            {
+                "canceled"
+            }
+            Self::Failed(_) => "failed",
+            Self::Crashed => "crashed",
+        }
+    }
+}
+
+/// Ends a load whose tables have gone to their place: the schema that they were made in must be empty.
+///
+/// # Errors
+/// 2BP01 when it is not.
+pub fn end_load(load: OwnLoad) -> Result<(), UserError> {
+    as_owner(|| close(load, LoadEnd::Completed, "RESTRICT"))
+}
+
+/// Removes everything that a load has left, in a transaction of its own, unless others hold locks on it for longer than
+/// this: then the next load will. More than one of the `tries` where there is time for it: a DROP EXTENSION that was under way
+/// may have come first, or have been in the way.
+pub fn abandon(load: OwnLoad, timeout: Duration, tries: u32, end: LoadEnd) {
+    for left in (0..tries).rev() {
+        match transaction(AssertUnwindSafe(|| abandon_load(load, timeout, end))) {
+            Ok(()) => break,
+            Err(error) if left > 0 && error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
+            Err(error) => {
+                tell_left_over(load, &error);
+                break;
+            }
+        }
+    }
+}
+
+/// Writes to the server's log that what a load has made is still there. An event trigger on sql_drop may forbid its
+/// removal, or a lock on something that depends on it.
+fn tell_left_over(load: OwnLoad, reason: &UserError) {
+    let message = format!("could not remove the tables of load {}: {}", load.load_id, reason.message);
+    crate::error::log(
+        UserError::new(&reason.sqlstate, message)
+            .detail(format!("They are in schema \"{}\".", staging_schema(load.load_id)))
+            .hint("The next bench.load removes them."),
+    );
+}
+
+/// Removes everything that a failed load has made, within a transaction.
+///
+/// # Errors
+/// 55P03 when others hold locks.
+fn abandon_load(load: OwnLoad, timeout: Duration, end: LoadEnd) -> Result<(), UserError> {
+    let schema = staging_schema(load.load_id);
+    if anchor().is_err() {
+        // The extension has gone meanwhile, and its table with it.
+        return as_role(load.owner, || {
+            lock_tables(&schema, timeout)?;
+            drop_schema(load.load_id, load.owner, "CASCADE")
+        });
+    }
+    as_owner(|| {
+        lock_tables(&schema, timeout)?;
+        close(load, end, "CASCADE")
+    })
+}
+
+/// Locks what is in a schema, without standing in the way of others while they have it.
+fn lock_tables(schema: &str, timeout: Duration) -> Result<(), UserError> {
+    let began = Instant::now();
+    let tables = fetch::<Vec<pg_sys::Oid>>(
+        "SELECT pg_catalog.array_agg(c.oid) FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = $1::pg_catalog.text AND c.relkind IN ('r', 'p', 'S', 'i', 'I')",
+        &[schema.into()],
+    )?;
+    // For what else there may be in it. The setting lasts until the transaction ends.
+    let setting = CString::new(timeout.as_millis().to_string()).unwrap_or_default();
+    set_local(c"lock_timeout", &setting);
+    for table in tables.unwrap_or_default() {
+        while !locks::try_lock(table, pg_sys::AccessExclusiveLock) {
+            if began.elapsed() >= timeout {
+                return Err(UserError::new(
+                    sqlstate::LOCK_NOT_AVAILABLE,
+                    format!("tables that a load left in schema \"{schema}\" are in use"),
+                ));
+            }
+            nap(10);
+        }
+    }
+    Ok(())
+}
+
+/// As the extension's owner. Who closes the row removes the schema.
+fn close(load: OwnLoad, end: LoadEnd, dependents: &str) -> Result<(), UserError> {
+    let error = match end {
+        LoadEnd::Failed(error) => Some(JsonB(serde_json::to_value(error).unwrap_or_default())),
+        _ => None,
+    };
+    let sql = "UPDATE bench_internal.load_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 \
+               WHERE load_id = $1 AND status = 'running'";
+    if run(sql, &[load.load_id.into(), end.status().into(), error.into()])? == 0 {
+        return Ok(());
+    }
+    drop_schema(load.load_id, load.owner, dependents)
+}
+
+/// Drops the schema, if it is the one that the load has made.
+fn drop_schema(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(), UserError> {
+    let schema = staging_schema(load_id);
+    let is_ours =
+        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname = $1::pg_catalog.text AND nspowner = $2";
+    if fetch::<bool>(is_ours, &[schema.as_str().into(), owner.into()])?.is_none() {
+        return Ok(());
+    }
+    run(&format!("DROP SCHEMA {} {dependents}", quote_identifier(&schema)), &[]).map(drop)
+}
+
+/// Removes what crashes and killed leaders have left. What cannot be removed now stays for a later load: nobody's
+/// leftovers may keep others from loading.
+pub fn remove_dead_loads() -> Result<(), UserError> {
+    const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+    for entry in transaction(|| as_owner(|| entries("true", &[])))? {
+        if !transaction(|| Ok(is_led(Work::Load(entry.load_id), entry.segment)))? {
+            let _ = transaction(|| {
+                let owner = super::extension_owner()?;
+                abandon_load(OwnLoad { load_id: entry.load_id, owner }, LOCK_TIMEOUT, LoadEnd::Crashed)
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Those of a load's tables that only an INSERT can fill, as something else than the row itself has a say in what
+/// becomes of it, in the table or in a partition, or as the rows do not belong here but to other nodes.
+pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
+    let or_distributed = if citus::is_installed()? {
+        "OR EXISTS (SELECT FROM pg_catalog.pg_dist_partition p WHERE p.logicalrelid::pg_catalog.oid OPERATOR(pg_catalog.=) c.oid)"
+    } else {
+        ""
+    };
+    let tables = fetch::<Vec<String>>(
+        &format!(
+            "WITH RECURSIVE tree (root, relation) AS ( \
+             SELECT c.relname, c.oid FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+             WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
+               AND c.relkind OPERATOR(pg_catalog.=) ANY ('{{r,p}}'::pg_catalog.\"char\"[]) \
+             UNION ALL \
+             SELECT tree.root, c.oid FROM tree \
+             JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) tree.relation \
+             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid AND c.relispartition) \
+         SELECT pg_catalog.array_agg(DISTINCT tree.root::pg_catalog.text) FROM tree \
+         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) tree.relation \
+         WHERE c.relkind OPERATOR(pg_catalog.<>) ALL ('{{r,p}}'::pg_catalog.\"char\"[]) OR c.relhasrules OR c.relforcerowsecurity \
+            OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid \
+                         AND (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0) \
+            OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid \
+                         AND a.attgenerated OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\") \
+            {or_distributed}"
+        ),
+        &[staging_schema(load_id).into()],
+    )?;
+    Ok(tables.unwrap_or_default())
+}
+
+/// Whether the caller may see a load under way; false for one that there is not.
+pub fn may_see_load(load_id: i64) -> Result<bool, UserError> {
+    let sql = "SELECT owner_oid FROM bench_internal.load_log WHERE load_id = $1";
+    Ok(as_owner(|| fetch::<pg_sys::Oid>(sql, &[load_id.into()]))?.is_some_and(may_see))
+}
+
+/// A row of bench_internal.load_log that has not been closed: a load under way, or one whose leader is gone.
+struct LoadLogRow {
+    load_id: i64,
+    segment: u32,
+}
+
+/// As the extension's owner: rows of bench_internal.load_log.
+fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<LoadLogRow>, UserError> {
+    let sql = format!(
+        "SELECT load_id, segment FROM bench_internal.load_log WHERE status = 'running' AND {condition}"
+    );
+    fetch_all(&sql, arguments, |row| {
+        let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
+        Ok(LoadLogRow { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment })
+    })
+}

@@ -1,0 +1,106 @@
+//! Jobs of pg_cron 1.4 or newer (<https://github.com/citusdata/pg_cron>), as the current role.
+
+use bench_base::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use crate::guard::trust;
+use crate::server::guc::{current, lists_library};
+use crate::server::spi::{self, quote_identifier, quote_literal};
+use crate::server::{database, roles};
+
+/// What pg_cron keeps a job's name in.
+const NAME_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
+
+/// # Errors
+/// 22023 for a name that pg_cron would cut off, or that is none.
+pub fn check_name(name: &str) -> Result<(), UserError> {
+    if (1..=NAME_BYTES).contains(&name.len()) {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INVALID_PARAMETER_VALUE,
+        format!("the name of a job must have 1 to {NAME_BYTES} bytes, not {}", name.len()),
+    ))
+}
+
+/// Where pg_cron keeps its jobs; `None`: the server has not loaded it.
+fn home() -> Option<String> {
+    // A parameter alone does not say it: any name with a dot can be set.
+    lists_library("shared_preload_libraries", "pg_cron").then(|| current("cron.database_name")).flatten()
+}
+
+/// That jobs can be made and dropped from here; `remote_call` is the call that does it in pg_cron's own database.
+///
+/// # Errors
+/// 55000 where pg_cron is not loaded, not created, or in another database; 42501 without USAGE on its schema,
+/// and where others than superusers could have put something in its place.
+pub fn check_usable(remote_call: impl FnOnce(&str) -> String) -> Result<(), UserError> {
+    let database = database::name()?;
+    let Some(home) = home() else {
+        let libraries = current("shared_preload_libraries").filter(|list| !list.is_empty());
+        let libraries = libraries.map_or("pg_cron".to_owned(), |list| format!("{list}, pg_cron"));
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, "pg_cron is not loaded").hint(format!(
+            "Install it, set shared_preload_libraries = {} and cron.database_name = {}, restart the server, and CREATE EXTENSION pg_cron.",
+            quote_literal(&libraries),
+            quote_literal(&database)
+        )));
+    };
+    if home != database {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("pg_cron is in database \"{home}\", not in this one"),
+        )
+        .hint(format!("Run there, as a superuser: {}", remote_call(&database))));
+    }
+    let created = "SELECT true FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'pg_cron'::pg_catalog.name";
+    if spi::fetch::<bool>(created, &[])?.is_none() {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            "extension \"pg_cron\" is not installed",
+        )
+        .hint("Run as a superuser: CREATE EXTENSION pg_cron."));
+    }
+    trust::check_extension_trusted("pg_cron")?;
+    if spi::fetch::<bool>("SELECT pg_catalog.has_schema_privilege('cron', 'USAGE')", &[])? == Some(true) {
+        return Ok(());
+    }
+    let role = quote_identifier(&roles::current_role());
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for schema cron")
+        .hint(format!("Run as a superuser: GRANT USAGE ON SCHEMA cron TO {role}.")))
+}
+
+/// Makes a job of the current role, or changes the one of this name; its id.
+///
+/// # Errors
+/// What pg_cron says of the schedule.
+pub fn schedule(name: &str, schedule: &str, command: &str) -> Result<i64, UserError> {
+    let sql = "SELECT cron.schedule($1, $2, $3)";
+    let id = spi::call::<i64>(sql, &[name.into(), schedule.into(), command.into()])?;
+    Ok(id.unwrap_or_default())
+}
+
+/// The call that makes a job for another database.
+pub fn schedule_in_database(name: &str, schedule: &str, command: &str, database: &str) -> String {
+    let arguments = [name, schedule, command, database, &roles::current_role()].map(quote_literal);
+    format!("SELECT cron.schedule_in_database({});", arguments.join(", "))
+}
+
+/// The call that drops the current role's job, whoever makes it: cron.unschedule of a name takes the caller's own.
+pub fn unschedule_in_database(name: &str) -> String {
+    let [name, role] = [name, &roles::current_role()].map(quote_literal);
+    format!("SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = {name} AND username = {role};")
+}
+
+/// Drops the current role's job of this name; false when there is none.
+pub fn unschedule(name: &str) -> Result<bool, UserError> {
+    // By its id, for superusers see everybody's jobs, and cron.unschedule of a name that is not there fails.
+    let sql = "SELECT jobid FROM cron.job WHERE jobname::pg_catalog.text OPERATOR(pg_catalog.=) $1 \
+               AND username OPERATOR(pg_catalog.=) current_user::pg_catalog.text";
+    match spi::fetch::<i64>(sql, &[name.into()])? {
+        None => Ok(false),
+        Some(id) => {
+            let gone = spi::call::<bool>("SELECT cron.unschedule($1)", &[id.into()])?;
+            Ok(gone.unwrap_or_default())
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Everything that is written when a run has ended.
+
+use bench_base::error::UserError;
+use bench_capture::fidelity::Counts;
+use bench_model::spec::RunSpec;
+use bench_results::{CommandSummary, DuelMeasured, Environment, Event};
+
+use super::end::{Part, RunColumns, RunEnd};
+use super::{ErrorRow, RunStatus, Totals, json_of, lines, ms, percentile_ms, relations};
+use crate::observe::audit::AuditRow;
+use crate::server::spi::run;
+use crate::store::duels::put_duel;
+
+/// Everything that is known at a run's end.
+pub struct Closing<'a> {
+    /// How it ended, if all of it can be written.
+    pub status: RunStatus,
+    pub error: Option<&'a UserError>,
+    /// Parts that could not be read, or not be written before.
+    pub missing: Vec<(Part, UserError)>,
+    pub horizon_held: bool,
+    pub measured: &'a Totals,
+    /// Under a rate: transactions due before the end and neither started nor skipped.
+    pub backlog: u64,
+    /// Lines of bench.transactions: written, and lost.
+    pub logged: (u64, u64),
+    /// Processes of clients that could not be ended.
+    pub clients_stuck: &'a [i32],
+    /// Processor time of the clients' processes for each committed transaction, in microseconds.
+    pub server_cpu_us: Option<f64>,
+    /// How long connections took that were opened while measuring, as latencies.
+    pub connects: &'a Totals,
+    pub spec: &'a RunSpec,
+    /// One for each script.
+    pub scripts: &'a [Totals],
+    pub statements: &'a [CommandSummary],
+    pub errors: &'a [ErrorRow],
+    /// What pg_stat_statements counted, by script.
+    pub calls: &'a [(i32, Counts)],
+    /// What was measured of a duel's arms; `None` of another run.
+    pub duel: Option<&'a DuelMeasured>,
+    pub audit: &'a [AuditRow],
+    /// Shares of the clients' measured time, by wait event.
+    pub waits: &'a [(String, f64)],
+    pub events: &'a [Event],
+    /// Readings of `observe::relations`, before and after.
+    pub relations: (&'a serde_json::Value, &'a serde_json::Value),
+    /// What of the environment is known only now.
+    pub environment: &'a Environment,
+    /// Seconds that the warm-up took; `None` where nothing was run.
+    pub warmup_took_secs: Option<f64>,
+}
+
+/// Writes the results, each part by itself, and then how the run ended.
+///
+/// # Errors
+/// What could not be written, where that is not all.
+pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
+    let mut end = RunEnd::new(run_id);
+    for (part, reason) in &closing.missing {
+        end.miss(part, reason.clone());
+    }
+    end.part("bench.latencies", || {
+        (0..)
+            .zip(closing.scripts)
+            .try_for_each(|(script, totals)| lines::latencies(run_id, script, &totals.histogram))
+    });
+    end.part("bench.scripts", || {
+        let scripts = closing.scripts.iter().zip(&closing.spec.scripts);
+        (0..).zip(scripts).try_for_each(|(index, (totals, script))| {
+            lines::script_line(run_id, index, script, totals, closing.spec)
+        })
+    });
+    end.part("bench.statements", || {
+        closing.statements.iter().try_for_each(|line| lines::statement_line(run_id, line))
+    });
+    end.part("bench_internal.call_log", || {
+        closing.calls.iter().try_for_each(|(script, counts)| lines::call_line(run_id, *script, counts))
+    });
+    end.part("bench.duels", || closing.duel.map_or(Ok(()), |duel| put_duel(run_id, duel)));
+    end.part("bench.errors", || closing.errors.iter().try_for_each(|line| lines::error_line(run_id, line)));
+    end.part("bench.audit", || closing.audit.iter().try_for_each(|line| lines::audit_line(run_id, line)));
+    end.part("bench.waits", || {
+        closing.waits.iter().try_for_each(|(key, share)| lines::wait_line(run_id, key, *share))
+    });
+    end.part("bench.events", || {
+        (1..).zip(closing.events).try_for_each(|(place, event)| lines::event_line(run_id, place, event))
+    });
+    end.part("bench.relations", || relations::lines(run_id, closing.relations));
+    let m = &closing.measured.moments;
+    let told = format!(
+        "It committed {} measured transactions, with a mean latency of {:.3} ms; {} failed.",
+        m.count,
+        m.mean_ns().map_or(0.0, ms),
+        closing.measured.failed
+    );
+    end.close(closing.status, closing.error, &told, |status, error, row| match row {
+        RunColumns::Whole => whole_row(run_id, status, error, closing),
+        RunColumns::StatusOnly => status_only(run_id, status, error),
+    })
+}
+
+/// The row of a run with its status and its error, and nothing else.
+pub fn status_only(run_id: i64, status: RunStatus, error: Option<&UserError>) -> Result<usize, UserError> {
+    run(
+        "UPDATE bench_internal.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE run_id = $1",
+        &[run_id.into(), status.as_str().into(), error.map(|e| pgrx::JsonB(json_of(e))).into()],
+    )
+}
+
+fn whole_row(
+    run_id: i64,
+    status: RunStatus,
+    error: Option<&UserError>,
+    closing: &Closing,
+) -> Result<usize, UserError> {
+    let whole = &closing.measured.histogram;
+    let m = &closing.measured.moments;
+    let connects = closing.connects;
+    run(
+        "UPDATE bench_internal.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
+             horizon_held = $4, latency_avg_ms = $5, latency_stddev_ms = $6, latency_p50_ms = $7, \
+             latency_p95_ms = $8, latency_p99_ms = $9, latency_p999_ms = $10, latency_max_ms = $11, \
+             lag_avg_ms = CASE WHEN rate IS NOT NULL THEN $12 END, \
+             lag_max_ms = CASE WHEN rate IS NOT NULL THEN $13 END, \
+             backlog = CASE WHEN rate IS NOT NULL THEN $14 END, \
+             environment = environment || $15, \
+             logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END, \
+             server_cpu_us = $18, connect_avg_ms = $19, connect_p50_ms = $20, connect_p95_ms = $21, \
+             connect_p99_ms = $22, connect_max_ms = $23, \
+             unknown = CASE WHEN on_disconnect OPERATOR(pg_catalog.=) 'reconnect' THEN $24 END, warmup_took = $25, \
+             clients_stuck = nullif($26, '{}'::pg_catalog.int4[]) \
+         WHERE run_id = $1",
+        &[
+            run_id.into(),
+            status.as_str().into(),
+            error.map(|e| pgrx::JsonB(json_of(e))).into(),
+            closing.horizon_held.into(),
+            m.mean_ns().map(ms).into(),
+            m.stddev_ns().map(ms).into(),
+            percentile_ms(whole, 0.5).into(),
+            percentile_ms(whole, 0.95).into(),
+            percentile_ms(whole, 0.99).into(),
+            percentile_ms(whole, 0.999).into(),
+            closing.measured.latency_max_ms().into(),
+            closing.measured.lag_avg_ms().into(),
+            ms(closing.measured.lag_max_ns as f64).into(),
+            closing.backlog.cast_signed().into(),
+            pgrx::JsonB(known_now(closing.environment)).into(),
+            closing.logged.0.cast_signed().into(),
+            closing.logged.1.cast_signed().into(),
+            closing.server_cpu_us.into(),
+            connects.moments.mean_ns().map(ms).into(),
+            percentile_ms(&connects.histogram, 0.5).into(),
+            percentile_ms(&connects.histogram, 0.95).into(),
+            percentile_ms(&connects.histogram, 0.99).into(),
+            connects.latency_max_ms().into(),
+            closing.measured.unknown.cast_signed().into(),
+            closing.warmup_took_secs.into(),
+            closing.clients_stuck.to_vec().into(),
+        ],
+    )
+}
+
+/// The part of an environment that is not empty: it is laid over what was known before.
+fn known_now(environment: &Environment) -> serde_json::Value {
+    let mut json = json_of(environment);
+    if let Some(fields) = json.as_object_mut() {
+        let is_empty = |value: &serde_json::Value| {
+            value.is_null()
+                || value.as_array().is_some_and(Vec::is_empty)
+                || value.as_object().is_some_and(serde_json::Map::is_empty)
+        };
+        fields.retain(|_, value| !is_empty(value));
+    }
+    json
+}

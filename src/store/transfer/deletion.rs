@@ -1,0 +1,149 @@
+//! Deleting a run's record: a trigger deletes all results with the run's row of bench_internal.run_log, whoever deletes that
+//! row.
+
+use bench_base::error::{UserError, sqlstate};
+use pgrx::prelude::*;
+use pgrx::trigger_support::PgTriggerOperation;
+
+use super::{RESULT_TABLES, RUN_LOG, qualified};
+use crate::guard::extension::anchor;
+use crate::server::spi::{fetch, fetch_all, fetch_as_of_statement, fetch_in_trigger, run};
+use crate::shm::Work;
+use crate::store::{as_owner, is_led};
+
+/// A row that is about to go.
+struct Leaving {
+    run_id: i64,
+    /// Of a run whose row has not been closed, its segment.
+    open_segment: Option<u32>,
+    sweep_id: Option<i64>,
+}
+
+/// Deletes what is kept of the runs whose rows a statement deletes: fires after DELETE, with a transition table, and
+/// before TRUNCATE of bench_internal.run_log.
+///
+/// # Errors
+/// 55006 for a run or a sweep under way, 39P01 on another table.
+pub fn forget_runs(trigger: &PgTrigger) -> Result<(), UserError> {
+    if trigger.relid().ok() != Some(anchor()?) {
+        return Err(UserError::new(
+            sqlstate::TRIGGER_PROTOCOL_VIOLATED,
+            "this trigger function serves bench_internal.run_log only",
+        ));
+    }
+    let truncates = matches!(trigger.op(), Ok(PgTriggerOperation::Truncate));
+    as_owner(|| {
+        let leaving = leaving(trigger, truncates)?;
+        leaving.iter().try_for_each(check_over)?;
+        check_sweeps(&leaving)?;
+        let runs: Vec<i64> = leaving.iter().map(|run| run.run_id).collect();
+        if !truncates {
+            settle_audits(&runs)?;
+        }
+        for relation in RESULT_TABLES.map(qualified) {
+            run(&format!("DELETE FROM {relation} WHERE run_id = ANY ($1)"), &[runs.clone().into()])?;
+        }
+        forget_in_sweeps(&runs)
+    })
+}
+
+/// The rows that the statement deletes, which is all of them where it truncates.
+fn leaving(trigger: &PgTrigger, truncates: bool) -> Result<Vec<Leaving>, UserError> {
+    let source = if truncates { "bench_internal.run_log" } else { "deleted" };
+    let sql = format!(
+        "SELECT run_id, CASE WHEN status IN ('starting', 'running') THEN segment END, sweep_id FROM {source} ORDER BY run_id"
+    );
+    fetch_in_trigger(trigger, &sql, |row| {
+        Ok(Leaving {
+            run_id: row.get::<i64>(1)?.unwrap_or_default(),
+            open_segment: row.get::<i64>(2)?.map(|segment| segment as u32),
+            sweep_id: row.get(3)?,
+        })
+    })
+}
+
+/// A run that crashed is over.
+fn check_over(run: &Leaving) -> Result<(), UserError> {
+    let Leaving { run_id, open_segment, .. } = *run;
+    if open_segment.is_some_and(|segment| is_led(Work::Run(run_id), segment)) {
+        return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("run {run_id} is under way"))
+            .hint(format!("End it before: SELECT bench.stop({run_id}).")));
+    }
+    Ok(())
+}
+
+/// A sweep under way counts its runs at the end.
+fn check_sweeps(leaving: &[Leaving]) -> Result<(), UserError> {
+    let sweeps: Vec<i64> = leaving.iter().filter_map(|run| run.sweep_id).collect();
+    if sweeps.is_empty() {
+        return Ok(());
+    }
+    let open = fetch_all(
+        "SELECT sweep_id, segment FROM bench_internal.sweep_log WHERE sweep_id = ANY ($1) AND status = 'running' ORDER BY sweep_id",
+        &[sweeps.into()],
+        |row| Ok((row.get::<i64>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default() as u32)),
+    )?;
+    let mut open = open.into_iter();
+    let Some((sweep_id, _)) = open.find(|&(id, segment)| is_led(Work::Sweep(id), segment)) else {
+        return Ok(());
+    };
+    let run = leaving.iter().find(|run| run.sweep_id == Some(sweep_id)).map_or(0, |run| run.run_id);
+    Err(UserError::new(
+        sqlstate::OBJECT_IN_USE,
+        format!("run {run} belongs to sweep {sweep_id}, which is under way"),
+    )
+    .hint(format!("End it before: SELECT bench.stop_sweep({sweep_id}).")))
+}
+
+/// A sweep goes with the last of its runs, with what it has not come to; but not while it has something to put back.
+fn forget_in_sweeps(runs: &[i64]) -> Result<(), UserError> {
+    let sweeps = fetch::<Vec<i64>>(
+        "SELECT pg_catalog.array_agg(DISTINCT sweep_id) FROM bench_internal.sweep_run_log WHERE run_id = ANY ($1)",
+        &[runs.to_vec().into()],
+    )?;
+    let Some(sweeps) = sweeps else { return Ok(()) };
+    run("DELETE FROM bench_internal.sweep_run_log WHERE run_id = ANY ($1)", &[runs.to_vec().into()])?;
+    let empty = fetch::<Vec<i64>>(
+        "SELECT pg_catalog.array_agg(sweep_id) FROM bench_internal.sweep_log s \
+         WHERE sweep_id = ANY ($1) AND system_settings IS NULL AND NOT EXISTS ( \
+             SELECT FROM bench_internal.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND l.run_id IS NOT NULL)",
+        &[sweeps.into()],
+    )?;
+    let Some(empty) = empty else { return Ok(()) };
+    run("DELETE FROM bench_internal.sweep_run_log WHERE sweep_id = ANY ($1)", &[empty.clone().into()])?;
+    run("DELETE FROM bench_internal.sweep_log WHERE sweep_id = ANY ($1)", &[empty.into()]).map(drop)
+}
+
+/// Writes down, for runs that stay, which of those that go kept their audits from being judged: without them the view
+/// would take the difference for an error.
+fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
+    let unjudged = fetch_as_of_statement(
+        "WITH beside AS MATERIALIZED ( \
+             SELECT r.run_id FROM bench_internal.run_log r \
+             WHERE r.origin IS NULL AND r.run_id <> ALL ($1) AND EXISTS (SELECT FROM bench_internal.run_log o \
+                 WHERE o.run_id = ANY ($1) AND o.origin IS NULL \
+                   AND least(r.counted_from, r.started_at) < coalesce(o.finished_at, 'infinity') \
+                   AND r.finished_at > least(o.counted_from, o.started_at))) \
+         SELECT pg_catalog.jsonb_agg(v)::pg_catalog.text FROM ( \
+             SELECT a.run_id, a.node, a.counter, a.reason FROM bench.audits a JOIN bench_internal.audit_log l USING (run_id, node, counter) \
+             WHERE a.run_id = ANY (ARRAY(SELECT b.run_id FROM beside b)) AND l.judged AND a.reason <> l.reason) v",
+        runs,
+    )?;
+    let Some(unjudged) = unjudged else { return Ok(()) };
+    run(
+        "UPDATE bench_internal.audit_log a SET judged = false, reason = v.reason \
+         FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.jsonb) AS v (run_id pg_catalog.int8, node pg_catalog.int4, \
+             counter pg_catalog.text, reason pg_catalog.text) \
+         WHERE v.run_id = a.run_id AND v.node = a.node AND v.counter = a.counter",
+        &[unjudged.into()],
+    )
+    .map(drop)
+}
+
+/// Deletes runs by their rows; how many.
+///
+/// # Errors
+/// 55006 as [`forget_runs`].
+pub fn delete_runs(runs: Vec<i64>) -> Result<usize, UserError> {
+    as_owner(|| run(&format!("DELETE FROM bench_internal.{RUN_LOG} WHERE run_id = ANY ($1)"), &[runs.into()]))
+}

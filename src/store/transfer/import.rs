@@ -1,0 +1,322 @@
+//! Runs of a document, written as runs of the caller's.
+//!
+//! Whoever has written the document: nothing of it is taken for this server's own, each value passes through the
+//! column's own type, and what the recorder would not have written is refused.
+
+use std::cell::Cell;
+
+use bench_base::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use super::columns::{Column, columns, joined, rows_of_lists};
+use super::ranges::out_of_range;
+use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
+use crate::server::roles::{current_role_oid, name_of};
+use crate::server::spi::{fetch, fetch_all, locked_rows, run};
+use crate::server::stored_jsonb::StoredJsonb;
+use crate::server::transaction::all_or_nothing;
+use crate::store::as_owner;
+
+/// How an imported run can have ended.
+const FINAL: [&str; 5] = ["completed", "incomplete", "canceled", "failed", "crashed"];
+
+/// A run by its id in the document and the one that it has got here.
+pub struct Imported {
+    pub id_in_document: i64,
+    pub run_id: i64,
+}
+
+/// Writes the document's runs, in its order.
+///
+/// # Errors
+/// 0A000 for a document of a later version, 23505 for a run that the role has imported already, 22xxx and 23xxx for
+/// what is not a document of bench.export.
+pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
+    let role = current_role_oid();
+    let place = Cell::new(None);
+    // The server's own errors, apart from those that are returned.
+    let result = all_or_nothing(|| {
+        Ok(as_owner(|| {
+            check_format(document)?;
+            place.set(Some(RUN_LOG));
+            let runs = runs_of(document, role)?;
+            for table in RESULT_TABLES {
+                place.set(Some(table));
+                insert_results(document, table, &runs, None)?;
+            }
+            Ok(runs)
+        }))
+    });
+    result.map_err(|error| match place.get() {
+        Some(table) => explained(error, document, table),
+        None => error,
+    })?
+}
+
+/// The server's own error about a value, with where in the document it is.
+fn explained(error: UserError, document: StoredJsonb, table: &str) -> UserError {
+    if error.sqlstate == sqlstate::CHECK_VIOLATION
+        && let Ok(Some(found)) = as_owner(|| out_of_range(document, table))
+    {
+        return found;
+    }
+    if !error.sqlstate.starts_with("22") && !error.sqlstate.starts_with("23") {
+        return error;
+    }
+    UserError { message: format!("invalid \"{table}\" in the document: {}", error.message), ..error }
+}
+
+fn invalid(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}
+
+fn check_format(document: StoredJsonb) -> Result<(), UserError> {
+    let version = fetch::<String>(
+        "SELECT ($1 -> 'format_version')::pg_catalog.text WHERE pg_catalog.jsonb_typeof($1 -> 'format_version') = 'number' \
+             AND pg_catalog.jsonb_typeof($1 -> 'run_log') = 'array'",
+        &[document.into()],
+    )?;
+    let Some(version) = version else {
+        return Err(invalid("document was not made by bench.export")
+            .hint("Pass the complete result of bench.export."));
+    };
+    let number = version.parse::<f64>().unwrap_or(f64::INFINITY);
+    if number > f64::from(FORMAT_VERSION) {
+        return Err(UserError::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!(
+                "the document has format version {version}, but this extension reads versions up to {FORMAT_VERSION}"
+            ),
+        )
+        .hint("Update pgbench_ext on this server."));
+    }
+    if number < f64::from(FORMAT_VERSION) {
+        return Err(invalid(format!("the document has unknown format version {version}")));
+    }
+    Ok(())
+}
+
+/// The document's runs in the tables: new ones, or those that another part of the same document has brought.
+fn runs_of(document: StoredJsonb, role: pg_sys::Oid) -> Result<Vec<Imported>, UserError> {
+    let part = part_of(document)?;
+    if let Some(part) = &part {
+        let known = brought(document, role, part)?;
+        if !known.is_empty() {
+            return Ok(known);
+        }
+    }
+    let runs = new_ids(document)?;
+    insert_runs(document, &runs, role)?;
+    if let Some(part) = &part {
+        note_part(&runs, part)?;
+    }
+    Ok(runs)
+}
+
+/// Which part of a document one is, where it is not the whole.
+struct PartOfDocument {
+    number: i32,
+    of: i32,
+}
+
+/// # Errors
+/// 22023 for a part that is none.
+fn part_of(document: StoredJsonb) -> Result<Option<PartOfDocument>, UserError> {
+    let whole = |name: &str| {
+        let member = format!("SELECT $1 #>> '{{part,{name}}}'");
+        Ok::<_, UserError>(
+            fetch::<String>(&member, &[document.into()])?.and_then(|text| text.parse::<i32>().ok()),
+        )
+    };
+    let is_part = fetch::<bool>("SELECT $1 ? 'part'", &[document.into()])? == Some(true);
+    match (is_part, whole("number")?, whole("of")?) {
+        (false, ..) | (_, _, Some(1)) => Ok(None),
+        (_, Some(number), Some(of)) if (1..=of).contains(&number) => Ok(Some(PartOfDocument { number, of })),
+        _ => Err(invalid("the part of the document has no number")),
+    }
+}
+
+/// Runs of the document that its other parts have brought, with this part noted as there; none: it is the first.
+///
+/// # Errors
+/// 23505 for a part that is there already.
+fn brought(
+    document: StoredJsonb,
+    role: pg_sys::Oid,
+    part: &PartOfDocument,
+) -> Result<Vec<Imported>, UserError> {
+    let found = locked_rows(
+        &format!(
+            "WITH d AS MATERIALIZED (SELECT $1 AS d) \
+             SELECT x.run_id, r.run_id, r.origin #> '{{parts,have}}' @> pg_catalog.to_jsonb($3) \
+             FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, d.d -> '{RUN_LOG}') WITH ORDINALITY AS x, \
+                 bench_internal.{RUN_LOG} r \
+             WHERE r.owner_oid = $2 AND r.origin IS NOT NULL AND r.origin #> '{{parts,of}}' = pg_catalog.to_jsonb($4) \
+               AND r.origin @> ({ORIGIN} - 'exported_at') \
+             ORDER BY x.ordinality FOR UPDATE OF r"
+        ),
+        &[document.into(), role.into(), part.number.into(), part.of.into()],
+        |row| {
+            let id = |place| row.get::<i64>(place).map(Option::unwrap_or_default);
+            Ok((Imported { id_in_document: id(1)?, run_id: id(2)? }, row.get::<bool>(3)? == Some(true)))
+        },
+    )?;
+    if let Some((run, _)) = found.iter().find(|(_, is_there)| *is_there) {
+        let message = format!("part {} of run {} has already been imported", part.number, run.id_in_document);
+        return Err(UserError::new(sqlstate::UNIQUE_VIOLATION, message)
+            .hint("Column origin of bench.runs shows which parts are there."));
+    }
+    let runs: Vec<Imported> = found.into_iter().map(|(run, _)| run).collect();
+    if !runs.is_empty() {
+        note_part(&runs, part)?;
+    }
+    Ok(runs)
+}
+
+/// Notes that a part is there; when all are, nothing is left to note.
+fn note_part(runs: &[Imported], part: &PartOfDocument) -> Result<(), UserError> {
+    run(
+        &format!(
+            "UPDATE bench_internal.{RUN_LOG} r SET origin = CASE \
+                 WHEN pg_catalog.jsonb_array_length(p.have) = $3 THEN r.origin - 'parts' \
+                 ELSE r.origin || pg_catalog.jsonb_build_object('parts', pg_catalog.jsonb_build_object('of', $3, 'have', p.have)) END \
+             FROM (SELECT s.run_id, coalesce(s.origin #> '{{parts,have}}', '[]') || pg_catalog.to_jsonb($2) AS have \
+                   FROM bench_internal.{RUN_LOG} s WHERE s.run_id = ANY ($1)) p \
+             WHERE r.run_id = p.run_id"
+        ),
+        &[ids_of(runs).1.into(), part.number.into(), part.of.into()],
+    )
+    .map(drop)
+}
+
+/// Where a run of a document, `x` of `d`, comes from. The origin of one that was imported where it was exported stays the first.
+const ORIGIN: &str = "coalesce(x.origin, pg_catalog.jsonb_build_object('run_id', x.run_id, 'role', x.role, 'started_at', x.started_at, \
+     'system_identifier', d.d #> '{server,system_identifier}', 'database', d.d #> '{server,database}', \
+     'exported_at', d.d -> 'exported_at'))";
+
+/// The runs of the document with ids of this server's.
+fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
+    let sql = format!(
+        "SELECT x.run_id, x.status, pg_catalog.count(*) OVER (PARTITION BY x.run_id), pg_catalog.jsonb_typeof(x.origin) \
+         FROM ROWS FROM (pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')) WITH ORDINALITY AS x \
+         ORDER BY x.ordinality"
+    );
+    let found = fetch_all(&sql, &[document.into()], |row| {
+        let status = row.get::<String>(2)?.unwrap_or_default();
+        Ok((row.get::<i64>(1)?, status, row.get::<i64>(3)?, row.get::<String>(4)?))
+    })?;
+    let mut runs = Vec::with_capacity(found.len());
+    for (id, status, count, origin) in found {
+        let id_in_document = id.ok_or_else(|| invalid("a run of the document has no run_id"))?;
+        if count != Some(1) {
+            return Err(invalid(format!("run {id_in_document} is in the document more than once")));
+        }
+        if !FINAL.contains(&&*status) {
+            return Err(invalid(format!("run {id_in_document} of the document has status \"{status}\""))
+                .hint(format!("The status of an ended run is {}.", FINAL.join(", "))));
+        }
+        if origin.is_some_and(|kind| kind != "object") {
+            return Err(invalid(format!(
+                "run {id_in_document} of the document has an origin that is not an object"
+            )));
+        }
+        let run_id =
+            fetch::<i64>("SELECT pg_catalog.nextval('bench_internal.run_id_seq')", &[])?.unwrap_or_default();
+        runs.push(Imported { id_in_document, run_id });
+    }
+    Ok(runs)
+}
+
+fn ids_of(runs: &[Imported]) -> (Vec<i64>, Vec<i64>) {
+    runs.iter().map(|run| (run.id_in_document, run.run_id)).unzip()
+}
+
+/// What a column is given: the value, else its default.
+fn value_of(Column { name, default, .. }: &Column, value: &str) -> String {
+    match default {
+        // The version of this server is not that of the run's.
+        Some(default) if name != "server_version" => format!("coalesce({value}, {default})"),
+        _ => value.to_owned(),
+    }
+}
+
+/// Writes the runs' rows.
+fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> Result<(), UserError> {
+    let mut listed = columns(RUN_LOG)?;
+    listed.retain(|c| {
+        !["run_id", "sweep_id", "role", "owner_oid", "segment", "coordinator_pid", "origin"]
+            .contains(&&*c.name)
+    });
+    let names = joined(&listed, |c| c.name.clone());
+    let values = joined(&listed, |c| value_of(c, &format!("x.{}", c.name)));
+    let sql = format!(
+        "WITH d AS MATERIALIZED (SELECT $1 AS d) \
+         INSERT INTO bench_internal.{RUN_LOG} (run_id, role, owner_oid, segment, coordinator_pid, origin, {names}) \
+         SELECT ids.run_id, $4, $5, 0, 0, \
+             {ORIGIN} || pg_catalog.jsonb_build_object('imported_at', pg_catalog.now()), {values} \
+         FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
+         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id \
+         ON CONFLICT (owner_oid, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) \
+             WHERE origin IS NOT NULL AND owner_oid <> 0 DO NOTHING"
+    );
+    let (old, new) = ids_of(runs);
+    let name = name_of(role).unwrap_or_default();
+    let arguments = [document.into(), old.into(), new.clone().into(), name.as_str().into(), role.into()];
+    let written = run(&sql, &arguments)?;
+    if written < runs.len() {
+        let there = fetch::<Vec<i64>>(
+            "SELECT pg_catalog.array_agg(run_id) FROM bench_internal.run_log WHERE run_id = ANY ($1)",
+            &[new.into()],
+        )?
+        .unwrap_or_default();
+        let missing =
+            runs.iter().find(|run| !there.contains(&run.run_id)).map_or(0, |run| run.id_in_document);
+        return Err(UserError::new(
+            sqlstate::UNIQUE_VIOLATION,
+            format!("role \"{name}\" has already imported run {missing} of the document"),
+        )
+        .hint("Column origin of bench.runs shows where each run comes from."));
+    }
+    Ok(())
+}
+
+/// Writes the runs' rows of another table, as those of `node` where one is given. The planner copies a parameter wherever it
+/// is mentioned, and so it is once.
+pub(super) fn insert_results(
+    document: StoredJsonb,
+    table: &str,
+    runs: &[Imported],
+    node: Option<i32>,
+) -> Result<(), UserError> {
+    let lengths = fetch_all(
+        "SELECT DISTINCT pg_catalog.jsonb_array_length(value) FROM pg_catalog.jsonb_each($1 -> $2)",
+        &[document.into(), table.into()],
+        |row| row.get::<i32>(1),
+    )?;
+    let rows = match lengths[..] {
+        // An earlier version of the extension may not have had the table.
+        [] => return Ok(()),
+        [length] => length.unwrap_or_default(),
+        _ => return Err(invalid(format!("\"{table}\" of the document has columns of different lengths"))),
+    };
+    let listed = columns(table)?;
+    let names = joined(&listed, |c| c.name.clone());
+    let values = joined(&listed, |c| match &*c.name {
+        "run_id" => "ids.run_id".to_owned(),
+        "node" if let Some(node) = node => node.to_string(),
+        _ => value_of(c, &c.read()),
+    });
+    let relation = qualified(table);
+    let sql = format!(
+        "WITH d AS MATERIALIZED (SELECT $1 -> '{table}' AS t) \
+         INSERT INTO {relation} ({names}) SELECT {values} FROM d, {} \
+         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id::pg_catalog.int8",
+        rows_of_lists(&listed)
+    );
+    let (old, new) = ids_of(runs);
+    let written = run(&sql, &[document.into(), old.into(), new.into()])?;
+    if written != rows.unsigned_abs() as usize {
+        return Err(invalid(format!("\"{table}\" of the document has rows of runs that are not in it")));
+    }
+    Ok(())
+}
