@@ -14,6 +14,7 @@ pub mod guc;
 pub mod horizon;
 pub mod jsonb;
 pub mod lists;
+mod local_settings;
 pub mod locks;
 pub mod new_pages;
 pub mod own_settings;

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiHeapTupleData};
 use pgrx::{PgTrigger, Spi, pg_sys};
 
-use super::guc::with_own_syntax;
+use super::local_settings::with_own_syntax;
 use crate::error::internal;
 
 /// An identifier, quoted where it needs to be.

@@ -1,0 +1,86 @@
+//! Configuration parameters that are set for a while: up to the end of a transaction, or of a piece of work.
+
+use std::ffi::{CStr, CString};
+
+use bench_base::error::UserError;
+use pgrx::pg_sys;
+
+/// Sets a configuration parameter until the transaction, or the settings' nest level, ends. Outside of
+/// both it does nothing.
+pub fn set_local(name: &CStr, value: &CStr) {
+    // SAFETY: NUL-terminated strings; what is to be restored is remembered by the nest level, if there is one.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
+/// Does something under another search_path.
+pub fn with_search_path<T>(path: &str, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    with_setting(c"search_path", &CString::new(path).unwrap_or_default(), work)
+}
+
+/// Does something with another value of a parameter.
+pub fn with_setting<T>(
+    name: &CStr,
+    value: &CStr,
+    work: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    in_nest_level(|| {
+        set_local(name, value);
+        work()
+    })
+}
+
+/// Does something with this project's own SQL: what it reads and compares is the same whatever the session, its role or its
+/// database has set. As pg_dump has it.
+pub fn with_own_syntax<T>(work: impl FnOnce() -> T) -> T {
+    if has_own_syntax() {
+        return work();
+    }
+    in_nest_level(|| {
+        set_own_syntax();
+        work()
+    })
+}
+
+/// Does something at whose end all parameters that it has set are as before.
+pub fn in_nest_level<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: as functions with a SET clause do it (fmgr_security_definer in utils/fmgr/fmgr.c): an
+    // error that leaves from here ends the transaction, and the nest level with it.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        let result = work();
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+fn has_own_syntax() -> bool {
+    // SAFETY: variables of the process's.
+    unsafe {
+        // Always on from 19 on.
+        #[cfg(not(since_19))]
+        if !pg_sys::standard_conforming_strings {
+            return false;
+        }
+        !pg_sys::quote_all_identifiers
+    }
+}
+
+/// What [`with_own_syntax`] sets, up to the end of the nest level.
+pub fn set_own_syntax() {
+    if has_own_syntax() {
+        return;
+    }
+    set_local(c"standard_conforming_strings", c"on");
+    set_local(c"quote_all_identifiers", c"off");
+}
