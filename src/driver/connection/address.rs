@@ -7,8 +7,10 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Address, Encryption, HostAddress};
 use bench_protocol::foreign_server::{DEFAULT_PORT, Host, SslMode};
 
-use super::SOCKETS;
 use crate::server::guc;
+
+/// Where sockets are if a target names no host, as libpq has it in Debian's packages.
+pub(super) const SOCKETS: &str = "/var/run/postgresql";
 
 /// This server's first Unix-domain socket.
 ///

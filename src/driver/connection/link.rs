@@ -1,11 +1,12 @@
 //! A way for bytes to a server and back: a socket, and TLS where there is any.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Read, Write};
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Encryption;
 use bench_protocol::tls::TlsSession;
-use bench_protocol::{encryption_accepted, encryption_request};
+use bench_protocol::{Startup, encryption_accepted, encryption_request};
 use mio::{Interest, Registry, Token};
 
 use super::socket::Socket;
@@ -171,6 +172,14 @@ impl Link {
             LinkStage::Tls(tls) => tls.tls_server_end_point(),
             _ => None,
         }
+    }
+
+    /// What the server is told first, over this connection.
+    pub fn startup<'a>(&self, route: &'a Route) -> Cow<'a, Startup> {
+        if !self.is_encrypted() || !route.binds {
+            return Cow::Borrowed(&route.startup);
+        }
+        Cow::Owned(Startup { tls_server_end_point: self.tls_server_end_point(), ..route.startup.clone() })
     }
 
     /// Whether what goes over it is encrypted.

@@ -3,39 +3,16 @@
 mod address;
 mod blocking;
 mod cancel;
+mod failure;
 mod link;
 mod polled;
 mod route;
 mod socket;
 
-use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{Address, HostAddress};
-
 pub use address::{candidates, this_server};
 pub use blocking::BlockingSession;
 pub use cancel::{CancelRequest, cancel};
+pub use failure::{failed, failed_by};
 pub use link::{Done, Link};
 pub use polled::PolledSession;
 pub use route::Route;
-
-/// The error for a connection that cannot be made, or is lost, in libpq's words.
-pub fn failed(to: &HostAddress, reason: impl ToString) -> UserError {
-    failed_by(to, UserError::new(sqlstate::CONNECTION_FAILURE, without_number(&reason)))
-}
-
-/// A reason as the system says it, without the number that Rust adds.
-fn without_number(reason: &impl ToString) -> String {
-    reason.to_string().split(" (os error ").next().unwrap_or_default().to_owned()
-}
-
-/// An error of a connection that cannot be made, with the server's place before it.
-pub fn failed_by(to: &HostAddress, error: UserError) -> UserError {
-    let address = match &to.address {
-        Address::Tcp(address) => Some(address.ip()),
-        Address::Unix(_) => None,
-    };
-    to.host.failed(address, SOCKETS, error)
-}
-
-/// Where sockets are if a target names no host, as libpq has it in Debian's packages.
-const SOCKETS: &str = "/var/run/postgresql";

@@ -108,7 +108,7 @@ impl PolledSession {
             if !self.link.establish(route)? {
                 return Ok(false);
             }
-            self.session.start(&route.startup(&self.link))?;
+            self.session.start(&self.link.startup(route))?;
             self.is_started = true;
         }
         let mut buffer = [0; READ_BYTES];

@@ -1,6 +1,5 @@
 //! The way of a run's connections to their server.
 
-use std::borrow::Cow;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +15,8 @@ use bench_protocol::foreign_server::{
 use bench_protocol::tls::{TlsClient, TlsFiles, TlsSession};
 use bench_protocol::{Startup, WireSession};
 
-use super::{Link, failed, failed_by, this_server, without_number};
+use super::failure::without_number;
+use super::{failed, failed_by, this_server};
 use crate::error::internal;
 use crate::server::files::{open_regular, read_small};
 
@@ -30,7 +30,7 @@ pub struct Route {
     /// For a way that is encrypted, or may be.
     pub tls: Option<TlsClient>,
     /// SCRAM binds itself to TLS, where it can.
-    binds: bool,
+    pub(super) binds: bool,
     /// Sessions that are good enough.
     attributes: SessionAttributes,
     /// The server has to ask for a password.
@@ -200,14 +200,6 @@ impl Route {
     /// How long a connection may take to be made, in nanoseconds.
     pub fn timeout_ns(&self) -> Option<i64> {
         self.timeout.map(|timeout| i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX))
-    }
-
-    /// What the server is told first, over this connection.
-    pub fn startup(&self, link: &Link) -> Cow<'_, Startup> {
-        if !link.is_encrypted() || !self.binds {
-            return Cow::Borrowed(&self.startup);
-        }
-        Cow::Owned(Startup { tls_server_end_point: link.tls_server_end_point(), ..self.startup.clone() })
     }
 
     /// Whether a session is good enough, as far as its server reports it, which those before PostgreSQL 14 and poolers do

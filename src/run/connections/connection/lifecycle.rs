@@ -51,7 +51,7 @@ impl Connection<'_> {
                 return Ok(false);
             }
             self.is_established = true;
-            self.session.start(&route.startup(link))?;
+            self.session.start(&link.startup(route))?;
         }
         Ok(true)
     }
