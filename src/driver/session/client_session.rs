@@ -10,7 +10,7 @@ use bench_model::spec::Results;
 use bench_script::{CapturedRows, Variables};
 use pgrx::pg_sys;
 
-pub use self::commands::{drive, start_timeout, stop_timeout};
+pub use self::commands::drive;
 
 use super::plans::StatementStats;
 use super::raw;

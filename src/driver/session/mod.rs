@@ -9,6 +9,7 @@ pub mod raw;
 pub mod results;
 mod scans;
 mod statement;
+mod statement_timeout;
 pub mod trap;
 pub mod unsupported_settings;
 

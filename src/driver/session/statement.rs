@@ -8,8 +8,8 @@ use bench_script::{Value, VariableId, Variables, format_double};
 use pgrx::pg_sys;
 
 use super::analysis::{AnalysedStatement, ExecutionPlan, analyse};
-use super::client_session::{start_timeout, stop_timeout};
 use super::raw;
+use super::statement_timeout::{start_timeout, stop_timeout};
 use super::trap::{Log, trap, trap_with};
 
 /// How a variable's value becomes a parameter's.

@@ -10,10 +10,10 @@ use crate::driver::session::analysis::{ExecutionPlan, refuse_what_needs_a_client
 use crate::driver::session::plans;
 use crate::driver::session::plans::{PlanExecution, StatementStats};
 use crate::driver::session::scans::{count_rows, index_scans};
+use crate::driver::session::statement_timeout::{start_timeout, stop_timeout};
 use crate::driver::session::{raw, results};
 use crate::guard::trust::statement;
 use crate::server::lists::list_length;
-use crate::server::timeouts::STATEMENT_TIMEOUT;
 use crate::shm::CommandCounters;
 
 impl Session {
@@ -365,33 +365,5 @@ unsafe fn kept_for_judging(queries: *mut pg_sys::List) -> *mut pg_sys::List {
         // SAFETY: by the caller.
         Some(_) => unsafe { raw::copyObjectImpl(queries.cast()).cast() },
         None => std::ptr::null_mut(),
-    }
-}
-
-/// Arms statement_timeout.
-///
-/// # Safety
-/// Inside a trap.
-#[inline]
-pub unsafe fn start_timeout() {
-    // SAFETY: by the caller; enable_statement_timeout (tcop/postgres.c).
-    unsafe {
-        if pg_sys::StatementTimeout > 0 {
-            raw::enable_timeout_after(STATEMENT_TIMEOUT, pg_sys::StatementTimeout);
-        }
-    }
-}
-
-/// Disarms statement_timeout.
-///
-/// # Safety
-/// Inside a trap.
-#[inline]
-pub unsafe fn stop_timeout() {
-    // SAFETY: by the caller; disable_statement_timeout (tcop/postgres.c).
-    unsafe {
-        if raw::get_timeout_active(STATEMENT_TIMEOUT) {
-            raw::disable_timeout(STATEMENT_TIMEOUT, false);
-        }
     }
 }
