@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::feeders::{self, StatementReplay};
-use crate::guard::trust::statement::Judged;
+use crate::guard::planner_hook::Judged;
 use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
 

@@ -47,6 +47,37 @@ impl Drop for Guard {
     }
 }
 
+/// While it lives, statements of the current role are judged as they are planned, if it has rights that matter.
+pub struct Judged {
+    before: Option<pg_sys::Oid>,
+}
+
+impl Judged {
+    /// Begins to judge.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn new() -> Result<Self, UserError> {
+        let judged = objects::guarded()?;
+        if judged.is_some() {
+            install();
+            statement::listen();
+        }
+        Ok(Self { before: statement::JUDGED.replace(judged) })
+    }
+
+    /// Goes on to the end of the process.
+    pub fn for_good(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Judged {
+    fn drop(&mut self) {
+        statement::JUDGED.set(self.before);
+    }
+}
+
 /// From here on, every statement of this process is looked at.
 pub fn for_good() {
     install();
@@ -68,7 +99,7 @@ pub fn watch_fixtures(tables: impl Iterator<Item = pg_sys::Oid>) -> Result<(), U
     Ok(())
 }
 
-/// Has the server's planner look at statements; which ones, the others here and [`statement::Judged`] say.
+/// Has the server's planner look at statements; which ones, the others here and [`Judged`] say.
 pub fn install() {
     if INSTALLED.replace(true) {
         return;
@@ -118,7 +149,7 @@ unsafe extern "C-unwind" fn look_at_query(query: *mut pg_sys::Query) {
     // SAFETY: by the caller.
     unsafe {
         if let Some(role) = statement::judged() {
-            statement::check_query(role, query, &relations_of(query)).or_raise();
+            statement::check_query(role, query, &statement::relations_of(query)).or_raise();
         }
         if ON.get() {
             check(query, &|oid| check_relation(oid)).or_raise();
@@ -126,7 +157,7 @@ unsafe extern "C-unwind" fn look_at_query(query: *mut pg_sys::Query) {
         FIXTURES
             .with_borrow(|watched| {
                 let Some((role, tables)) = watched else { return Ok(()) };
-                let mut relations = relations_of(query);
+                let mut relations = statement::relations_of(query);
                 relations.retain(|relation| tables.contains(relation));
                 relations.into_iter().try_for_each(|table| look_at_triggers(*role, table))
             })
@@ -141,28 +172,7 @@ unsafe fn check(
     check_one: &dyn Fn(pg_sys::Oid) -> Result<(), UserError>,
 ) -> Result<(), UserError> {
     // SAFETY: by the caller.
-    unsafe { relations_of(query) }.into_iter().try_for_each(check_one)
-}
-
-/// The relations that a query names, and those that its views lead to.
-///
-/// # Safety
-/// A rewritten query whose relations are locked.
-pub unsafe fn relations_of(query: *mut pg_sys::Query) -> Vec<pg_sys::Oid> {
-    let mut relations = std::ptr::null_mut();
-    let mut others = std::ptr::null_mut();
-    let mut row_security = false;
-    // SAFETY: as the plan cache asks of a query what it depends on; a list of OIDs comes back, or NULL for an empty one.
-    unsafe {
-        pg_sys::extract_query_dependencies(
-            query.cast(),
-            &raw mut relations,
-            &raw mut others,
-            &raw mut row_security,
-        );
-        let number = if relations.is_null() { 0 } else { (*relations).length as usize };
-        (0..number).map(|place| (*(*relations).elements.add(place)).oid_value).collect()
-    }
+    unsafe { statement::relations_of(query) }.into_iter().try_for_each(check_one)
 }
 
 /// # Safety

@@ -11,8 +11,8 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::parameters::analyse;
+use crate::guard::planner_hook::Judged;
 use crate::guard::trust::statement;
-use crate::guard::trust::statement::Judged;
 use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc;

@@ -12,8 +12,8 @@ use bench_base::error::{UserError, sqlstate};
 use bench_capture::log::{CsvLog, LogCapture, LogEntry, LogFormat, from_json};
 use pgrx::pg_sys;
 
+use crate::guard::planner_hook::Judged;
 use crate::guard::switch_role::as_run_role;
-use crate::guard::trust::statement::Judged;
 use crate::server::files::{Interruptible, open_regular};
 use crate::server::query::{self, ResultRow};
 use crate::server::roles::current_role_oid;

@@ -11,13 +11,12 @@ use bench_base::error::UserError;
 use pgrx::{pg_guard, pg_sys};
 
 use super::names::check_names;
-use super::objects::{Object, check_objects, guarded};
+use super::objects::{Object, check_objects};
 use crate::error::OrRaise;
-use crate::guard::planner_hook;
 
 thread_local! {
     /// The role whose statements are judged as they are planned; none without rights that matter.
-    static JUDGED: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
+    pub(in crate::guard) static JUDGED: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
     /// Sets of objects that were found to be in order since the catalogs changed.
     static IN_ORDER: RefCell<HashSet<Vec<Object>>> = RefCell::new(HashSet::new());
     /// Texts whose names were.
@@ -25,37 +24,6 @@ thread_local! {
     /// Catalogs have changed.
     static CHANGED: Cell<bool> = const { Cell::new(false) };
     static LISTENS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// While it lives, statements of the current role are judged as they are planned, if it has rights that matter.
-pub struct Judged {
-    before: Option<pg_sys::Oid>,
-}
-
-impl Judged {
-    /// Begins to judge.
-    ///
-    /// # Errors
-    /// The server's.
-    pub fn new() -> Result<Self, UserError> {
-        let judged = guarded()?;
-        if judged.is_some() {
-            planner_hook::install();
-            listen();
-        }
-        Ok(Self { before: JUDGED.replace(judged) })
-    }
-
-    /// Goes on to the end of the process.
-    pub fn for_good(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Judged {
-    fn drop(&mut self) {
-        JUDGED.set(self.before);
-    }
 }
 
 /// Judges a text by its names, where statements of this role are judged.
@@ -114,7 +82,7 @@ unsafe extern "C-unwind" fn raise_for_queries(queries: *mut pg_sys::List) {
         let number = queries.as_ref().map_or(0, |list| list.length as usize);
         for place in 0..number {
             let query = (*(*queries).elements.add(place)).ptr_value.cast();
-            check_query(role, query, &planner_hook::relations_of(query)).or_raise();
+            check_query(role, query, &relations_of(query)).or_raise();
         }
     }
 }
@@ -182,6 +150,27 @@ fn check_seeds(role: pg_sys::Oid, seeds: Vec<Object>) -> Result<(), UserError> {
     Ok(())
 }
 
+/// The relations that a query names, and those that its views lead to.
+///
+/// # Safety
+/// A rewritten query whose relations are locked.
+pub unsafe fn relations_of(query: *mut pg_sys::Query) -> Vec<pg_sys::Oid> {
+    let mut relations = std::ptr::null_mut();
+    let mut others = std::ptr::null_mut();
+    let mut row_security = false;
+    // SAFETY: as the plan cache asks of a query what it depends on; a list of OIDs comes back, or NULL for an empty one.
+    unsafe {
+        pg_sys::extract_query_dependencies(
+            query.cast(),
+            &raw mut relations,
+            &raw mut others,
+            &raw mut row_security,
+        );
+        let number = if relations.is_null() { 0 } else { (*relations).length as usize };
+        (0..number).map(|place| (*(*relations).elements.add(place)).oid_value).collect()
+    }
+}
+
 /// What a query itself uses: its relations, which are given, and its functions, operators and types.
 ///
 /// # Safety
@@ -238,7 +227,7 @@ unsafe extern "C-unwind" fn add_function(function: pg_sys::Oid, context: *mut c_
 }
 
 /// Has the server say when catalogs change by which something else would be found.
-fn listen() {
+pub(in crate::guard) fn listen() {
     use pg_sys::SysCacheIdentifier::*;
     if LISTENS.replace(true) {
         return;

@@ -22,9 +22,9 @@ use bench_script::{Symbols, Value, VariableId, Variables, parse};
 use pgrx::pg_sys;
 
 use crate::driver::session::{Session, Traits, unsupported_settings};
+use crate::guard::planner_hook::Judged;
 use crate::guard::planner_hook::watch_fixtures;
 use crate::guard::trust::statement;
-use crate::guard::trust::statement::Judged;
 use crate::observe::environment;
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc;

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 pub use other_roles::{read, read_as};
 
 use crate::error::{internal, warn};
+use crate::guard::planner_hook::Judged;
 use crate::guard::switch_role::as_run_role;
 use crate::guard::trust::statement;
-use crate::guard::trust::statement::Judged;
 use crate::load::fixture;
 use crate::server::guc;
 use crate::server::parser::is_one_select;
