@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys;
 
 use super::Wrap;
-use super::operators::{is_a, nth};
+use super::operators::{bare, is_a, nth};
 use super::walk::Walk;
 use crate::server::lists::list_length;
 
@@ -17,38 +17,6 @@ pub(super) struct ColumnExpression {
     /// The type of the expression.
     pub type_oid: pg_sys::Oid,
     pub wrap: Option<Wrap>,
-}
-
-/// Without casts that the parser has put around it.
-///
-/// # Safety
-/// A live expression.
-pub(super) unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
-    use pg_sys::NodeTag::*;
-    // SAFETY: tags say what the nodes are.
-    unsafe {
-        while !node.is_null() {
-            node = match (*node).type_ {
-                T_RelabelType => (*node.cast::<pg_sys::RelabelType>()).arg.cast(),
-                T_CoerceViaIO => (*node.cast::<pg_sys::CoerceViaIO>()).arg.cast(),
-                T_ArrayCoerceExpr => (*node.cast::<pg_sys::ArrayCoerceExpr>()).arg.cast(),
-                T_CoerceToDomain => (*node.cast::<pg_sys::CoerceToDomain>()).arg.cast(),
-                T_CollateExpr => (*node.cast::<pg_sys::CollateExpr>()).arg.cast(),
-                T_ConvertRowtypeExpr => (*node.cast::<pg_sys::ConvertRowtypeExpr>()).arg.cast(),
-                T_FuncExpr => {
-                    let call: *mut pg_sys::FuncExpr = node.cast();
-                    if (*call).funcformat == pg_sys::CoercionForm::COERCE_EXPLICIT_CALL
-                        || list_length((*call).args) == 0
-                    {
-                        return node;
-                    }
-                    nth((*call).args, 0)
-                }
-                _ => return node,
-            };
-        }
-        node
-    }
 }
 
 /// The column of a relation that a variable stands for, through the aliases of joins, subqueries, CTEs and groups.

@@ -3,8 +3,8 @@
 use pgrx::pg_sys;
 
 use super::How;
-use super::columns::{ColumnExpression, bare, source};
-use super::operators::{is_a, name_of, nth};
+use super::columns::{ColumnExpression, source};
+use super::operators::{bare, is_a, name_of, nth};
 use super::walk::Walk;
 use crate::server::lists::list_length;
 

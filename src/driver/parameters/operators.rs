@@ -1,10 +1,11 @@
-//! Nodes of a query tree, and the operators beside parameters.
+//! Nodes of a query tree, their types, and the operators beside parameters.
 
 use std::ffi::{CStr, c_void};
 
 use pgrx::pg_sys;
 
 use super::How;
+use crate::server::lists::list_length;
 
 /// # Safety
 /// A live list of pointers that is longer than `place`.
@@ -18,6 +19,38 @@ pub(super) unsafe fn nth(list: *mut pg_sys::List, place: usize) -> *mut pg_sys::
 pub(super) unsafe fn is_a(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> bool {
     // SAFETY: by the caller.
     unsafe { !node.is_null() && (*node).type_ == tag }
+}
+
+/// Without casts that the parser has put around it.
+///
+/// # Safety
+/// A live expression.
+pub(super) unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    use pg_sys::NodeTag::*;
+    // SAFETY: tags say what the nodes are.
+    unsafe {
+        while !node.is_null() {
+            node = match (*node).type_ {
+                T_RelabelType => (*node.cast::<pg_sys::RelabelType>()).arg.cast(),
+                T_CoerceViaIO => (*node.cast::<pg_sys::CoerceViaIO>()).arg.cast(),
+                T_ArrayCoerceExpr => (*node.cast::<pg_sys::ArrayCoerceExpr>()).arg.cast(),
+                T_CoerceToDomain => (*node.cast::<pg_sys::CoerceToDomain>()).arg.cast(),
+                T_CollateExpr => (*node.cast::<pg_sys::CollateExpr>()).arg.cast(),
+                T_ConvertRowtypeExpr => (*node.cast::<pg_sys::ConvertRowtypeExpr>()).arg.cast(),
+                T_FuncExpr => {
+                    let call: *mut pg_sys::FuncExpr = node.cast();
+                    if (*call).funcformat == pg_sys::CoercionForm::COERCE_EXPLICIT_CALL
+                        || list_length((*call).args) == 0
+                    {
+                        return node;
+                    }
+                    nth((*call).args, 0)
+                }
+                _ => return node,
+            };
+        }
+        node
+    }
 }
 
 /// Whether an expression has the same value for all rows of a statement.
@@ -107,6 +140,12 @@ pub fn shape_of(type_oid: pg_sys::Oid) -> TypeShape {
             TypeShape::Other(base)
         }
     }
+}
+
+/// A type as the server writes it.
+pub(super) fn type_name(type_oid: pg_sys::Oid) -> String {
+    // SAFETY: a catalog look-up inside a transaction; a palloc'd string.
+    unsafe { CStr::from_ptr(pg_sys::format_type_be_qualified(type_oid)).to_string_lossy().into_owned() }
 }
 
 /// Whether a type is one of ranges or multiranges.

@@ -3,9 +3,9 @@
 use pgrx::pg_sys;
 
 use super::columns::{deparse, source};
-use super::operators::{is_without_variables, name_of, nth};
+use super::operators::{is_without_variables, name_of, nth, type_name};
 use super::walk::Walk;
-use super::{How, Wrap, type_name};
+use super::{How, Wrap};
 use crate::server::lists::list_length;
 
 impl Walk {

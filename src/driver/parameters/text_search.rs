@@ -2,10 +2,10 @@
 
 use pgrx::pg_sys;
 
-use super::columns::{bare, resolved, source};
-use super::operators::{is_a, nth};
+use super::columns::{resolved, source};
+use super::operators::{bare, is_a, nth, type_name};
 use super::walk::Walk;
-use super::{How, Wrap, type_name};
+use super::{How, Wrap};
 use crate::server::lists::list_length;
 
 impl Walk {
