@@ -7,10 +7,10 @@ use bench_results::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
 use bench_stats::coarse_histogram::LAST;
 use pgrx::JsonB;
 
-use super::{as_owner, duels, fidelity, visible};
+use super::work::check_visible;
+use super::{as_owner, duels, fidelity};
 use crate::error::internal;
 use crate::server::spi::{fetch, fetch_all, read};
-use crate::shm::Work;
 
 /// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\
@@ -61,12 +61,6 @@ SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
 
 /// So that ten of them are beyond the 99.9th percentile: of fewer it would be noise.
 const ENOUGH_FOR_P999: u64 = 10_000;
-
-/// # Errors
-/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
-pub fn check_visible(run_id: i64) -> Result<(), UserError> {
-    visible(Work::Run(run_id)).map(drop)
-}
 
 /// Everything that is known of a run, without findings.
 ///

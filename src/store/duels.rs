@@ -10,7 +10,7 @@ use bench_stats::histogram;
 use pgrx::JsonB;
 use serde_json::Value;
 
-use super::document::check_visible;
+use super::work::check_visible;
 use super::{as_owner, statements};
 use crate::server::spi::{fetch, fetch_all, run};
 

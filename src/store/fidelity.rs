@@ -9,7 +9,7 @@ use pgrx::JsonB;
 
 use super::as_owner;
 use super::captures::activity;
-use super::document::check_visible;
+use super::work::check_visible;
 use crate::server::spi::{fetch, fetch_all};
 
 /// The parts of a run's fidelity; nothing for a run that replays no capture, or of which nothing was counted.

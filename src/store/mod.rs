@@ -27,6 +27,7 @@ mod runs;
 mod screens;
 pub mod searches;
 mod statements;
+mod sweep_document;
 mod sweeps;
 mod system_settings;
 mod totals;
@@ -49,7 +50,7 @@ use crate::server::roles::acts_for;
 pub use captured_rows::*;
 pub use captures::*;
 pub use definitions::*;
-pub use document::{check_visible, document, headline, visible_headline};
+pub use document::{document, headline, visible_headline};
 pub use duels::{duel_of, find_duel};
 pub use feeders::*;
 pub use fixtures::*;
@@ -65,13 +66,16 @@ pub use owners::reassign_owned;
 pub use runs::*;
 pub use screens::screen_lines;
 pub use statements::{calls_per_script, statements_of};
+pub use sweep_document::sweep_document;
 pub use sweeps::*;
 pub use system_settings::*;
 pub use transfer::{
     Imported, chunk, chunks, delete_runs, export, export_piece, forget_runs, import, prune, samples_after,
     take_part, take_samples,
 };
-pub use work::{WorkHandle, current_status, handle_of, is_led, is_open, may_stop, status, visible};
+pub use work::{
+    WorkHandle, check_visible, current_status, handle_of, is_led, is_open, may_stop, status, visible,
+};
 pub use workloads::*;
 
 /// Locks the anchor against DROP EXTENSION until the transaction ends.

@@ -8,7 +8,7 @@ use bench_results::{CommandSummary, Document, ScriptSummary};
 use pgrx::JsonB;
 
 use super::as_owner;
-use super::document::check_visible;
+use super::work::check_visible;
 use crate::error::internal;
 use crate::server::spi::{fetch, fetch_all};
 

@@ -4,8 +4,8 @@
 //! recorder's, as for any run.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_questions::sweep::{Question, SweepCell, SweepOptions, SweepSpec};
-use bench_results::sweep::{Sweep, SweepChange, SweepDocument, SweepRun};
+use bench_questions::sweep::{SweepCell, SweepOptions, SweepSpec};
+use bench_results::sweep::{SweepChange, SweepRun};
 use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::recorder::RunStatus;
 use super::work::missing;
-use super::{ForRestart, as_owner, fidelity, index_worth, is_led, is_open, screens, visible};
+use super::{ForRestart, as_owner, is_led, is_open};
 use crate::error::internal;
 use crate::server::spi::{self, fetch, fetch_all, run};
 use crate::shm::{Segment, Work};
@@ -323,45 +323,6 @@ pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
     let options =
         as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?.map(|json| json.0).unwrap_or_default();
     serde_json::from_value(options).map_err(|e| internal(e.to_string()))
-}
-
-/// A sweep and its runs, for its report.
-///
-/// # Errors
-/// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
-pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
-    visible(Work::Sweep(sweep_id))?;
-    const DOCUMENT: &str = "\
-        SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
-            'changes', (SELECT l.changes FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
-            'capacities', (SELECT l.answers FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
-            'sweep', (SELECT pg_catalog.to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
-            'runs', (SELECT pg_catalog.jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
-            'environment', (SELECT r.environment FROM bench.runs r JOIN bench_internal.sweep_run_log s USING (run_id) \
-                            WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
-    let json = as_owner(|| fetch::<JsonB>(DOCUMENT, &[sweep_id.into()]))?.map(|json| json.0);
-    let document: SweepDocument =
-        serde_json::from_value(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
-    // What is not understood of its options, as a later version may write them, is not shown.
-    let (sure_within, (screen, indexes)) = match sweep_options(sweep_id) {
-        Ok(options) => {
-            let answer = match &options.question {
-                Some(Question::Screen(asked)) => {
-                    (screens::lines_of(sweep_id, asked, &options, None, None)?, Vec::new())
-                }
-                Some(Question::IndexWorth(asked)) => {
-                    (Vec::new(), index_worth::lines_of(sweep_id, asked, false)?)
-                }
-                None => Default::default(),
-            };
-            (reached(sweep_id, &options)?, answer)
-        }
-        Err(_) => Default::default(),
-    };
-    let first = document.runs.iter().find(|run| run.status.as_deref() == Some("completed"));
-    let unreplayed = first.and_then(|run| run.run_id).map_or(Ok(None), fidelity::unreplayed)?;
-    let sweep = Sweep { sure_within, ..document.sweep };
-    Ok(SweepDocument { schema_version: 1, sweep, unreplayed, screen, indexes, ..document })
 }
 
 /// The runs of a sweep, in their order.

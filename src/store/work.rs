@@ -93,6 +93,12 @@ pub fn visible(work: Work) -> Result<WorkHandle, UserError> {
     handle.check_visible().map(|()| handle)
 }
 
+/// # Errors
+/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
+pub fn check_visible(run_id: i64) -> Result<(), UserError> {
+    visible(Work::Run(run_id)).map(drop)
+}
+
 /// Its status, 'crashed' included.
 pub fn status(work: Work) -> Result<String, UserError> {
     let handle = handle_of(work)?;
