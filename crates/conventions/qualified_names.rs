@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("api/definitions.rs", "text", "a hint"),
     ("api/definitions.rs", "generate_series", "a hint"),
     ("store/document.rs", "{table}", "bench.samples or bench.warmup_samples"),
-    ("store/recorder/mod.rs", "{table}", "bench.samples or bench.warmup_samples"),
+    ("store/recorder/samples.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("store/owners.rs", "{table}", OWN),
     ("store/transfer/deletion.rs", "{relation}", OWN),
     ("store/transfer/export.rs", "{}", OWN),

@@ -19,6 +19,23 @@ pub struct RunSample {
     pub observed: Observed,
 }
 
+impl RunSample {
+    /// Makes the interval longer by the one after it.
+    pub fn join(&mut self, next: &RunSample) {
+        self.elapsed_secs = next.elapsed_secs;
+        self.secs += next.secs;
+        self.at = next.at;
+        self.clients = self.clients.max(next.clients);
+        self.totals.merge(&next.totals);
+        self.observed.merge(&next.observed);
+    }
+
+    /// Transactions per second.
+    pub fn tps(&self) -> f64 {
+        self.totals.moments.count as f64 / self.secs
+    }
+}
+
 /// Transactions of all clients: of an interval, of a script, or of the whole.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
@@ -79,6 +96,11 @@ impl Totals {
     pub fn latency_max_ms(&self) -> Option<f64> {
         (self.moments.count > 0).then(|| ms(self.moments.max_ns as f64))
     }
+}
+
+/// A percentile of latencies, in milliseconds.
+pub fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
+    histogram.percentile_ns(p).map(ms)
 }
 
 /// Nanoseconds as milliseconds.

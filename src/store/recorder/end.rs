@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use bench_base::error::{UserError, sqlstate};
 use bench_results::unwritten_parts::UnwrittenParts;
 
-use super::{RunStatus, hold};
+use super::extension_hold::hold;
+use super::status::RunStatus;
 use crate::server::guc::set_local;
 use crate::server::process::report_idle;
 use crate::server::signals::termination_requested;

@@ -6,10 +6,14 @@ use bench_model::spec::RunSpec;
 use bench_results::{CommandSummary, DuelMeasured, Environment, Event};
 
 use super::end::{Part, RunColumns, RunEnd};
-use super::{ErrorRow, RunStatus, Totals, json_of, lines, ms, percentile_ms, relations};
+use super::json::json_of;
+use super::lines::{self, ErrorRow};
+use super::relations;
+use super::status::RunStatus;
 use crate::observe::audit::AuditRow;
 use crate::server::spi::run;
 use crate::store::duels::put_duel;
+use crate::store::totals::{Totals, ms, percentile_ms};
 
 /// Everything that is known at a run's end.
 pub struct Closing<'a> {

@@ -7,10 +7,11 @@ use bench_model::views::Standby;
 use bench_results::{CommandSummary, Event};
 use bench_stats::histogram::{Histogram, bucket_bounds_ns};
 
-use super::{ErrorRow, Totals, json_of, ms, percentile_ms, timestamp};
+use super::json::json_of;
 use crate::observe::audit::AuditRow;
 use crate::observe::waits::split;
-use crate::server::spi::run;
+use crate::server::spi::{run, timestamp};
+use crate::store::totals::{Totals, ms, percentile_ms};
 
 /// Writes a script's histogram of latencies into bench.latencies.
 pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), UserError> {
@@ -116,6 +117,19 @@ pub fn statement_line(run_id: i64, line: &CommandSummary) -> Result<(), UserErro
         ],
     )
     .map(drop)
+}
+
+/// A line of bench.errors.
+pub struct ErrorRow {
+    pub sqlstate: String,
+    pub message: String,
+    pub detail: Option<String>,
+    pub context: Option<String>,
+    pub count: u64,
+    pub retried: u64,
+    pub failed: u64,
+    /// A TimestampTz.
+    pub first_at: i64,
 }
 
 /// Writes a line of bench_internal.error_log.

@@ -4,9 +4,11 @@ use bench_base::error::UserError;
 use bench_model::transaction_log::{LogRecord, LoggedOutcome};
 use pgrx::datum::TimestampWithTimeZone;
 
-use super::{end, hold, ms, timestamp};
-use crate::server::spi::run;
+use super::end;
+use super::extension_hold::hold;
+use crate::server::spi::{run, timestamp};
 use crate::server::transaction::transaction;
+use crate::store::totals::ms;
 
 /// A line of bench.transactions.
 pub struct Logged {
