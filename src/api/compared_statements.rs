@@ -2,20 +2,19 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Duel, RunArguments};
-use bench_questions::comparison::statements::{
-    StatementLine, StatementsOfRun, compare_statements as compare_all, statements_of_duel,
-};
+use bench_questions::comparison::statements::{StatementLine, statements_of_duel};
 use bench_questions::comparison::{check_margin, check_runs};
 use bench_report::statements::sentence;
-use bench_report::{ExportFormat, Format, export, render};
+use bench_report::{ExportFormat, export, render};
 use bench_results::Document;
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
-use super::comparisons::{compared_report, make_pairs, side};
-use super::reports::{document, unknown_format};
+use super::comparisons::make_pairs;
+use super::reports::document;
 use super::required;
 use super::runs::run_of;
+use super::sides::{compared_report, format_of_two, side, statements_of};
 use crate::error::{OrRaise, for_client, notice};
 use crate::run::prepare::run::run_to_the_end;
 use crate::store;
@@ -137,23 +136,6 @@ statement_function! {
     }
 }
 
-/// The statements of the runs of both sides, which the caller may see.
-pub(super) fn statements_of(
-    baseline: &[Document],
-    candidate: &[Document],
-    margin: f64,
-) -> Result<Vec<StatementLine>, UserError> {
-    let of = |side: &[Document]| -> Result<Vec<StatementsOfRun>, UserError> {
-        side.iter()
-            .map(|document| {
-                pgrx::check_for_interrupts!();
-                store::statements_of(document.run.run_id)
-            })
-            .collect()
-    };
-    Ok(compare_all(&of(baseline)?, &of(candidate)?, margin))
-}
-
 /// A duel where arms can take turns in a run, pairs of runs otherwise.
 fn verified(
     (a, b, margin, rounds): (Option<Json>, Option<Json>, Option<f64>, Option<i32>),
@@ -191,21 +173,6 @@ fn verified(
         notice(for_client(sentence), format!("For a report: SELECT bench.verify_report({run_id})."));
     }
     Ok(lines)
-}
-
-/// The format that reports of two sides have besides those of pages.
-const JUNIT: &str = "junit";
-
-/// The format that a user names for two sides; `None`: [`JUNIT`].
-///
-/// # Errors
-/// 22023 with the known ones.
-pub(super) fn format_of_two(format: Option<String>) -> Result<Option<Format>, UserError> {
-    let name = required("format", format)?;
-    match Format::parse(&name) {
-        None if name != JUNIT => Err(unknown_format(&name, Format::NAMES.iter().chain(&[JUNIT]))),
-        format => Ok(format),
-    }
 }
 
 /// A report of what bench.verify has run. See the COMMENT ON.

@@ -1,24 +1,20 @@
 //! bench.compare, bench.compare_report, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{RunArguments, limits};
+use bench_model::spec::RunArguments;
 use bench_questions::comparison::{
-    Comparison, Difference, calibration, check_margin, check_pairs, compare as compare_groups, compare_pairs,
-    differences_of, scripts_differ,
+    Comparison, Difference, check_margin, compare as compare_groups, compare_pairs, differences_of,
+    scripts_differ,
 };
 use bench_questions::sweep::SweepArguments;
-use bench_report::Format;
-use bench_report::compare::{Collected, ComparisonReport, render};
-use bench_report::statements::junit;
-use bench_results::Document;
 use bench_stats::change_points::change_points as changes_of;
 use bench_stats::{Estimate, scalability as usl};
 use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
-use super::compared_statements::{format_of_two, statements_of};
 use super::required;
+use super::sides::{calibrated, compared_report, format_of_two, side};
 use crate::error::{OrRaise, for_client, notice, warn};
 use crate::server::jsonb::Jsonb;
 use crate::{experiment, store};
@@ -108,31 +104,6 @@ fn bench_compare(
     TableIterator::new(rows(compared))
 }
 
-/// The comparison with what a calibration of runs like those of the baseline says of it, if there is one. `runs`: how many a
-/// side, and whether they are pairs.
-fn calibrated(
-    mut compared: Comparison,
-    baseline: &[i64],
-    runs: (usize, bool),
-    margin: f64,
-) -> Result<Comparison, UserError> {
-    if let Some((sweep_id, equal)) = store::calibration_of(baseline, calibration::ENOUGH_RUNS)? {
-        let equal = equal.into_iter().map(store::headline).collect::<Result<Vec<_>, _>>()?;
-        calibration::tell(&mut compared, sweep_id, &equal, runs, margin);
-    }
-    Ok(compared)
-}
-
-/// The runs of a side.
-pub(super) fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, UserError> {
-    let run_ids = required(name, run_ids)?;
-    limits::check_count(name, run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
-    run_ids
-        .into_iter()
-        .map(|run_id| store::visible_headline(required(&format!("a run of {name}"), run_id)?))
-        .collect()
-}
-
 /// A report of two sides of runs. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn compare_report(
@@ -150,44 +121,6 @@ fn compare_report(
         compared_report(baseline, candidate, format, margin, paired)
     })()
     .or_raise()
-}
-
-/// The report of two sides; without a format, JUnit's XML.
-pub(super) fn compared_report(
-    baseline: Vec<Document>,
-    candidate: Vec<Document>,
-    format: Option<Format>,
-    margin: f64,
-    paired: bool,
-) -> Result<String, UserError> {
-    let ids = |side: &[Document]| side.iter().map(|document| document.run.run_id).collect::<Vec<_>>();
-    let (baseline_ids, candidate_ids) = (ids(&baseline), ids(&candidate));
-    let runs = (baseline.len().min(candidate.len()), paired);
-    let statements = statements_of(&baseline, &candidate, margin)?;
-    let Some(format) = format else {
-        let workload = baseline.first().map_or("", |document| document.run.workload.as_str());
-        return Ok(for_client(junit(workload, &statements)));
-    };
-    let compared = if paired {
-        check_pairs(baseline.len(), candidate.len())?;
-        compare_pairs(&baseline.into_iter().zip(candidate).collect::<Vec<_>>(), margin)?
-    } else {
-        compare_groups(&baseline, &candidate, margin)?
-    };
-    let compared = calibrated(compared, &baseline_ids, runs, margin)?;
-    let (baseline, candidate) = (collected(&baseline_ids)?, collected(&candidate_ids)?);
-    let report = ComparisonReport::new(compared, margin, paired, baseline, candidate, statements);
-    Ok(for_client(render(&report, format)))
-}
-
-/// The details of runs, one run after the other: whole documents of all of them would take much memory.
-fn collected(run_ids: &[i64]) -> Result<Collected, UserError> {
-    let mut collected = Collected::default();
-    for run_id in run_ids {
-        pgrx::check_for_interrupts!();
-        collected.add(&store::document(*run_id)?);
-    }
-    Ok(collected)
 }
 
 run_function! {

@@ -25,6 +25,7 @@ mod results;
 mod retired;
 pub mod runs;
 mod screens;
+mod sides;
 mod sweeps;
 mod targets;
 mod transfer;
