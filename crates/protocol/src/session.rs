@@ -386,8 +386,7 @@ impl WireSession {
         let before = self.output.len();
         write(&mut self.output).map_err(|error| {
             self.output.truncate(before);
-            UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "no message can hold this text")
-                .detail(format!("{error}."))
+            UserError::invalid("no message can hold this text").detail(format!("{error}."))
         })
     }
 }

@@ -239,7 +239,7 @@ fn sleep_time(name: &str, text: &str) -> Result<u64, UserError> {
     let is_zero = !number.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
     if is_zero && !text.starts_with(|first: char| first.is_ascii_digit()) {
         let message = format!("sleep: invalid sleep time \"{text}\" for variable \"{name}\"");
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        return Err(UserError::invalid(message));
     }
     Ok(integer(number))
 }

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::options::CatalogOptions;
-use super::{LoadBalance, SessionAttributes, Target, invalid};
+use super::{LoadBalance, SessionAttributes, Target};
 
 /// The port of a server that says nothing else: DEF_PGPORT.
 pub const DEFAULT_PORT: u16 = 5432;
@@ -66,12 +66,12 @@ impl Host {
         {
             let message =
                 format!("could not match {} host names to {} hostaddr values", names.len(), addresses.len());
-            return Err(invalid(message).hint("Give as many values for hostaddr as for host."));
+            return Err(UserError::invalid(message).hint("Give as many values for hostaddr as for host."));
         }
         let ports = ports("port", server.text("port").unwrap_or(""))?;
         if ports.len() != 1 && ports.len() != count {
             let message = format!("could not match {} port numbers to {count} hosts", ports.len());
-            return Err(invalid(message).hint("Give one port for all hosts, or one for each."));
+            return Err(UserError::invalid(message).hint("Give one port for all hosts, or one for each."));
         }
         let element =
             |list: &Option<Vec<&str>>, place: usize| list.as_ref().map_or("", |list| list[place]).to_owned();
@@ -111,7 +111,7 @@ pub(super) fn ports(option: &str, list: &str) -> Result<Vec<u16>, UserError> {
     let port = |element: &str| match element.trim() {
         "" => Ok(DEFAULT_PORT),
         digits => digits.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
-            invalid(format!("invalid {option} number: \"{element}\""))
+            UserError::invalid(format!("invalid {option} number: \"{element}\""))
                 .hint("A port is a number from 1 to 65535, or a list of them separated by commas.")
         }),
     };
@@ -130,7 +130,7 @@ pub(super) fn check_addresses(option: &str, list: &str) -> Result<(), UserError>
     };
     match list.split(',').find(|element| !is_good(element)) {
         None => Ok(()),
-        Some(element) => Err(invalid(format!("could not parse network address \"{element}\""))
+        Some(element) => Err(UserError::invalid(format!("could not parse network address \"{element}\""))
             .detail(format!("It is a value of option \"{option}\"."))
             .hint("Names belong to option \"host\".")),
     }

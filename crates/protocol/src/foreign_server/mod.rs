@@ -13,7 +13,7 @@ mod options;
 mod password;
 mod words;
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
 pub use attributes::{SessionAttributes, Suitability};
@@ -172,13 +172,13 @@ impl TlsOptions {
         if let (Some(min), Some(max)) = (min, max)
             && min > max
         {
-            return Err(invalid("invalid SSL protocol version range")
+            return Err(UserError::invalid("invalid SSL protocol version range")
                 .hint("Set ssl_min_protocol_version no higher than ssl_max_protocol_version."));
         }
         let weak = |with: &str, use_: &str| {
             let word =
                 SslMode::WORDS.iter().find(|(_, mode)| *mode == self.sslmode).map_or("", |found| found.0);
-            invalid(format!("weak sslmode \"{word}\" may not be used with {with} (use {use_})"))
+            UserError::invalid(format!("weak sslmode \"{word}\" may not be used with {with} (use {use_})"))
         };
         if self.sslrootcert.as_deref() == Some(SYSTEM_ROOTS) && self.sslmode != SslMode::VerifyFull {
             return Err(weak("sslrootcert=system", "\"verify-full\""));
@@ -212,17 +212,12 @@ fn check_server(server: CatalogOptions<'_>) -> Result<(), UserError> {
 /// Whether the options of a mapping fit together.
 fn check_mapping(mapping: CatalogOptions<'_>) -> Result<(), UserError> {
     match (mapping.text("sslcert"), mapping.text("sslkey")) {
-        (Some(_), None) => Err(invalid("sslcert requires sslkey")
+        (Some(_), None) => Err(UserError::invalid("sslcert requires sslkey")
             .hint("Set option sslkey to the file of the certificate's private key.")),
-        (None, Some(_)) => Err(invalid("sslkey requires sslcert")
+        (None, Some(_)) => Err(UserError::invalid("sslkey requires sslcert")
             .hint("Set option sslcert to the file of the key's certificate.")),
         _ => Ok(()),
     }
-}
-
-/// The error for a value that is not good.
-fn invalid(message: impl Into<String>) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
 }
 
 #[cfg(test)]

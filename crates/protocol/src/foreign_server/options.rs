@@ -6,7 +6,6 @@ use bench_base::similar;
 use super::words::{Switch, Word};
 use super::{
     ChannelBinding, LoadBalance, SYSTEM_ROOTS, SessionAttributes, SslMode, SslNegotiation, TlsVersion, hosts,
-    invalid,
 };
 
 /// What an option is given to, by the catalogs that a validator is called for.
@@ -214,10 +213,9 @@ fn word<T: Word>(name: &str, value: &str) -> Result<(), UserError> {
 
 /// A number as libpq's pqParseIntParam takes it.
 pub(super) fn integer(name: &str, value: &str) -> Result<i32, UserError> {
-    value
-        .trim()
-        .parse()
-        .map_err(|_| invalid(format!("invalid integer value \"{value}\" for connection option \"{name}\"")))
+    value.trim().parse().map_err(|_| {
+        UserError::invalid(format!("invalid integer value \"{value}\" for connection option \"{name}\""))
+    })
 }
 
 /// A truth value as defGetBoolean takes it.
@@ -225,7 +223,7 @@ pub(super) fn boolean(name: &str, value: &str) -> Result<bool, UserError> {
     match value.to_ascii_lowercase().as_str() {
         "true" | "on" | "1" => Ok(true),
         "false" | "off" | "0" => Ok(false),
-        _ => Err(invalid(format!("{name} requires a Boolean value"))),
+        _ => Err(UserError::invalid(format!("{name} requires a Boolean value"))),
     }
 }
 
@@ -242,7 +240,7 @@ pub(super) fn max_version(name: &str, value: &str) -> Result<Option<TlsVersion>,
     match known_version(name, value)? {
         None => Ok(None),
         Some((_, Some(version))) => Ok(Some(version)),
-        Some((word, None)) => Err(invalid(format!("{name} value \"{word}\" is not supported"))
+        Some((word, None)) => Err(UserError::invalid(format!("{name} value \"{word}\" is not supported"))
             .detail("TLS before version 1.2 is not supported.")
             .hint("Use \"TLSv1.2\" or \"TLSv1.3\".")),
     }
@@ -261,7 +259,7 @@ fn known_version(name: &str, value: &str) -> Result<Option<(&'static str, Option
     }
     match KNOWN.into_iter().find(|(word, _)| word.eq_ignore_ascii_case(value)) {
         Some(known) => Ok(Some(known)),
-        None => Err(invalid(format!("invalid {name} value: \"{value}\""))
+        None => Err(UserError::invalid(format!("invalid {name} value: \"{value}\""))
             .hint("Valid values are: \"TLSv1\", \"TLSv1.1\", \"TLSv1.2\", \"TLSv1.3\".")),
     }
 }

@@ -65,5 +65,5 @@ fn cannot_coerce(scalar: Scalar, target: &str) -> Box<UserError> {
         Scalar::Integer(_) => "int",
         Scalar::Double(_) => "double",
     };
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, format!("cannot coerce {own} to {target}")).into()
+    UserError::invalid(format!("cannot coerce {own} to {target}")).into()
 }

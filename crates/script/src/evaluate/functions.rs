@@ -154,7 +154,7 @@ pub(super) fn ternary(
             let seed = integer(third)?;
             if second <= 0 {
                 let message = "permute size parameter must be greater than zero";
-                return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).into());
+                return Err(UserError::invalid(message).into());
             }
             return Ok(Scalar::Integer(permute::permute(first, second, seed)));
         }
