@@ -6,10 +6,9 @@ use std::ops::Range;
 use bench_base::error::{UserError, sqlstate};
 use bench_base::interrupts;
 
-use super::Symbols;
 use super::lexer::{MentionKind, StatementText};
 use super::position::{ScriptText, excerpt};
-use super::variables::{VariableId, Variables, is_name_part};
+use super::variables::{Symbols, VariableId, Variables, is_name_part};
 
 /// How many parameters a statement has at most, as in pgbench.
 pub(super) const MAX_PARAMETERS: usize = 255;
