@@ -1,15 +1,11 @@
-//! The hosts of a target: in which order they are tried, and how errors name them.
+//! The hosts of a target: where they are, and how errors name them.
 
 use std::net::IpAddr;
 
 use bench_base::error::UserError;
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use super::options::CatalogOptions;
-use super::{LoadBalance, SessionAttributes, Target};
+use super::values::CatalogOptions;
 
 /// The port of a server that says nothing else: DEF_PGPORT.
 pub const DEFAULT_PORT: u16 = 5432;
@@ -87,27 +83,11 @@ impl Host {
     }
 }
 
-impl Target {
-    /// The hosts in the order in which they are tried, each with the sessions that are good enough there; drawn by the seed
-    /// where the load is balanced. With several addresses for a name, each is tried.
-    pub fn attempts(&self, seed: u64) -> Vec<(&Host, SessionAttributes)> {
-        let mut hosts: Vec<&Host> = self.hosts.iter().collect();
-        if self.load_balance_hosts == LoadBalance::Random {
-            hosts.shuffle(&mut Pcg64::seed_from_u64(seed));
-        }
-        let pass = |attributes: &SessionAttributes| {
-            let attributes = *attributes;
-            hosts.iter().map(move |host| (*host, attributes)).collect::<Vec<_>>()
-        };
-        self.target_session_attrs.passes().iter().flat_map(pass).collect()
-    }
-}
-
 /// A list of ports; an empty element is [`DEFAULT_PORT`].
 ///
 /// # Errors
 /// 22023.
-pub(super) fn ports(option: &str, list: &str) -> Result<Vec<u16>, UserError> {
+pub fn ports(option: &str, list: &str) -> Result<Vec<u16>, UserError> {
     let port = |element: &str| match element.trim() {
         "" => Ok(DEFAULT_PORT),
         digits => digits.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
@@ -122,7 +102,7 @@ pub(super) fn ports(option: &str, list: &str) -> Result<Vec<u16>, UserError> {
 ///
 /// # Errors
 /// 22023.
-pub(super) fn check_addresses(option: &str, list: &str) -> Result<(), UserError> {
+pub fn check_addresses(option: &str, list: &str) -> Result<(), UserError> {
     let is_good = |element: &str| match element.split_once('%') {
         _ if element.is_empty() => true,
         Some((address, interface)) => !interface.is_empty() && address.parse::<std::net::Ipv6Addr>().is_ok(),

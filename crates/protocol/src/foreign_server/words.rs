@@ -117,7 +117,7 @@ impl Word for LoadBalance {
 
 /// The word "0" or "1".
 #[derive(Clone, Copy)]
-pub(super) struct Switch(pub bool);
+pub struct Switch(pub bool);
 
 impl Word for Switch {
     const WORDS: &'static [(&'static str, Self)] = &[("0", Self(false)), ("1", Self(true))];
