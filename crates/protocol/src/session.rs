@@ -9,8 +9,8 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend::{self, BindError};
 use zeroize::Zeroize;
 
-use super::Startup;
 use super::authentication::Authentication;
+use super::startup::Startup;
 
 mod receive;
 

@@ -13,7 +13,7 @@ use postgres_protocol::message::backend::{
 use postgres_protocol::message::frontend;
 
 use super::super::report::{ErrorReport, MAX_ERROR};
-use super::super::{shown, violation};
+use super::super::violation::{shown, violation};
 use super::{KEPT, PARAMETERS, SessionEvent, SessionPhase, TransactionStatus, WireSession};
 
 /// Two tags that postgres-protocol does not know.
