@@ -164,6 +164,12 @@ impl UserError {
         }
     }
 
+    /// Returns an error for an argument out of range or of the wrong form: 22023, invalid_parameter_value.
+    #[cold]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    }
+
     /// Adds a detail.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());

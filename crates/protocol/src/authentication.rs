@@ -14,7 +14,8 @@ use postgres_protocol::message::backend::{AuthenticationSaslBody, Message};
 use postgres_protocol::message::frontend;
 use zeroize::Zeroizing;
 
-use super::{Startup, violation};
+use super::startup::Startup;
+use super::violation::violation;
 
 /// Answers the server's requests, until it is content.
 pub(super) struct Authentication {

@@ -26,21 +26,10 @@ mod report;
 mod session;
 mod startup;
 pub mod tls;
-
-use bench_base::error::{UserError, sqlstate};
+mod violation;
 
 pub use session::{CommandOutcome, FLUSH_THRESHOLD, SessionEvent, TransactionStatus, WireSession};
 pub use startup::{Startup, cancel_request, encryption_accepted, encryption_request, is_startup_word};
-
-/// The error for a server that does not keep to the protocol.
-fn violation(message: impl Into<String>) -> UserError {
-    UserError::new(sqlstate::PROTOCOL_VIOLATION, message)
-}
-
-/// A byte of a message as it is shown to a user.
-fn shown(tag: u8) -> String {
-    if tag.is_ascii_graphic() { format!("\"{}\"", char::from(tag)) } else { format!("0x{tag:02x}") }
-}
 
 #[cfg(test)]
 mod tests;

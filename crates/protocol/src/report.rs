@@ -3,7 +3,7 @@
 use bench_base::error::{SqlError, UserError, pack, sqlstate};
 use bench_base::untrusted;
 
-use super::violation;
+use super::violation::violation;
 
 /// As much of an ErrorResponse message is taken up, in bytes: four texts of [`untrusted::MAX_TEXT`] and the short fields.
 /// The rest is passed over.

@@ -9,8 +9,8 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend::{self, BindError};
 use zeroize::Zeroize;
 
-use super::Startup;
 use super::authentication::Authentication;
+use super::startup::Startup;
 
 mod receive;
 
@@ -20,6 +20,10 @@ pub const FLUSH_THRESHOLD: usize = 65_536;
 /// The room in bytes that an empty buffer may keep: enough for the messages of most statements, and little for 10,000
 /// sessions.
 const KEPT: usize = 4096;
+
+/// The settings that are kept of what the server reports.
+const PARAMETERS: [&str; 4] =
+    ["server_version", "client_encoding", "in_hot_standby", "default_transaction_read_only"];
 
 /// What a session has captured that never captures.
 static NOTHING: CapturedRows = CapturedRows::new();
@@ -92,8 +96,8 @@ pub struct WireSession {
     is_ending: bool,
     used_password: bool,
     backend: Option<(i32, i32)>,
-    /// The values of [`receive::PARAMETERS`].
-    parameters: [Option<Box<str>>; receive::PARAMETERS.len()],
+    /// The values of [`PARAMETERS`].
+    parameters: [Option<Box<str>>; PARAMETERS.len()],
     rows: u64,
     completed: u64,
     /// Results that may still come: at most one for each statement that was sent.
@@ -195,7 +199,7 @@ impl WireSession {
     /// A setting that the server reports: server_version, client_encoding, in_hot_standby (since PostgreSQL 14) or
     /// default_transaction_read_only (since 14). The others are not kept.
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        let place = receive::PARAMETERS.iter().position(|parameter| *parameter == name)?;
+        let place = PARAMETERS.iter().position(|parameter| *parameter == name)?;
         self.parameters[place].as_deref()
     }
 
@@ -386,8 +390,7 @@ impl WireSession {
         let before = self.output.len();
         write(&mut self.output).map_err(|error| {
             self.output.truncate(before);
-            UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "no message can hold this text")
-                .detail(format!("{error}."))
+            UserError::invalid("no message can hold this text").detail(format!("{error}."))
         })
     }
 }

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 use zeroize::Zeroizing;
 
-use super::{shown, violation};
+use super::violation::{shown, violation};
 
 /// What a server is told first, and what it may ask for.
 #[derive(Clone, Default)]

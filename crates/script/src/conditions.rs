@@ -1,6 +1,6 @@
 //! Where `\if`, `\elif` and `\else` branch to.
 
-use super::{Action, Command};
+use super::command::{Action, Command};
 
 /// A command that does not fit the others.
 pub(super) struct ConditionError {

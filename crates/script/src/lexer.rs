@@ -5,7 +5,6 @@
 //! so does a backslash outside quotes and comments, which begins a meta command that ends with its line. A
 //! semicolon alone is a statement, and so is a block comment; a comment to the end of the line is not.
 
-mod quotes;
 mod routine;
 
 use std::ops::Range;
@@ -358,6 +357,127 @@ impl Scanner<'_> {
         while self.at < self.bytes.len() && self.peek(0) != b'\n' {
             self.at += continuation_length(&self.bytes[self.at..]).unwrap_or(1);
         }
+    }
+
+    /// A comment to the end of the line. Before a statement it is no part of it.
+    fn line_comment(&mut self) -> ScriptToken {
+        let start = self.at;
+        self.skip_while(|byte| !is_newline(byte));
+        if self.start.is_some() {
+            self.mentions_in(start..self.at, MentionKind::Inert);
+        }
+        ScriptToken::Blank
+    }
+
+    /// A comment between `/*` and `*/`; such comments nest.
+    fn block_comment(&mut self) -> Result<ScriptToken, UserError> {
+        let start = self.at;
+        let mut depth = 0usize;
+        loop {
+            match (self.peek(0), self.peek(1)) {
+                (b'/', b'*') => {
+                    depth += 1;
+                    self.at += 2;
+                }
+                (b'*', b'/') => {
+                    depth -= 1;
+                    self.at += 2;
+                    if depth == 0 {
+                        self.mentions_in(start..self.at, MentionKind::Inert);
+                        return Ok(ScriptToken::Comment);
+                    }
+                }
+                _ if self.at >= self.bytes.len() => {
+                    return Err(self.unterminated(start, "unterminated /* comment"));
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// A string constant whose quote is `prefix` bytes ahead.
+    fn string(&mut self, prefix: usize, escapes: bool) -> Result<ScriptToken, UserError> {
+        self.at += prefix;
+        let start = self.at;
+        self.quoted(b'\'', escapes, "unterminated quoted string")?;
+        self.mentions_in(start..self.at, MentionKind::Quoted);
+        Ok(ScriptToken::Other)
+    }
+
+    /// An identifier between double quotes that begin `prefix` bytes ahead.
+    fn quoted_identifier(&mut self, prefix: usize) -> Result<ScriptToken, UserError> {
+        self.at += prefix;
+        let start = self.at;
+        self.quoted(b'"', false, "unterminated quoted identifier")?;
+        self.mentions_in(start..self.at, MentionKind::InIdentifier);
+        Ok(ScriptToken::Other)
+    }
+
+    /// A text between quotes, which it may contain doubled, or behind a backslash where `escapes` says so.
+    fn quoted(&mut self, quote: u8, escapes: bool, message: &str) -> Result<(), UserError> {
+        let start = self.at;
+        self.at += 1;
+        while self.at < self.bytes.len() {
+            let byte = self.peek(0);
+            self.at += 1;
+            if byte == b'\\' && escapes {
+                self.at += 1;
+            } else if byte == quote {
+                if self.peek(0) == quote {
+                    self.at += 1;
+                } else if !(escapes && self.continues_string()) {
+                    return Ok(());
+                }
+            }
+        }
+        Err(self.unterminated(start, message))
+    }
+
+    /// Whether white space with a newline and another quote continue the string that has just ended, as the SQL
+    /// standard has it. Moves past that quote. It matters for strings with escapes only.
+    fn continues_string(&mut self) -> bool {
+        let end_of_string = self.at;
+        let mut newline_seen = false;
+        loop {
+            let byte = self.peek(0);
+            newline_seen |= is_newline(byte);
+            if is_blank(byte) {
+                self.at += 1;
+            } else if byte == b'-' && self.peek(1) == b'-' {
+                self.skip_while(|byte| !is_newline(byte));
+            } else if byte == b'\'' && newline_seen {
+                self.at += 1;
+                return true;
+            } else {
+                self.at = end_of_string;
+                return false;
+            }
+        }
+    }
+
+    /// A dollar-quoted text, a parameter such as `$1`, or a dollar sign.
+    fn dollar(&mut self) -> Result<ScriptToken, UserError> {
+        let start = self.at;
+        self.at += 1;
+        if self.peek(0).is_ascii_digit() {
+            self.skip_while(|byte| byte.is_ascii_digit());
+            self.junk();
+            return Ok(ScriptToken::Other);
+        }
+        self.skip_while(is_name_part);
+        if self.peek(0) != b'$' {
+            self.at = start + 1;
+            return Ok(ScriptToken::Other);
+        }
+        self.at += 1;
+        let text = self.source.text;
+        let delimiter = &text[start..self.at];
+        let Some(length) = text[self.at..].find(delimiter) else {
+            return Err(self.unterminated(start, "unterminated dollar-quoted string"));
+        };
+        self.at += length + delimiter.len();
+        self.mentions_in(start..self.at, MentionKind::Quoted);
+        Ok(ScriptToken::Other)
     }
 
     fn unterminated(&self, start: usize, message: &str) -> UserError {

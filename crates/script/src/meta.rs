@@ -1,46 +1,17 @@
-//! Meta commands: what may stand in their lines, and what they do.
+//! Meta commands: what may stand in their lines.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use bench_base::error::{UserError, sqlstate};
 
-use super::blanks::{separator_length, trim_start};
+use super::blanks::separator_length;
+use super::command::Action;
 use super::expression::Expression;
 use super::pipeline::Pipeline;
 use super::position::ScriptText;
-use super::prng::Prng;
+use super::sleep::{Sleep, Time, Unit, integer, integer_length};
 use super::sql::ResultCapture;
-use super::variables::{Symbols, Value, VariableId, Variables, is_variable_name};
-use super::{Action, Flow};
-
-/// `\sleep`: how long.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sleep {
-    time: Time,
-    unit: Unit,
-}
-
-/// A number of units.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Time {
-    Constant(u64),
-    /// The name is for messages.
-    Variable {
-        id: VariableId,
-        name: Box<str>,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
-    Microseconds,
-    Milliseconds,
-    Seconds,
-}
-
-/// More than a century. A clock's time can be added to it in any unit.
-const LONGEST_SLEEP: Duration = Duration::from_secs(u32::MAX as u64);
+use super::variables::{Symbols, is_variable_name};
 
 /// What a meta command's line turns out to be.
 pub(super) enum Meta {
@@ -198,93 +169,6 @@ impl<'a> MetaLine<'a> {
             }
         };
         Ok(Sleep { time, unit })
-    }
-}
-
-impl Sleep {
-    /// How long to sleep, never less than nothing (`evaluateSleep` in pgbench.c).
-    fn duration(&self, variables: &Variables) -> Result<Duration, UserError> {
-        let number = match &self.time {
-            Time::Constant(number) => *number,
-            Time::Variable { id, name } => match variables.get(*id) {
-                Some(Value::Integer(value)) => u64::try_from(*value).unwrap_or(0),
-                Some(value) => sleep_time(name, &value.to_text())?,
-                None => {
-                    let message = format!("sleep: undefined variable \"{name}\"");
-                    return Err(UserError::new(sqlstate::UNDEFINED_COLUMN, message));
-                }
-            },
-        };
-        let duration = match self.unit {
-            Unit::Microseconds => Duration::from_micros(number),
-            Unit::Milliseconds => Duration::from_millis(number),
-            Unit::Seconds => Duration::from_secs(number),
-        };
-        Ok(duration.min(LONGEST_SLEEP))
-    }
-
-    /// The variable that it reads, if there is one.
-    pub(super) fn variable(&self) -> Option<VariableId> {
-        match self.time {
-            Time::Constant(_) => None,
-            Time::Variable { id, .. } => Some(id),
-        }
-    }
-}
-
-/// What the text of the variable `name` is as a time: the number at its front, as for C's `atoi`.
-fn sleep_time(name: &str, text: &str) -> Result<u64, UserError> {
-    let number = trim_start(text);
-    let number = &number[..integer_length(number)];
-    let is_zero = !number.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
-    if is_zero && !text.starts_with(|first: char| first.is_ascii_digit()) {
-        let message = format!("sleep: invalid sleep time \"{text}\" for variable \"{name}\"");
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
-    }
-    Ok(integer(number))
-}
-
-/// The length of the sign and the digits at the front of a text.
-fn integer_length(text: &str) -> usize {
-    let sign = usize::from(text.starts_with(['+', '-']));
-    sign + text.bytes().skip(sign).take_while(u8::is_ascii_digit).count()
-}
-
-/// What a sign and digits amount to: 0 for negative numbers and for none, the largest number for larger ones.
-fn integer(text: &str) -> u64 {
-    let digits = text.strip_prefix('+').unwrap_or(text);
-    if digits.is_empty() || digits.starts_with('-') { 0 } else { digits.parse().unwrap_or(u64::MAX) }
-}
-
-impl Action {
-    /// Performs a meta command; for a statement, and for pipelines, it does nothing. `otherwise` says whether it was reached by
-    /// [`Flow::Otherwise`]. `debug` is called with what `debug()` in expressions shows.
-    ///
-    /// # Errors
-    /// An expression's; for `\sleep` 42703 for a variable that was never set, and 22023 for one that is no
-    /// number.
-    pub fn perform(
-        &self,
-        otherwise: bool,
-        variables: &mut Variables,
-        random: &mut Prng,
-        debug: &mut dyn FnMut(&str),
-    ) -> Result<Flow, UserError> {
-        match self {
-            Action::Set { target, expression } => {
-                let value = expression.evaluate(variables, random, debug)?;
-                variables.set(*target, value);
-                Ok(Flow::Next)
-            }
-            Action::Sleep(sleep) => sleep.duration(variables).map(Flow::Sleep),
-            // In sequence it ends the branch before it.
-            Action::Elif { end, .. } | Action::Else { end } if !otherwise => Ok(Flow::Jump(*end)),
-            Action::If { condition, otherwise } | Action::Elif { condition, otherwise, .. } => {
-                let is_true = condition.is_true(variables, random, debug)?;
-                Ok(if is_true { Flow::Next } else { Flow::Otherwise(*otherwise) })
-            }
-            Action::Sql(_) | Action::Pipeline(_) | Action::Else { .. } | Action::Endif => Ok(Flow::Next),
-        }
     }
 }
 

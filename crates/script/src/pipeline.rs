@@ -5,7 +5,7 @@
 
 use bench_base::error::{UserError, sqlstate};
 
-use super::{Action, Script, Sql};
+use super::sql::Sql;
 
 /// What a meta command does to a client's pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,47 +77,6 @@ impl PipelineMode {
         let message = "end of script reached with pipeline open";
         Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
             .hint("Each \\startpipeline needs its \\endpipeline, whichever way the script goes."))
-    }
-}
-
-impl Script {
-    /// For a client without a connection: the error of the first command for pipelines.
-    ///
-    /// # Errors
-    /// 0A000, with the place in the script.
-    pub fn check_without_connection(&self) -> Result<(), UserError> {
-        let mut pipelines =
-            self.commands.iter().zip(0..).filter_map(|(command, index)| match command.action {
-                Action::Pipeline(pipeline) => Some((pipeline, index)),
-                _ => None,
-            });
-        let Some((pipeline, index)) = pipelines.next() else { return Ok(()) };
-        let name = match pipeline {
-            Pipeline::Start => "startpipeline",
-            Pipeline::Sync => "syncpipeline",
-            Pipeline::End => "endpipeline",
-        };
-        let message = format!(
-            "meta command \"\\{name}\" is not supported: a client inside the server has no connection to pipeline"
-        );
-        let error = UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint("Use driver => 'wire'.");
-        Err(self.at(index, error))
-    }
-
-    /// The statements behind the `\startpipeline` with the index `start` and before the next `\endpipeline` in the
-    /// text, each with its index: those that pgbench prepares before it begins the pipeline, because a Parse within it
-    /// would take a snapshot before BEGIN ISOLATION LEVEL (`prepareCommandsInPipeline` in pgbench.c).
-    pub fn statements_in_pipeline(&self, start: usize) -> impl Iterator<Item = (usize, &Sql)> {
-        let is_end = |action: &Action| matches!(action, Action::Pipeline(Pipeline::End));
-        self.commands
-            .iter()
-            .enumerate()
-            .skip(start + 1)
-            .take_while(move |(_, command)| !is_end(&command.action))
-            .filter_map(|(index, command)| match &command.action {
-                Action::Sql(sql) => Some((index, sql)),
-                _ => None,
-            })
     }
 }
 

@@ -2,7 +2,11 @@
 
 use bench_base::error::UserError;
 
-use super::{Action, Flow, PipelineMode, Prng, Script, Variables};
+use super::command::{Action, Flow};
+use super::pipeline::PipelineMode;
+use super::prng::Prng;
+use super::script::Script;
+use super::variables::Variables;
 
 /// Something that a script sends or shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 
 use super::prng::Prng;
 use super::variables::format_fixed;
@@ -23,10 +23,10 @@ impl IntegerRange {
     /// 22023 if it is empty or has more than 2⁶³ - 1 numbers.
     pub(super) fn new(min: i64, max: i64) -> Result<IntegerRange, UserError> {
         if min > max {
-            return Err(invalid("empty range given to random"));
+            return Err(UserError::invalid("empty range given to random"));
         }
         if max.checked_sub(min).is_none_or(|difference| difference == i64::MAX) {
-            return Err(invalid("random range is too large"));
+            return Err(UserError::invalid("random range is too large"));
         }
         Ok(IntegerRange { min, max })
     }
@@ -57,7 +57,9 @@ pub(super) fn uniform(random: &mut Prng, range: IntegerRange) -> i64 {
 pub(super) fn exponential(random: &mut Prng, range: IntegerRange, parameter: f64) -> Result<i64, UserError> {
     if parameter.is_nan() || parameter <= 0.0 {
         let parameter = format_fixed(parameter);
-        return Err(invalid(format!("exponential parameter must be greater than zero (not {parameter})")));
+        return Err(UserError::invalid(format!(
+            "exponential parameter must be greater than zero (not {parameter})"
+        )));
     }
     let cut = (-parameter).exp();
     let uniform = 1.0 - random.unit_interval();
@@ -73,7 +75,9 @@ pub(super) fn gaussian(random: &mut Prng, range: IntegerRange, parameter: f64) -
     const MIN_PARAMETER: f64 = 2.0;
     if parameter.is_nan() || parameter < MIN_PARAMETER {
         let (least, parameter) = (format_fixed(MIN_PARAMETER), format_fixed(parameter));
-        return Err(invalid(format!("gaussian parameter must be at least {least} (not {parameter})")));
+        return Err(UserError::invalid(format!(
+            "gaussian parameter must be at least {least} (not {parameter})"
+        )));
     }
     // What lies outside of the range is drawn again: 5 in 100 for the least parameter.
     let deviation = loop {
@@ -95,7 +99,7 @@ pub(super) fn zipfian(random: &mut Prng, range: IntegerRange, parameter: f64) ->
     const MAX_PARAMETER: f64 = 1000.0;
     if !(MIN_PARAMETER..=MAX_PARAMETER).contains(&parameter) {
         let parameter = format_fixed(parameter);
-        return Err(invalid(format!(
+        return Err(UserError::invalid(format!(
             "zipfian parameter must be in range [{MIN_PARAMETER:.3}, {MAX_PARAMETER:.0}] (not {parameter})"
         )));
     }
@@ -120,11 +124,6 @@ fn zipfian_rank(random: &mut Prng, count: i64, parameter: f64) -> i64 {
             return (x as i64).min(count);
         }
     }
-}
-
-#[cold]
-fn invalid(message: impl Into<String>) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
 }
 
 #[cfg(test)]

@@ -6,10 +6,9 @@ use std::ops::Range;
 use bench_base::error::{UserError, sqlstate};
 use bench_base::interrupts;
 
-use super::Symbols;
 use super::lexer::{MentionKind, StatementText};
 use super::position::{ScriptText, excerpt};
-use super::variables::{VariableId, Variables, is_name_part};
+use super::variables::{Symbols, VariableId, Variables, is_name_part};
 
 /// How many parameters a statement has at most, as in pgbench.
 pub(super) const MAX_PARAMETERS: usize = 255;
@@ -205,13 +204,13 @@ impl Sql {
         let Some(value) = constants.get(mention.id) else {
             let message =
                 format!("variable \"{name}\" attached to an identifier has no value before the run");
-            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).hint(GLUED_HINT));
+            return Err(UserError::invalid(message).hint(GLUED_HINT));
         };
         let value = value.to_text();
         if value.is_empty() || !value.bytes().all(|byte| is_name_part(byte) || byte == b'$') {
             let message =
                 format!("value \"{value}\" of variable \"{name}\" cannot be a part of an identifier");
-            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+            return Err(UserError::invalid(message)
                 .detail("It may consist of letters, digits, underscores and dollar signs.")
                 .hint(GLUED_HINT));
         }

@@ -246,7 +246,7 @@ pub(super) fn scalar_of(name: &str, value: &Value) -> Result<Scalar, Box<UserErr
 fn scalar_of_text(name: &str, text: &str) -> Result<Scalar, Box<UserError>> {
     let malformed = || {
         let message = format!("malformed variable \"{name}\" value: \"{text}\"");
-        Box::new(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+        Box::new(UserError::invalid(message))
     };
     if text.is_empty() {
         return Err(malformed());
@@ -255,7 +255,7 @@ fn scalar_of_text(name: &str, text: &str) -> Result<Scalar, Box<UserError>> {
     let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
     if digits.is_empty() {
         let message = format!("invalid input syntax for type bigint: \"{text}\"");
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).into());
+        return Err(UserError::invalid(message).into());
     }
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return number.parse().map(Scalar::Integer).map_err(|_| {

@@ -2,8 +2,6 @@
 
 use bench_base::error::UserError;
 
-use super::invalid;
-
 /// The keywords of a connection string with their values, in their order. Inside and outside of single quotes a backslash
 /// takes the character after it for what it is.
 ///
@@ -18,7 +16,7 @@ pub fn parse_conninfo(text: &str) -> Result<Vec<(String, String)>, UserError> {
         let (keyword, after) = rest.split_at(end);
         let Some(after) = after.trim_start().strip_prefix('=') else {
             let message = format!("missing \"=\" after \"{keyword}\" in connection info string");
-            return Err(invalid(message));
+            return Err(UserError::invalid(message));
         };
         let (value, after) = value_of(after.trim_start())?;
         pairs.push((keyword.to_owned(), value));
@@ -42,7 +40,7 @@ fn value_of(text: &str) -> Result<(String, &str), UserError> {
         }
     }
     match quoted {
-        Some(_) => Err(invalid("unterminated quoted string in connection info string")),
+        Some(_) => Err(UserError::invalid("unterminated quoted string in connection info string")),
         None => Ok((value, "")),
     }
 }

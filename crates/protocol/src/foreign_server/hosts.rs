@@ -1,15 +1,11 @@
-//! The hosts of a target: in which order they are tried, and how errors name them.
+//! The hosts of a target: where they are, and how errors name them.
 
 use std::net::IpAddr;
 
 use bench_base::error::UserError;
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use super::options::CatalogOptions;
-use super::{LoadBalance, SessionAttributes, Target, invalid};
+use super::values::CatalogOptions;
 
 /// The port of a server that says nothing else: DEF_PGPORT.
 pub const DEFAULT_PORT: u16 = 5432;
@@ -66,12 +62,12 @@ impl Host {
         {
             let message =
                 format!("could not match {} host names to {} hostaddr values", names.len(), addresses.len());
-            return Err(invalid(message).hint("Give as many values for hostaddr as for host."));
+            return Err(UserError::invalid(message).hint("Give as many values for hostaddr as for host."));
         }
         let ports = ports("port", server.text("port").unwrap_or(""))?;
         if ports.len() != 1 && ports.len() != count {
             let message = format!("could not match {} port numbers to {count} hosts", ports.len());
-            return Err(invalid(message).hint("Give one port for all hosts, or one for each."));
+            return Err(UserError::invalid(message).hint("Give one port for all hosts, or one for each."));
         }
         let element =
             |list: &Option<Vec<&str>>, place: usize| list.as_ref().map_or("", |list| list[place]).to_owned();
@@ -87,31 +83,15 @@ impl Host {
     }
 }
 
-impl Target {
-    /// The hosts in the order in which they are tried, each with the sessions that are good enough there; drawn by the seed
-    /// where the load is balanced. With several addresses for a name, each is tried.
-    pub fn attempts(&self, seed: u64) -> Vec<(&Host, SessionAttributes)> {
-        let mut hosts: Vec<&Host> = self.hosts.iter().collect();
-        if self.load_balance_hosts == LoadBalance::Random {
-            hosts.shuffle(&mut Pcg64::seed_from_u64(seed));
-        }
-        let pass = |attributes: &SessionAttributes| {
-            let attributes = *attributes;
-            hosts.iter().map(move |host| (*host, attributes)).collect::<Vec<_>>()
-        };
-        self.target_session_attrs.passes().iter().flat_map(pass).collect()
-    }
-}
-
 /// A list of ports; an empty element is [`DEFAULT_PORT`].
 ///
 /// # Errors
 /// 22023.
-pub(super) fn ports(option: &str, list: &str) -> Result<Vec<u16>, UserError> {
+pub fn ports(option: &str, list: &str) -> Result<Vec<u16>, UserError> {
     let port = |element: &str| match element.trim() {
         "" => Ok(DEFAULT_PORT),
         digits => digits.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
-            invalid(format!("invalid {option} number: \"{element}\""))
+            UserError::invalid(format!("invalid {option} number: \"{element}\""))
                 .hint("A port is a number from 1 to 65535, or a list of them separated by commas.")
         }),
     };
@@ -122,7 +102,7 @@ pub(super) fn ports(option: &str, list: &str) -> Result<Vec<u16>, UserError> {
 ///
 /// # Errors
 /// 22023.
-pub(super) fn check_addresses(option: &str, list: &str) -> Result<(), UserError> {
+pub fn check_addresses(option: &str, list: &str) -> Result<(), UserError> {
     let is_good = |element: &str| match element.split_once('%') {
         _ if element.is_empty() => true,
         Some((address, interface)) => !interface.is_empty() && address.parse::<std::net::Ipv6Addr>().is_ok(),
@@ -130,7 +110,7 @@ pub(super) fn check_addresses(option: &str, list: &str) -> Result<(), UserError>
     };
     match list.split(',').find(|element| !is_good(element)) {
         None => Ok(()),
-        Some(element) => Err(invalid(format!("could not parse network address \"{element}\""))
+        Some(element) => Err(UserError::invalid(format!("could not parse network address \"{element}\""))
             .detail(format!("It is a value of option \"{option}\"."))
             .hint("Names belong to option \"host\".")),
     }

@@ -3,11 +3,11 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_base::similar;
 
-use super::words::{Switch, Word};
-use super::{
-    ChannelBinding, LoadBalance, SYSTEM_ROOTS, SessionAttributes, SslMode, SslNegotiation, TlsVersion, hosts,
-    invalid,
-};
+use super::attributes::SessionAttributes;
+use super::hosts::{self, Host};
+use super::tls_options::{SYSTEM_ROOTS, TlsOptions};
+use super::values::{CatalogOptions, boolean, integer, max_version, min_version};
+use super::words::{ChannelBinding, LoadBalance, SslMode, SslNegotiation, Switch, Word};
 
 /// What an option is given to, by the catalogs that a validator is called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum OptionOf {
 
 /// Where a keyword of libpq belongs.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Place {
+pub enum Place {
     Server,
     UserMapping,
     /// Nowhere, with the reason as a sentence.
@@ -32,7 +32,7 @@ pub(super) enum Place {
 }
 
 /// Checks a value, of the option of this name.
-pub(super) type Check = fn(&str, &str) -> Result<(), UserError>;
+pub type Check = fn(&str, &str) -> Result<(), UserError>;
 
 const SYSTEM_USER: &str = "Nothing of the server's operating-system user is used.";
 const GSSAPI: &str = "GSSAPI is not supported.";
@@ -43,7 +43,7 @@ const SCRAM_KEYS: &str = "SCRAM keys are derived from the password.";
 const OBSOLETE: &str = "libpq itself ignores it.";
 
 /// The keywords of libpq (PQconninfoOptions in fe-connect.c, up to PostgreSQL 18), and `password_required`.
-pub(super) const KEYWORDS: [(&str, Place, Check); 56] = [
+pub const KEYWORDS: [(&str, Place, Check); 56] = [
     ("host", Place::Server, anything),
     ("hostaddr", Place::Server, hosts::check_addresses),
     ("port", Place::Server, |name, value| hosts::ports(name, value).map(drop)),
@@ -150,9 +150,26 @@ pub fn check_options(
         check_option(of, name, value, is_superuser)?;
     }
     match of {
-        OptionOf::Server => super::check_server(CatalogOptions(options)),
-        OptionOf::UserMapping => super::check_mapping(CatalogOptions(options)),
+        OptionOf::Server => check_server(CatalogOptions(options)),
+        OptionOf::UserMapping => check_mapping(CatalogOptions(options)),
         OptionOf::Wrapper | OptionOf::ForeignTable => Ok(()),
+    }
+}
+
+/// Whether the options of a server fit together.
+fn check_server(server: CatalogOptions<'_>) -> Result<(), UserError> {
+    Host::list(server)?;
+    TlsOptions::new(server, CatalogOptions(&[])).map(drop)
+}
+
+/// Whether the options of a mapping fit together.
+fn check_mapping(mapping: CatalogOptions<'_>) -> Result<(), UserError> {
+    match (mapping.text("sslcert"), mapping.text("sslkey")) {
+        (Some(_), None) => Err(UserError::invalid("sslcert requires sslkey")
+            .hint("Set option sslkey to the file of the certificate's private key.")),
+        (None, Some(_)) => Err(UserError::invalid("sslkey requires sslcert")
+            .hint("Set option sslcert to the file of the key's certificate.")),
+        _ => Ok(()),
     }
 }
 
@@ -181,89 +198,12 @@ fn no_such(name: &str) -> UserError {
     UserError::new(sqlstate::FDW_INVALID_OPTION_NAME, format!("invalid option \"{name}\""))
 }
 
-/// Options as a catalog has them.
-#[derive(Clone, Copy)]
-pub(super) struct CatalogOptions<'a>(pub &'a [(String, String)]);
-
-impl<'a> CatalogOptions<'a> {
-    /// The value of an option. An empty one is none, as for libpq.
-    pub fn text(self, name: &str) -> Option<&'a str> {
-        let (_, value) = self.0.iter().find(|(option, _)| option == name)?;
-        (!value.is_empty()).then_some(value)
-    }
-
-    /// The value of an option of a few words, and the default where it is not given.
-    pub fn word<T: Word + Default>(self, name: &str) -> Result<T, UserError> {
-        self.text(name).map_or_else(|| Ok(T::default()), |value| T::parse(name, value))
-    }
-
-    /// The value of an option whose values are numbers above zero; zero and negative ones are none, as for libpq.
-    pub fn positive(self, name: &str) -> Result<Option<u32>, UserError> {
-        let value = self.text(name).map(|value| integer(name, value)).transpose()?;
-        Ok(value.and_then(|value| u32::try_from(value).ok()).filter(|value| *value > 0))
-    }
-}
-
 fn anything(_: &str, _: &str) -> Result<(), UserError> {
     Ok(())
 }
 
 fn word<T: Word>(name: &str, value: &str) -> Result<(), UserError> {
     T::parse(name, value).map(drop)
-}
-
-/// A number as libpq's pqParseIntParam takes it.
-pub(super) fn integer(name: &str, value: &str) -> Result<i32, UserError> {
-    value
-        .trim()
-        .parse()
-        .map_err(|_| invalid(format!("invalid integer value \"{value}\" for connection option \"{name}\"")))
-}
-
-/// A truth value as defGetBoolean takes it.
-pub(super) fn boolean(name: &str, value: &str) -> Result<bool, UserError> {
-    match value.to_ascii_lowercase().as_str() {
-        "true" | "on" | "1" => Ok(true),
-        "false" | "off" | "0" => Ok(false),
-        _ => Err(invalid(format!("{name} requires a Boolean value"))),
-    }
-}
-
-/// The oldest version of TLS that is good enough; there is none below 1.2 here.
-pub(super) fn min_version(name: &str, value: &str) -> Result<Option<TlsVersion>, UserError> {
-    match known_version(name, value)? {
-        Some(("TLSv1" | "TLSv1.1", _)) => Ok(Some(TlsVersion::V1_2)),
-        version => Ok(version.and_then(|(_, version)| version)),
-    }
-}
-
-/// The newest version of TLS that is good enough.
-pub(super) fn max_version(name: &str, value: &str) -> Result<Option<TlsVersion>, UserError> {
-    match known_version(name, value)? {
-        None => Ok(None),
-        Some((_, Some(version))) => Ok(Some(version)),
-        Some((word, None)) => Err(invalid(format!("{name} value \"{word}\" is not supported"))
-            .detail("TLS before version 1.2 is not supported.")
-            .hint("Use \"TLSv1.2\" or \"TLSv1.3\".")),
-    }
-}
-
-/// A version by libpq's words, in any case; an empty one is none.
-fn known_version(name: &str, value: &str) -> Result<Option<(&'static str, Option<TlsVersion>)>, UserError> {
-    const KNOWN: [(&str, Option<TlsVersion>); 4] = [
-        ("TLSv1", None),
-        ("TLSv1.1", None),
-        ("TLSv1.2", Some(TlsVersion::V1_2)),
-        ("TLSv1.3", Some(TlsVersion::V1_3)),
-    ];
-    if value.is_empty() {
-        return Ok(None);
-    }
-    match KNOWN.into_iter().find(|(word, _)| word.eq_ignore_ascii_case(value)) {
-        Some(known) => Ok(Some(known)),
-        None => Err(invalid(format!("invalid {name} value: \"{value}\""))
-            .hint("Valid values are: \"TLSv1\", \"TLSv1.1\", \"TLSv1.2\", \"TLSv1.3\".")),
-    }
 }
 
 fn without_gss_encryption(name: &str, value: &str) -> Result<(), UserError> {

@@ -1,32 +1,8 @@
-//! The password of a mapping, and who needs one.
-
-use std::fmt;
+//! Who needs a password.
 
 use bench_base::error::{UserError, sqlstate};
-use serde::{Deserialize, Serialize};
-use zeroize::Zeroize;
 
-use super::Target;
-
-/// What of a mapping nobody may see. It is not shown by `Debug`; serialized it is whole, for the jobs of a run.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Secrets {
-    /// The password; never empty.
-    pub password: Option<String>,
-}
-
-/// The memory is overwritten.
-impl Drop for Secrets {
-    fn drop(&mut self) {
-        self.password.zeroize();
-    }
-}
-
-impl fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secrets").finish_non_exhaustive()
-    }
-}
+use super::target::{Secrets, Target};
 
 /// Checks before a connection that a role which is no superuser has a password in its mapping, as postgres_fdw's
 /// check_conn_params. Without one the connection would stand on what the server's operating-system user may do.

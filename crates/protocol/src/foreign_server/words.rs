@@ -3,8 +3,6 @@
 use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
-use super::invalid;
-
 /// A type whose values users write as words, which are libpq's and are serialized as they are written.
 pub trait Word: Copy + 'static {
     /// Each word and what it means.
@@ -18,7 +16,7 @@ pub trait Word: Copy + 'static {
         let found = Self::WORDS.iter().find(|(word, _)| *word == value);
         found.map(|(_, meaning)| *meaning).ok_or_else(|| {
             let words: Vec<String> = Self::WORDS.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-            invalid(format!("invalid {option} value: \"{value}\""))
+            UserError::invalid(format!("invalid {option} value: \"{value}\""))
                 .hint(format!("Valid values are: {}.", words.join(", ")))
         })
     }
@@ -119,7 +117,7 @@ impl Word for LoadBalance {
 
 /// The word "0" or "1".
 #[derive(Clone, Copy)]
-pub(super) struct Switch(pub bool);
+pub struct Switch(pub bool);
 
 impl Word for Switch {
     const WORDS: &'static [(&'static str, Self)] = &[("0", Self(false)), ("1", Self(true))];

@@ -13,12 +13,8 @@ use postgres_protocol::message::backend::{
 use postgres_protocol::message::frontend;
 
 use super::super::report::{ErrorReport, MAX_ERROR};
-use super::super::{shown, violation};
-use super::{KEPT, SessionEvent, SessionPhase, TransactionStatus, WireSession};
-
-/// The settings that are kept of what the server reports.
-pub(super) const PARAMETERS: [&str; 4] =
-    ["server_version", "client_encoding", "in_hot_standby", "default_transaction_read_only"];
+use super::super::violation::{shown, violation};
+use super::{KEPT, PARAMETERS, SessionEvent, SessionPhase, TransactionStatus, WireSession};
 
 /// Two tags that postgres-protocol does not know.
 const NEGOTIATE_PROTOCOL_VERSION_TAG: u8 = b'v';

@@ -5,6 +5,8 @@ mod authentication;
 mod commands;
 mod properties;
 
+use bench_base::error::UserError;
+
 use super::*;
 
 /// A message of the server's.

@@ -12,7 +12,7 @@ use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
 use openssl::x509::{GeneralNameRef, X509Ref};
 
-use super::failed;
+use super::failure::failed;
 
 /// Checks that a certificate is that of a host: by its subjectAltNames, and by its common name where none of them is of the
 /// host's kind, a name or an address.

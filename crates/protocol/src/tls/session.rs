@@ -8,8 +8,12 @@ use openssl::error::ErrorStack;
 use openssl::ssl::{Error, ErrorCode, Ssl, SslStream, SslVerifyMode};
 use openssl::x509::X509StoreContextRef;
 
+use super::certificate;
+use super::failure::{failed, reason};
 use super::records::Records;
-use super::{PROTOCOL, certificate, failed, reason};
+
+/// The name of PostgreSQL's protocol in ALPN, with its length before it.
+pub const PROTOCOL: &[u8] = b"\x0apostgresql";
 
 /// As much encrypted output as is gathered before [`TlsSession::send`] takes no more, in bytes.
 const FULL: usize = 65_536;

@@ -5,7 +5,7 @@ use bench_base::error::{UserError, sqlstate};
 use crate::variables::{Scalar, format_fixed};
 
 /// `valueTruth`: whether a condition holds.
-pub(super) fn truth(scalar: Scalar) -> bool {
+pub fn truth(scalar: Scalar) -> bool {
     match scalar {
         Scalar::Null => false,
         Scalar::Boolean(value) => value,
@@ -15,7 +15,7 @@ pub(super) fn truth(scalar: Scalar) -> bool {
 }
 
 /// `coerceToBool`, which takes no numbers.
-pub(super) fn boolean(scalar: Scalar) -> Result<bool, Box<UserError>> {
+pub fn boolean(scalar: Scalar) -> Result<bool, Box<UserError>> {
     match scalar {
         Scalar::Boolean(value) => Ok(value),
         other => Err(cannot_coerce(other, "boolean")),
@@ -24,7 +24,7 @@ pub(super) fn boolean(scalar: Scalar) -> Result<bool, Box<UserError>> {
 
 /// `coerceToInt`: a double is rounded to the nearest integer, to the even one of two.
 #[inline]
-pub(super) fn integer(scalar: Scalar) -> Result<i64, Box<UserError>> {
+pub fn integer(scalar: Scalar) -> Result<i64, Box<UserError>> {
     match scalar {
         Scalar::Integer(value) => Ok(value),
         other => integer_of_other(other),
@@ -49,7 +49,7 @@ fn integer_of_other(scalar: Scalar) -> Result<i64, Box<UserError>> {
 
 /// `coerceToDouble`.
 #[inline]
-pub(super) fn double(scalar: Scalar) -> Result<f64, Box<UserError>> {
+pub fn double(scalar: Scalar) -> Result<f64, Box<UserError>> {
     match scalar {
         Scalar::Integer(value) => Ok(value as f64),
         Scalar::Double(value) => Ok(value),
@@ -65,5 +65,5 @@ fn cannot_coerce(scalar: Scalar, target: &str) -> Box<UserError> {
         Scalar::Integer(_) => "int",
         Scalar::Double(_) => "double",
     };
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, format!("cannot coerce {own} to {target}")).into()
+    UserError::invalid(format!("cannot coerce {own} to {target}")).into()
 }

@@ -12,7 +12,7 @@ use crate::variables::{Scalar, format_double};
 use crate::{hash, permute};
 
 /// Calls a function of one argument.
-pub(super) fn unary(
+pub fn unary(
     function: Unary,
     argument: Scalar,
     debug: &mut dyn FnMut(&str),
@@ -58,11 +58,7 @@ fn absolute(argument: Scalar) -> Result<Scalar, Box<UserError>> {
 
 /// Calls what computes with doubles if one of its operands is a double, otherwise with integers.
 #[inline]
-pub(super) fn overloaded(
-    function: Overloaded,
-    left: Scalar,
-    right: Scalar,
-) -> Result<Scalar, Box<UserError>> {
+pub fn overloaded(function: Overloaded, left: Scalar, right: Scalar) -> Result<Scalar, Box<UserError>> {
     match (left, right) {
         (Scalar::Integer(left), Scalar::Integer(right)) => of_integers(function, left, right),
         (Scalar::Null, _) | (_, Scalar::Null) => Ok(Scalar::Null),
@@ -104,7 +100,7 @@ fn of_doubles(function: Overloaded, left: f64, right: f64) -> Scalar {
 
 /// Calls what computes with integers only.
 #[inline]
-pub(super) fn integral(
+pub fn integral(
     function: Integral,
     left: Scalar,
     right: Scalar,
@@ -131,7 +127,7 @@ pub(super) fn integral(
 }
 
 /// `pow`, by the C library's function as in pgbench.
-pub(super) fn power(base: Scalar, exponent: Scalar) -> Result<Scalar, Box<UserError>> {
+pub fn power(base: Scalar, exponent: Scalar) -> Result<Scalar, Box<UserError>> {
     if base == Scalar::Null || exponent == Scalar::Null {
         return Ok(Scalar::Null);
     }
@@ -139,7 +135,7 @@ pub(super) fn power(base: Scalar, exponent: Scalar) -> Result<Scalar, Box<UserEr
 }
 
 /// Calls a function of three arguments.
-pub(super) fn ternary(
+pub fn ternary(
     function: Ternary,
     arguments: [Scalar; 3],
     random: &mut Prng,
@@ -154,7 +150,7 @@ pub(super) fn ternary(
             let seed = integer(third)?;
             if second <= 0 {
                 let message = "permute size parameter must be greater than zero";
-                return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).into());
+                return Err(UserError::invalid(message).into());
             }
             return Ok(Scalar::Integer(permute::permute(first, second, seed)));
         }
@@ -168,7 +164,7 @@ pub(super) fn ternary(
 
 /// The least or greatest argument, as a double if one of them is a double; null if one is null, or if there
 /// is none.
-pub(super) fn extremum(which: Extremum, arguments: &[Scalar]) -> Result<Scalar, Box<UserError>> {
+pub fn extremum(which: Extremum, arguments: &[Scalar]) -> Result<Scalar, Box<UserError>> {
     if arguments.contains(&Scalar::Null) {
         return Ok(Scalar::Null);
     }

@@ -1,6 +1,6 @@
 //! The functions that have a name (`PGBENCH_FUNCTIONS` in exprparse.y).
 
-use super::{Binary, ExpressionNode, Extremum, Integral, MAX_ARGUMENTS, Ternary, Unary};
+use super::tree::{Binary, ExpressionNode, Extremum, Integral, MAX_ARGUMENTS, Ternary, Unary};
 use crate::variables::{Scalar, Symbols};
 
 /// What a name stands for, and how many arguments it takes with it.

@@ -6,7 +6,7 @@ use bench_base::error::{UserError, sqlstate};
 
 use super::functions;
 use super::tokens::{ExpressionToken, tokenize};
-use super::{Binary, ExpressionNode, Integral, Overloaded, Unary};
+use super::tree::{Binary, Expression, ExpressionNode, Integral, Overloaded, Unary};
 use crate::blanks::trim_end;
 use crate::position::ScriptText;
 use crate::variables::{Scalar, Symbols};
@@ -41,8 +41,23 @@ enum Binding {
 /// Errors are boxed in here, for the sake of small frames.
 type Parsed<T> = Result<T, Box<UserError>>;
 
+impl Expression {
+    /// Parses the bytes `range` of a script.
+    ///
+    /// # Errors
+    /// 42601 for a syntax error, 22003 for a constant out of range, 54001 for an expression that nests too
+    /// deep.
+    pub(crate) fn parse(
+        source: ScriptText,
+        range: Range<usize>,
+        symbols: &mut Symbols,
+    ) -> Result<Expression, UserError> {
+        parse(source, range, symbols).map(|root| Expression { root })
+    }
+}
+
 /// The node of the expression in the bytes `range` of a script.
-pub(super) fn parse(
+fn parse(
     source: ScriptText,
     range: Range<usize>,
     symbols: &mut Symbols,

@@ -1,6 +1,9 @@
+use bench_base::error::UserError;
 use proptest::prelude::*;
 
 use super::*;
+use crate::position::ScriptText;
+use crate::variables::{Scalar, Symbols};
 
 fn parse(text: &str) -> Result<Expression, UserError> {
     let mut symbols = Symbols::new();

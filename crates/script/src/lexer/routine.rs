@@ -18,7 +18,7 @@ enum RoutineWord {
 /// What psql's heuristic remembers of a statement (`psqlscan_track_identifier`): if its first words create a
 /// routine, it counts BEGIN and END pairs, and within them CASE, which also ends with END.
 #[derive(Debug, Default)]
-pub(super) struct Routine {
+pub struct Routine {
     beginning: [RoutineWord; BEGINNING_LENGTH],
     /// How many words of the beginning there are so far.
     words: usize,

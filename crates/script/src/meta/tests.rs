@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use super::*;
-use crate::{Script, Sql, parse};
+use crate::sleep::LONGEST_SLEEP;
+use crate::{Flow, Prng, Script, Sql, Value, Variables, parse};
 
 fn parsed(source: &str) -> (Script, Symbols) {
     let mut symbols = Symbols::new();

@@ -1,5 +1,5 @@
-use super::super::{Symbols, parse};
 use super::*;
+use crate::{Action, Script, Symbols, parse};
 
 fn script(source: &str) -> Script {
     parse("s", source, &mut Symbols::new()).unwrap()
@@ -49,28 +49,4 @@ fn no_result_is_kept_in_a_pipeline_and_no_script_ends_in_one() {
     assert_eq!(check(mode, 1), "\\aset is not allowed in pipeline mode (55000)");
     assert_eq!(check(mode, 2), "fine");
     assert_eq!(said(mode.check_end()), "end of script reached with pipeline open (55000)");
-}
-
-#[test]
-fn a_client_inside_the_server_has_no_connection() {
-    script("SELECT 1;").check_without_connection().unwrap();
-    for command in ["startpipeline", "endpipeline", "syncpipeline"] {
-        let error = script(&format!("SELECT 1;\n\\{command}")).check_without_connection().unwrap_err();
-        let reason = "a client inside the server has no connection to pipeline";
-        let expected = format!("meta command \"\\{command}\" is not supported: {reason} (0A000)");
-        assert_eq!(error.to_string(), expected);
-        assert_eq!(error.detail, Some(format!("script \"s\", line 2:\n\\{command}")));
-        assert_eq!(error.hint.as_deref(), Some("Use driver => 'wire'."));
-    }
-}
-
-#[test]
-fn statements_up_to_the_next_end() {
-    let source = "SELECT 0;\n\\startpipeline\nSELECT 2;\n\\if 1\nSELECT 4;\n\\syncpipeline\n\\endif\nSELECT 7 \\; SELECT 8;
-        \\endpipeline\nSELECT 9;\n\\startpipeline\nSELECT 11;";
-    let script = script(source);
-    let indexes = |start| script.statements_in_pipeline(start).map(|(index, _)| index).collect::<Vec<_>>();
-    assert_eq!(indexes(1), [2, 4, 7]);
-    assert_eq!(indexes(10), [11]);
-    assert_eq!(indexes(11), [0_usize; 0]);
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
-use super::super::{Symbols, Value, parse};
 use super::*;
+use crate::{Symbols, Value, parse};
 
 /// The lines of a preview, and the error that ended it.
 fn lines(source: &str, transactions: u32) -> (Vec<PreviewLine>, Option<UserError>) {

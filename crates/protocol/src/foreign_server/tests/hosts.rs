@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use bench_base::error::UserError;
+
 use super::super::*;
 use super::target;
 

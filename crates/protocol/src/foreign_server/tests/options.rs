@@ -1,5 +1,7 @@
 //! The validator, and the values that options come to.
 
+use bench_base::error::UserError;
+
 use super::super::options::{KEYWORDS, Place};
 use super::super::*;
 use super::{options, target};

@@ -1,6 +1,7 @@
 //! What holds for every target.
 
 use proptest::prelude::*;
+use serde::Serialize;
 
 use super::super::*;
 use super::options;

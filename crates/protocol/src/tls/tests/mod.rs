@@ -8,13 +8,20 @@ mod verification;
 use std::fs;
 use std::path::Path;
 
+use bench_base::error::UserError;
 use openssl::ec::EcKey;
-use openssl::pkey::Private;
-use openssl::ssl::{AlpnError, Error, ErrorCode, NameType, ShutdownState, SslStream, select_next_proto};
+use openssl::error::ErrorStack;
+use openssl::pkey::{PKey, Private};
+use openssl::ssl::{
+    AlpnError, Error, ErrorCode, NameType, ShutdownState, Ssl, SslContextBuilder, SslMethod, SslStream,
+    SslVerifyMode, SslVersion, select_next_proto,
+};
+use openssl::x509::X509;
 
-use super::super::tls::*;
 use super::records::Records;
-use crate::foreign_server::Target;
+use super::session::PROTOCOL;
+use super::*;
+use crate::foreign_server::{Target, TlsOptions};
 
 /// The oldest and the newest version of a server.
 type Versions = (SslVersion, SslVersion);

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{Flow, Prng, Value, Variables, client_seeds, preview};
 
 /// pgbench's builtin "tpcb-like".
 const TPCB_LIKE: &str = "\\set aid random(1, 100000 * :scale)
@@ -151,6 +152,30 @@ fn errors_show_where() {
     assert_eq!(error.message, "unexpected function name \"foo\"");
     let expected = "script \"s\", line 2, column 14:\n  \\set a 1 + foo(2)\n             ^";
     assert_eq!(error.detail.as_deref(), Some(expected));
+}
+
+#[test]
+fn a_client_inside_the_server_has_no_connection() {
+    parsed("SELECT 1;").0.check_without_connection().unwrap();
+    for command in ["startpipeline", "endpipeline", "syncpipeline"] {
+        let error = parsed(&format!("SELECT 1;\n\\{command}")).0.check_without_connection().unwrap_err();
+        let reason = "a client inside the server has no connection to pipeline";
+        let expected = format!("meta command \"\\{command}\" is not supported: {reason} (0A000)");
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.detail, Some(format!("script \"s\", line 2:\n\\{command}")));
+        assert_eq!(error.hint.as_deref(), Some("Use driver => 'wire'."));
+    }
+}
+
+#[test]
+fn statements_up_to_the_next_end() {
+    let source = "SELECT 0;\n\\startpipeline\nSELECT 2;\n\\if 1\nSELECT 4;\n\\syncpipeline\n\\endif\nSELECT 7 \\; SELECT 8;
+        \\endpipeline\nSELECT 9;\n\\startpipeline\nSELECT 11;";
+    let (script, _) = parsed(source);
+    let indexes = |start| script.statements_in_pipeline(start).map(|(index, _)| index).collect::<Vec<_>>();
+    assert_eq!(indexes(1), [2, 4, 7]);
+    assert_eq!(indexes(10), [11]);
+    assert_eq!(indexes(11), [0_usize; 0]);
 }
 
 proptest! {

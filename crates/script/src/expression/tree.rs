@@ -1,31 +1,19 @@
-//! The expressions of `\set`, `\if` and `\elif`: their syntax tree.
-//!
-//! The grammar is pgbench's (exprparse.y). As there, operators are functions, `-x` is `0 - x`, `~x` is `-1 #
-//! x`, and `a > b` is `b < a`, whose operands are evaluated in that order.
+//! The syntax tree of an expression.
 
-use std::ops::Range;
-
-use bench_base::error::UserError;
-
-use super::position::ScriptText;
-use super::variables::{Scalar, Symbols, VariableId};
-
-mod functions;
-mod parser;
-mod tokens;
+use crate::variables::{Scalar, VariableId};
 
 /// How many arguments a function takes at most, as in pgbench.
-pub(super) const MAX_ARGUMENTS: usize = 16;
+pub const MAX_ARGUMENTS: usize = 16;
 
 /// A parsed expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
-    pub(super) root: ExpressionNode,
+    pub(crate) root: ExpressionNode,
 }
 
 /// A node of the syntax tree. How deep nodes lie inside each other is limited by the parser.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum ExpressionNode {
+pub enum ExpressionNode {
     Constant(Scalar),
     /// The name is for messages.
     Variable {
@@ -62,14 +50,14 @@ pub(super) enum ExpressionNode {
 
 /// One step of a [`ExpressionNode::Fold`].
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct FoldStep {
+pub struct FoldStep {
     pub function: Binary,
     pub operand: ExpressionNode,
 }
 
 /// What takes one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unary {
+pub enum Unary {
     Not,
     Absolute,
     Debug,
@@ -82,7 +70,7 @@ pub(super) enum Unary {
 
 /// What takes two arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Binary {
+pub enum Binary {
     /// The right operand is evaluated only if the left one leaves it open; so it is with [`Binary::Or`].
     And,
     Or,
@@ -96,7 +84,7 @@ pub(super) enum Binary {
 
 /// What computes with doubles if one of its two arguments is a double, otherwise with integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overloaded {
+pub enum Overloaded {
     Add,
     Subtract,
     Multiply,
@@ -109,7 +97,7 @@ pub(super) enum Overloaded {
 
 /// What computes with two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Integral {
+pub enum Integral {
     Modulo,
     BitAnd,
     BitOr,
@@ -123,7 +111,7 @@ pub(super) enum Integral {
 
 /// What takes three arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ternary {
+pub enum Ternary {
     Permute,
     RandomExponential,
     RandomGaussian,
@@ -132,27 +120,14 @@ pub(super) enum Ternary {
 
 /// What takes any number of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extremum {
+pub enum Extremum {
     Least,
     Greatest,
 }
 
 impl Expression {
-    /// Parses the bytes `range` of a script.
-    ///
-    /// # Errors
-    /// 42601 for a syntax error, 22003 for a constant out of range, 54001 for an expression that nests too
-    /// deep.
-    pub(super) fn parse(
-        source: ScriptText,
-        range: Range<usize>,
-        symbols: &mut Symbols,
-    ) -> Result<Expression, UserError> {
-        parser::parse(source, range, symbols).map(|root| Expression { root })
-    }
-
     /// Calls `visit` with each variable that the expression reads, in the order of evaluation.
-    pub(super) fn for_each_variable(&self, visit: &mut dyn FnMut(VariableId)) {
+    pub(crate) fn for_each_variable(&self, visit: &mut dyn FnMut(VariableId)) {
         self.root.for_each_variable(visit);
     }
 }
@@ -184,12 +159,12 @@ impl ExpressionNode {
     }
 
     /// `function(argument)`
-    fn unary(function: Unary, argument: ExpressionNode) -> ExpressionNode {
+    pub fn unary(function: Unary, argument: ExpressionNode) -> ExpressionNode {
         ExpressionNode::Unary { function, argument: Box::new(argument) }
     }
 
     /// `function(left, right)`
-    fn binary(function: Binary, left: ExpressionNode, right: ExpressionNode) -> ExpressionNode {
+    pub fn binary(function: Binary, left: ExpressionNode, right: ExpressionNode) -> ExpressionNode {
         let step = FoldStep { function, operand: right };
         match left {
             ExpressionNode::Fold { first, mut steps } => {
@@ -200,6 +175,3 @@ impl ExpressionNode {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
