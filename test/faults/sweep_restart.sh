@@ -136,6 +136,26 @@ is "$(sql "SELECT string_agg(s.variant || ' ' || (v ->> 'setting'), ', ' ORDER B
 as_before "$name"
 is "$(sql 'SHOW shared_buffers' "SELECT count(*) FROM pg_settings WHERE pending_restart")" $'256MB\n0' \
     "$name: the server has its own settings in the end"
+if [ "$(id -u)" -eq 0 ]; then
+    # The owner of a data directory links the file to one of root's, and to one that it may read itself.
+    linked=$work/linked
+    mkdir "$linked" && chown "$CLUSTER_USER" "$linked" && chmod 711 "$work"
+    echo 'max_connections = 1' >"$work/private" && chmod 600 "$work/private"
+    printf 'max_connections = 1\nwork_mem = 1MB\n' >"$work/public" && chmod 644 "$work/public"
+    sed -n '/^put_back() {/,/^}/p' scripts/restarting >"$work/put_back"
+    put_back_in() { # FILE
+        ln -sf "$work/$1" "$linked/postgresql.auto.conf"
+        (cd / && PGDATA=$linked auto_conf=$linked/postgresql.auto.conf bash -c \
+            '. "$0"; put_back max_connections "max_connections = 2"' "$work/put_back") >/dev/null 2>&1
+    }
+    ok "$name: as root, refuses a link that the owner may not read" eval '! put_back_in private'
+    ok "$name: as root, replaces a link that the owner may read" put_back_in public
+    is "$(cat "$work/private" "$work/public")" $'max_connections = 1\nmax_connections = 1\nwork_mem = 1MB' \
+        "$name: and writes nothing where it leads"
+    is "$(cat "$linked"/postgresql.auto.conf*)" $'work_mem = 1MB\nmax_connections = 2' "$name: but a file in its place"
+else
+    skip 'this is not root' "$name: as root, writes nothing where a link leads"
+fi
 like "$(as_pg bash -s 1000 <scripts/restarting 2>&1)" 'restarting: sweep 1000 does not exist' "$name: of no sweep"
 
 nothing_left 'the end'
