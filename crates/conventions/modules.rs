@@ -89,6 +89,10 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {
+        // `pub(super)` is no use of the parent.
+    }
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         self.0.named.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         visit::visit_path(self, path);
