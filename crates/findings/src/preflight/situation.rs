@@ -8,7 +8,7 @@ use bench_stats::until_steady::LONGEST_SECS;
 use serde::Deserialize;
 
 /// Seconds from which on more is announced before a run: a shorter one is a trial.
-const LONG_SECS: f64 = 10.0;
+pub const LONG_SECS: f64 = 10.0;
 
 /// Milliseconds of a look at other work, before a long run or by itself.
 pub const LOOK_MS: u64 = 250;
