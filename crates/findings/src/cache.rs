@@ -5,7 +5,7 @@ use bench_results::{Document, Finding, Severity, Topic};
 use bench_stats::robust::median;
 use serde_json::json;
 
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 use super::waits::is_read;
 

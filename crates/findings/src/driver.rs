@@ -4,7 +4,7 @@ use bench_base::sentence::{counted, milliseconds, percent};
 use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::json;
 
-use super::finding;
+use super::finding::finding;
 
 /// A job that uses a processor for so much of its time has no time left in which to be there when an answer comes.
 const SATURATED: f64 = 0.9;

@@ -4,7 +4,7 @@ use bench_base::sentence::{figure, percent};
 use bench_results::{Document, Duel, DuelLine, DuelStatement, Finding, Severity, Topic};
 use serde_json::json;
 
-use super::finding;
+use super::finding::finding;
 
 /// Differences in rows and in WAL from which on they are told.
 const ROWS: f64 = 0.001;

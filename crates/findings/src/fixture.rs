@@ -4,7 +4,7 @@ use bench_base::sentence::{counted, first_few, grouped};
 use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::{Value, json};
 
-use super::finding;
+use super::finding::finding;
 
 /// Accounts that tpcb has for each step of scale, as pgbench (`naccounts`).
 const ACCOUNTS_PER_SCALE: f64 = 100_000.0;

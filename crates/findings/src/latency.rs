@@ -6,7 +6,7 @@ use bench_stats::histogram::percentile_of;
 use serde_json::json;
 
 use super::dips::{Detected, Dip, STALL_DEPTH};
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 
 /// A latency above this many milliseconds, and above so many times the 99th percentile, is a stall.

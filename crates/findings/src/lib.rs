@@ -10,6 +10,7 @@ mod cache;
 mod dips;
 mod driver;
 mod duel;
+mod finding;
 mod fixture;
 mod intervals;
 mod latency;
@@ -29,12 +30,11 @@ mod waits;
 mod writes;
 
 use bench_results::{Document, Finding, Severity, Topic};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use intervals::Intervals;
 
-/// The reason in `bench.audit` why a greater number of the server's is not judged.
-pub const UNSENT: &str = "other sessions were at work in this database just before the run: the server may have counted their work late";
+pub use outcome::UNSENT;
 
 /// What there is to say of a run, the gravest first; nothing of a clean one.
 pub fn findings(document: &Document) -> Vec<Finding> {
@@ -116,21 +116,6 @@ fn is_symptom(finding: &Finding) -> bool {
         Topic::Dip => finding.figures.get("coincide").and_then(Value::as_array).is_none_or(Vec::is_empty),
         _ => false,
     }
-}
-
-/// A finding; `figures` is a JSON object.
-fn finding(
-    severity: Severity,
-    topic: Topic,
-    finding: String,
-    figures: Value,
-    advice: impl Into<String>,
-) -> Finding {
-    let figures = match figures {
-        Value::Object(figures) => figures,
-        _ => Map::new(),
-    };
-    Finding { severity, topic, finding, figures, advice: advice.into() }
 }
 
 #[cfg(test)]

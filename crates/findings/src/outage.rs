@@ -10,7 +10,7 @@ use bench_stats::robust::median;
 use serde_json::json;
 
 use super::dips::Detected;
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 
 /// The share of the throughput before an outage at which it is back.

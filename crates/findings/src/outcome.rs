@@ -10,9 +10,12 @@ use bench_results::{FidelityPart, whole};
 use bench_stats::robust::median;
 use serde_json::json;
 
+use super::finding::finding;
 use super::intervals::Intervals;
 use super::nodes::lost_nodes;
-use super::{UNSENT, finding};
+
+/// The reason in `bench.audit` why a greater number of the server's is not judged.
+pub const UNSENT: &str = "other sessions were at work in this database just before the run: the server may have counted their work late";
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.
 const FAILED_NOTICE: f64 = 0.001;

@@ -6,7 +6,7 @@ use bench_stats::robust::{median, sigma};
 use serde_json::json;
 
 use super::dips::Detected;
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 
 /// Seconds before and after a change that are compared at most, and intervals that each side has at least.

@@ -4,7 +4,7 @@ use bench_base::sentence::{counted, figure, percent};
 use bench_results::{Document, Finding, Severity, Topic, Wait};
 use serde_json::json;
 
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 use super::nodes::one_sided;
 

@@ -6,7 +6,7 @@ use bench_stats::parts;
 use bench_stats::robust::median;
 use serde_json::json;
 
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 
 /// Intervals that a run has to have, six in each of its quarters: by chance the last six of 18 are the greatest once in 18,564

@@ -6,7 +6,7 @@ use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::json;
 
 use super::dips::is_off;
-use super::finding;
+use super::finding::finding;
 
 /// Transaction ids from the oldest unfrozen one to where the server assigns no more: half of 2³², less the three
 /// million that it keeps in reserve (xidStopLimit in access/transam/varsup.c, PostgreSQL 14 on).

@@ -9,7 +9,7 @@ use bench_stats::{steady, trend};
 use serde_json::json;
 
 use super::dips::{Detected, MANY_INTERVALS};
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 
 /// The least change worth a word, as a share of the steady throughput.

@@ -5,7 +5,7 @@ use bench_results::{CommandSummary, Document, Event, Finding, Relation, Severity
 use serde_json::json;
 
 use super::dips::is_vacuum;
-use super::finding;
+use super::finding::finding;
 use super::plans::place;
 
 /// Rows per sequential scan from which on an index is worth a thought.

@@ -5,7 +5,7 @@ use bench_results::{Document, Finding, Severity, Topic};
 use serde_json::json;
 
 use super::dips::{Detected, LEAST_INTERVALS, Unjudged};
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 
 /// The shortest sample that a run may have, in seconds.

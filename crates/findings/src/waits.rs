@@ -6,7 +6,7 @@ use bench_results::{Document, Finding, Severity, Topic, Wait};
 use serde_json::json;
 
 use super::dips::Detected;
-use super::finding;
+use super::finding::finding;
 use super::intervals::Intervals;
 
 /// The share of clients' time from which on a wait is the run's limit.

@@ -4,7 +4,7 @@ use bench_base::sentence::{first_few, grouped, percent};
 use bench_results::{CommandSummary, Document, Finding, Severity, Topic};
 use serde_json::json;
 
-use super::finding;
+use super::finding::finding;
 use super::plans::place;
 
 /// Shares of a statement's executions that affect no row, from which on they are worth a word, and from which on the

@@ -13,6 +13,7 @@ mod event;
 mod names;
 mod normalise;
 mod returned;
+mod returning;
 mod script;
 mod session;
 mod shapes;

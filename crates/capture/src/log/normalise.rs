@@ -10,7 +10,7 @@ use bench_base::interrupts;
 
 use super::event::ParameterValue;
 use super::names::{NumberedNames, divided};
-use super::returned::returned_column;
+use super::returning::returned_column;
 use super::tokens::{StatementToken, TokenKind, decode};
 
 /// What a value of a template is.

@@ -19,7 +19,7 @@ use super::causes::CauseKind;
 use super::detect::{Detected, Dip};
 use super::is_vacuum;
 use super::series::{REPORTED_WITHIN, is_off};
-use crate::finding;
+use crate::finding::finding;
 use crate::intervals::Intervals;
 
 /// Seconds before an event that are compared, at most, and after it, at least and at most; the latter no more than a

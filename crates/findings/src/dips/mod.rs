@@ -15,8 +15,8 @@ use bench_results::{Document, Finding, Severity, Topic};
 use bench_stats::rotation::{Candidate, Coincidence, coincidences};
 use serde_json::json;
 
-use super::finding;
 use super::intervals::Intervals;
+use crate::finding::finding;
 
 #[cfg(test)]
 pub use announced::effects;

@@ -7,7 +7,7 @@ use bench_base::sentence::{counted, first_few, grouped, percent};
 use bench_results::{Document, Finding, Node, Severity, Topic};
 use serde_json::json;
 
-use crate::finding;
+use crate::finding::finding;
 
 /// The idle share below which a node's processors are saturated, and from which on they have much to spare.
 const SATURATED_IDLE: f64 = 0.1;

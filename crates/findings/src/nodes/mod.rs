@@ -8,7 +8,7 @@ use bench_base::sentence::{counted, first_few, milliseconds};
 use bench_results::{Document, Finding, Node, Severity, Topic};
 use serde_json::json;
 
-use super::finding;
+use crate::finding::finding;
 
 pub use balance::one_sided;
 

@@ -4,7 +4,7 @@ use bench_base::sentence::{figure, grouped, listed, percent};
 use bench_results::{Document, Finding, Node, Severity, Topic};
 use serde_json::json;
 
-use crate::finding;
+use crate::finding::finding;
 
 /// The share of connections, beyond those that every session opens once, that may be new.
 const NEW_CONNECTIONS: f64 = 0.05;

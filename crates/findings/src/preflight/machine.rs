@@ -3,7 +3,8 @@
 use bench_base::number::bytes;
 use bench_base::sentence::{counted, listed, percent};
 
-use super::{Announced, MachineState, Risk, RiskTopic, notice, warning};
+use super::MachineState;
+use super::risk::{Announced, Risk, RiskTopic, notice, warning};
 
 /// Shares of the processors' time from which on others' work matters. The shortest look on two processors counts 30 ticks, of
 /// which an idle machine uses one or two.

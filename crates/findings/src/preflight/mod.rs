@@ -3,176 +3,18 @@
 //! As with findings, a false alarm costs more than a missing remark: each risk has a threshold that an idle server with
 //! freshly loaded tables does not reach, and unknown values are no risk.
 
+mod assessment;
 mod machine;
+mod risk;
 mod server;
 mod situation;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-use bench_base::sentence::{counted, milliseconds};
-use bench_results::{Severity, topics};
-
+pub use assessment::{announced, risks};
+pub use risk::{Announced, Risk, RiskTopic};
 pub use situation::{
-    BlockingLock, Checkpoint, FixtureState, Holder, MachineState, NodeFailure, NodesSeen, PlannedRun,
-    ReplicationSlot, ServerState, Situation, TableStatistics,
+    BlockingLock, Checkpoint, FixtureState, Holder, LOOK_MS, MachineState, NodeFailure, NodesSeen,
+    PlannedRun, ReplicationSlot, ServerState, Situation, TableStatistics,
 };
-
-topics! {
-    /// What a risk is about.
-    pub enum RiskTopic {
-        Autovacuum = "autovacuum",
-        Bloat = "bloat",
-        Checkpoint = "checkpoint",
-        Dead = "dead",
-        Fixture = "fixture",
-        Governor = "governor",
-        Horizon = "horizon",
-        Load = "load",
-        Lock = "lock",
-        Nodes = "nodes",
-        Safety = "safety",
-        Slot = "slot",
-        Statistics = "statistics",
-        Swap = "swap",
-        Target = "target",
-        Timeout = "timeout",
-        Vacuum = "vacuum",
-    }
-}
-
-/// What would spoil a run, in a sentence.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Risk {
-    pub severity: Severity,
-    pub topic: RiskTopic,
-    pub finding: String,
-    /// What to do.
-    pub advice: String,
-    /// Whether a run raises a NOTICE of it before it starts.
-    pub announced: Announced,
-}
-
-/// Before which runs a risk is announced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Announced {
-    /// It is certain and this server's own.
-    Always,
-    /// Those whose figures somebody may want to see again: see [`LONG_SECS`].
-    InLongRuns,
-    Never,
-}
-
-impl Announced {
-    /// Always or never.
-    fn if_so(is_announced: bool) -> Self {
-        if is_announced { Self::Always } else { Self::Never }
-    }
-}
-
-/// Seconds from which on more is announced before a run: a shorter one is a trial.
-const LONG_SECS: f64 = 10.0;
-
-/// Milliseconds of a look at other work, before a long run or by itself.
-pub const LOOK_MS: u64 = 250;
-
-impl Risk {
-    /// The finding as the message of a NOTICE: without a capital and a full stop.
-    pub fn message(&self) -> String {
-        let text = self.finding.strip_suffix('.').unwrap_or(&self.finding);
-        let mut characters = text.chars();
-        characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
-    }
-}
-
-/// What there is to say, the gravest first; nothing of a server at rest.
-pub fn risks(situation: &Situation) -> Vec<Risk> {
-    let mut risks = Vec::new();
-    risks.extend(unseen(&situation.plan));
-    // What of this server says nothing of another one; its machine drives the connections.
-    if situation.plan.target.is_none() {
-        risks.extend(server::risks(situation));
-        risks.extend(tables::risks(situation));
-    }
-    risks.extend(machine::risks(&situation.machine));
-    risks.sort_by_key(|risk| risk.severity);
-    risks
-}
-
-/// Those of the risks that a run tells before it starts.
-pub fn announced(situation: &Situation) -> Vec<Risk> {
-    let is_announced = |risk: &Risk| match risk.announced {
-        Announced::Always => true,
-        Announced::InLongRuns => situation.plan.is_long(),
-        Announced::Never => false,
-    };
-    risks(situation).into_iter().filter(is_announced).collect()
-}
-
-/// What is not looked at.
-fn unseen(plan: &PlannedRun) -> Vec<Risk> {
-    let mut risks = Vec::new();
-    if let Some(target) = &plan.target {
-        risks.push(notice(
-            RiskTopic::Target,
-            format!(
-                "The server of target \"{target}\" was not checked, only the machine that makes the connections."
-            ),
-            "Call bench.preflight on the target, or look there for old transactions, checkpoints, vacuums and other load.",
-        ));
-    }
-    risks.extend(plan.nodes.iter().flat_map(of_nodes));
-    if plan.has_other_nodes {
-        risks.push(notice(RiskTopic::Nodes, only_this_one(plan), ON_OTHERS));
-    }
-    for (name, rows) in &plan.missing {
-        let size = match rows {
-            0 => "without rows".to_owned(),
-            rows => format!("with {}", counted(rows.unsigned_abs(), "row")),
-        };
-        risks.push(notice(
-            RiskTopic::Fixture,
-            format!("Fixture \"{name}\" is not loaded: the run loads it first, {size}."),
-            "Load it with bench.load in the size that you want to measure.",
-        ));
-    }
-    risks
-}
-
-const ON_OTHERS: &str = "Call bench.preflight on the other nodes as well, with nodes => 'local'.";
-
-fn only_this_one(plan: &PlannedRun) -> String {
-    match plan.nodes.as_ref().filter(|nodes| nodes.failures.is_empty()) {
-        Some(NodesSeen { nodes, with_clients, took_ms, .. }) => format!(
-            "{} answered within {}, and {with_clients} with clients reach all others; tables, locks and load were \
-             checked only on this node.",
-            counted((*nodes).into(), "node"),
-            milliseconds(*took_ms)
-        ),
-        None => "Only this node of the cluster was checked.".to_owned(),
-    }
-}
-
-/// The nodes that do not answer, or do not reach each other. A run ends with the first of those that it needs.
-fn of_nodes(nodes: &NodesSeen) -> impl Iterator<Item = Risk> {
-    nodes.failures.iter().map(|NodeFailure { message, hint, is_needed }| Risk {
-        severity: if *is_needed { Severity::Critical } else { Severity::Warning },
-        topic: RiskTopic::Nodes,
-        finding: match is_needed {
-            true => format!("The run would not start: {message}."),
-            false => format!("The run would have no figures of one node: {message}."),
-        },
-        advice: hint.clone(),
-        announced: Announced::Never,
-    })
-}
-
-/// A risk that does not keep figures from being right, and that no run tells.
-fn notice(topic: RiskTopic, finding: String, advice: impl Into<String>) -> Risk {
-    Risk { severity: Severity::Notice, topic, finding, advice: advice.into(), announced: Announced::Never }
-}
-
-/// A risk of figures that are not the same tomorrow.
-fn warning(topic: RiskTopic, finding: String, advice: impl Into<String>, announced: Announced) -> Risk {
-    Risk { severity: Severity::Warning, topic, finding, advice: advice.into(), announced }
-}

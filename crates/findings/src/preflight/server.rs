@@ -4,9 +4,8 @@ use bench_base::number::bytes;
 use bench_base::sentence::{counted, first_few, grouped, listed, seconds};
 use bench_model::spec::Before;
 
-use super::{
-    Announced, Checkpoint, Holder, PlannedRun, ReplicationSlot, Risk, RiskTopic, Situation, notice, warning,
-};
+use super::risk::{Announced, Risk, RiskTopic, notice, warning};
+use super::{Checkpoint, Holder, PlannedRun, ReplicationSlot, Situation};
 
 /// Seconds from which on a transaction is old, and transaction ids for one whose begin the role may not see: as many as a
 /// busy server assigns in a second.

@@ -7,7 +7,11 @@ use bench_model::spec::{Before, Extent, RunOptions};
 use bench_stats::until_steady::LONGEST_SECS;
 use serde::Deserialize;
 
-use super::{LONG_SECS, LOOK_MS};
+/// Seconds from which on more is announced before a run: a shorter one is a trial.
+pub const LONG_SECS: f64 = 10.0;
+
+/// Milliseconds of a look at other work, before a long run or by itself.
+pub const LOOK_MS: u64 = 250;
 
 /// The run that is to start, as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,7 @@
 
 use bench_script::Prng;
 
-use super::{ClientWorkload, Program};
+use super::workload::{ClientWorkload, Program};
 
 /// A client's choice of its transactions.
 pub(super) struct Choice {

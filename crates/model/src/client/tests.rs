@@ -5,12 +5,13 @@ mod feeding;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicI64;
 
-use bench_base::error::UserError;
-use bench_script::{client_seeds, parse};
+use bench_base::error::{SqlError, UserError, sqlstate};
+use bench_script::{Symbols, Value, Variables, client_seeds, parse};
 use proptest::prelude::*;
 
 use super::*;
-use crate::transaction_log::{LogRecord, LoggedOutcome};
+use crate::schedule::Schedule;
+use crate::transaction_log::{LogRecord, LoggedOutcome, Sampling};
 
 const MS: i64 = 1_000_000;
 

@@ -1,42 +1,8 @@
-//! How many connections to other nodes a run's statements take, as Citus plans them.
+//! How the statements of a run are spread over nodes, as Citus plans them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-use super::Limits;
-
-/// What a run's statements need of the connections to each other node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Demand {
-    /// Whether a client keeps a connection to one node while it waits for one to another: in a block of several statements, and
-    /// in a statement of several steps.
-    pub holds: bool,
-    /// The most tasks that a statement has on one node at once.
-    pub tasks: u32,
-    /// The script with that statement, where a plan has told it.
-    pub script: Option<String>,
-}
-
-impl Demand {
-    /// Whatever the statements may be.
-    pub fn most() -> Self {
-        Self { holds: true, tasks: u32::MAX, script: None }
-    }
-
-    /// Connections to each other node for which a client waits until it has them, and which it does not give back before it
-    /// ends: Citus waits for a statement's first connection to a node, and for others as long as the session keeps fewer than
-    /// `citus.max_cached_conns_per_worker` (ShouldWaitForConnection, connection/shared_connection_stats.c); what it keeps stays
-    /// open after the transaction (ShouldShutdownConnection, connection/connection_management.c). Without any that stay open,
-    /// clients take turns, for a step of a statement takes those to all nodes in one order (AssignTasksToConnectionsOrWorkerPool,
-    /// executor/adaptive_executor.c); but not where they hold some from one step to the next.
-    pub fn connections(&self, limits: &Limits) -> u32 {
-        match limits.cached_connections {
-            0 => u32::from(self.holds),
-            cached => cached.min(limits.executor_pool.max(1)).min(self.tasks).max(1),
-        }
-    }
-}
 
 /// How a statement is spread over nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,31 +69,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn limits(cached_connections: u32, executor_pool: u32) -> Limits {
-        Limits { cached_connections, executor_pool, ..Limits::default() }
-    }
-
-    fn demand(holds: bool, tasks: u32) -> Demand {
-        Demand { holds, tasks, script: None }
-    }
-
-    #[test]
-    fn a_client_keeps_a_connection_for_each_task_up_to_what_its_session_caches() {
-        assert_eq!(demand(false, 1).connections(&limits(1, 16)), 1);
-        assert_eq!(demand(false, 9).connections(&limits(1, 16)), 1, "the others are optional");
-        assert_eq!(demand(false, 9).connections(&limits(4, 16)), 4);
-        assert_eq!(demand(false, 5).connections(&limits(32, 16)), 5);
-        assert_eq!(demand(false, 40).connections(&limits(32, 16)), 16, "no more than the executor opens");
-        assert_eq!(Demand::most().connections(&limits(32, 16)), 16);
-        assert_eq!(demand(false, 0).connections(&limits(1, 16)), 1);
-    }
-
-    #[test]
-    fn without_a_cache_a_client_holds_one_where_it_waits_for_another() {
-        assert_eq!(demand(false, 9).connections(&limits(0, 16)), 0);
-        assert_eq!(demand(true, 9).connections(&limits(0, 16)), 1);
-    }
 
     fn job(count: u32, nodes: &[&str]) -> Value {
         let tasks: Vec<Value> = nodes

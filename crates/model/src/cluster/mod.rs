@@ -9,8 +9,8 @@ use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 
 pub use clock::{ClockOffset, ClockReading, clock_offset, start_margin_us};
-pub use fan_out::{Demand, FanOut};
-pub use limits::{Limits, check_connections, check_pool, check_worker_slots, room_for};
+pub use fan_out::FanOut;
+pub use limits::{Demand, Limits, check_connections, check_pool, check_worker_slots, room_for};
 pub use machines::{Tenant, machines};
 
 /// On which nodes a run's clients are to be.

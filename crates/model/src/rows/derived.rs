@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::{hash, uniform};
 use super::keys::Key;
-use super::put::{put_decimal, put_long_text, put_text, put4};
+use super::put::{MAX_TEXT, hexadecimal, put_decimal, put_long_text, put_text, put4};
 
 /// A value that the key determines. In the expressions, `k` is the key, `l` its line, `h` is `k` or, where keys have
 /// lines, `k * 16 + l`, and `U(h, seed, least, most)` is [`uniform`].
@@ -175,12 +175,12 @@ fn hex(hashed: i64, seed: i64, least: i64, most: i64, text: &mut [u8; MAX_HEX]) 
     let length = if least == most { most } else { uniform(hashed, seed, least, most) } as usize;
     for (number, digits) in (1..).zip(text[..length.next_multiple_of(DIGITS_OF_HASH)].chunks_exact_mut(16)) {
         let word = hash(hashed, seed + number).cast_unsigned();
-        digits.copy_from_slice(&super::put::hexadecimal(word));
+        digits.copy_from_slice(&hexadecimal(word));
     }
     &text[..length]
 }
 
 #[inline]
 fn put_any_text(out: &mut [u8], at: usize, text: &[u8]) -> usize {
-    if text.len() <= super::MAX_TEXT { put_text(out, at, text) } else { put_long_text(out, at, text) }
+    if text.len() <= MAX_TEXT { put_text(out, at, text) } else { put_long_text(out, at, text) }
 }

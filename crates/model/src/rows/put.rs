@@ -1,5 +1,8 @@
 //! Values as the bytes of a heap tuple.
 
+/// The longest text in bytes: a header of one byte tells no more.
+pub const MAX_TEXT: usize = 126;
+
 #[inline]
 pub(super) fn put4(out: &mut [u8], at: usize, value: i32) -> usize {
     let from = at.next_multiple_of(4);

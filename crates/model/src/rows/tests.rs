@@ -1,5 +1,7 @@
+use bench_script::Prng;
 use proptest::prelude::*;
 
+use super::put::{hexadecimal, round_to_seconds, short_header};
 use super::*;
 
 fn row(columns: &[RowColumn], id: i64) -> Vec<u8> {

@@ -1,10 +1,12 @@
 //! The arguments of a run, declared once: whatever makes runs takes them, behind its own. In SQL they stand in
 //! `src/schema/run_arguments.sql`.
 
+use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::duel::Duel;
+use super::duel::{ARMS, Duel};
+use super::values::invalid;
 
 /// jsonb.
 pub type Json = Value;
@@ -128,4 +130,82 @@ run_arguments!(define);
 /// An empty JSON object.
 fn empty() -> Value {
     Value::Object(Map::new())
+}
+
+impl Duel {
+    /// The arguments of the run that is this duel. Its own workload and target are those of arm a, and arm b has others only
+    /// where they differ.
+    ///
+    /// # Errors
+    /// 22023 for a workload that neither arm runs, and for a target of one arm alone.
+    pub fn run(mut self, mut run: RunArguments) -> Result<RunArguments, UserError> {
+        let [a, b] = &mut self.arms;
+        if a.has_own_script() {
+            let is_given = run.workload.is_some() || run.script.is_some();
+            if b.has_own_script() && is_given {
+                return Err(invalid("both arms have a workload of their own")
+                    .hint("Leave workload and script NULL, or out of one of the arms."));
+            }
+            let of_run = (run.workload.take(), run.script.take());
+            (run.workload, run.script) = (a.workload.take(), a.script.take());
+            if !b.has_own_script() {
+                (b.workload, b.script) = of_run;
+            }
+        }
+        let [of_a, of_b] = [&a.target, &b.target].map(|own| own.as_ref().or(run.target.as_ref()).cloned());
+        if of_a.is_some() != of_b.is_some() {
+            let without = ARMS[usize::from(of_a.is_some())];
+            return Err(invalid(format!("arm {without} has no target"))
+                .hint("Name a target in both arms; this server may be one."));
+        }
+        (a.target, b.target) = (None, of_b.filter(|of_b| Some(of_b) != of_a.as_ref()));
+        run.target = of_a;
+        Ok(RunArguments { duel: Some(self), ..run })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_clients_of_two_targets_are_divided() {
+        let run = |a: Value, b: Value, target: Option<&str>| {
+            let run = RunArguments { target: target.map(str::to_owned), ..RunArguments::with_defaults() };
+            let run = Duel::new(&a, &b).unwrap().run(run)?;
+            let duel = run.duel.unwrap();
+            Ok::<_, UserError>((run.target, duel.other_target().map(str::to_owned), duel.arm_of(3)))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let (old, new) = (json!({"target": "old"}), json!({"target": "new"}));
+        assert_eq!(run(old.clone(), new.clone(), None).unwrap(), (some("old"), some("new"), Some(1)));
+        assert_eq!(run(json!({}), new.clone(), Some("old")).unwrap(), (some("old"), some("new"), Some(1)));
+        assert_eq!(run(new.clone(), json!({}), Some("old")).unwrap(), (some("new"), some("old"), Some(1)));
+        assert_eq!(run(new.clone(), new.clone(), None).unwrap(), (some("new"), None, None));
+        assert_eq!(run(json!({}), json!({}), Some("new")).unwrap(), (some("new"), None, None));
+        assert_eq!(run(old, json!({}), None).unwrap_err().message, "arm b has no target");
+        assert_eq!(run(json!({}), new, None).unwrap_err().message, "arm a has no target");
+    }
+
+    #[test]
+    fn the_workload_of_a_run_is_that_of_its_first_arm() {
+        let run = |a: Value, b: Value, workload: Option<&str>| {
+            let run = RunArguments { workload: workload.map(str::to_owned), ..RunArguments::with_defaults() };
+            let run = Duel::new(&a, &b).unwrap().run(run)?;
+            let [_, b] = run.duel.unwrap().arms;
+            Ok::<_, UserError>((run.workload, run.script, b.workload, b.script))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let (own, other) = (json!({"workload": "own"}), json!({"script": "SELECT 1"}));
+        assert_eq!(run(json!({}), json!({}), Some("x")).unwrap(), (some("x"), None, None, None));
+        assert_eq!(run(json!({}), own.clone(), Some("x")).unwrap(), (some("x"), None, some("own"), None));
+        assert_eq!(run(own.clone(), json!({}), Some("x")).unwrap(), (some("own"), None, some("x"), None));
+        assert_eq!(
+            run(other.clone(), own.clone(), None).unwrap(),
+            (None, some("SELECT 1"), some("own"), None)
+        );
+        assert_eq!(run(own, other, Some("x")).unwrap_err().message, "both arms have a workload of their own");
+    }
 }

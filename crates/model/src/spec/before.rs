@@ -3,7 +3,8 @@
 use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
-use super::{invalid, limits};
+use super::limits;
+use super::values::invalid;
 
 /// What is done before a run, in the order in which it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

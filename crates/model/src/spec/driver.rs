@@ -3,8 +3,9 @@
 use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 
-use super::options::word;
-use super::{Results, invalid, limits, required};
+use super::execution::Results;
+use super::limits;
+use super::values::{invalid, required, word};
 use crate::cluster::Nodes;
 
 /// What carries out the clients' statements.

@@ -4,10 +4,9 @@ use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{
-    Driver, Nodes, OnDisconnect, QueryMode, Results, RunArguments, RunOptions, invalid, limits, object,
-    options, variables,
-};
+use super::execution::{self, QueryMode, Results};
+use super::limits;
+use super::values::{invalid, object, settings, variables};
 
 /// The arms' names, in the order of scripts and counters.
 pub const ARMS: [&str; 2] = ["a", "b"];
@@ -84,12 +83,12 @@ impl Arm {
                 ("script", value) => arm.script = Some(text(name, &key, value)?),
                 ("target", value) => arm.target = Some(text(name, &key, value)?),
                 ("query_mode", value) => {
-                    arm.query_mode = Some(options::query_mode(Some(text(name, &key, value)?))?);
+                    arm.query_mode = Some(execution::query_mode(Some(text(name, &key, value)?))?);
                 }
                 ("plan_advice", value) => {
                     parameters.insert(PLAN_ADVICE.to_owned(), text(name, &key, value)?.into());
                 }
-                ("results", value) => arm.results = Some(options::results(Some(text(name, &key, value)?))?),
+                ("results", value) => arm.results = Some(execution::results(Some(text(name, &key, value)?))?),
                 ("hide_indexes", value) => {
                     arm.hide_indexes = names(value).ok_or_else(|| {
                         invalid(format!("hide_indexes of arm {name} must be an array of names of indexes"))
@@ -109,7 +108,7 @@ impl Arm {
                 (_, value) => drop(parameters.insert(key, value)),
             }
         }
-        arm.settings = options::settings(Value::Object(parameters))?;
+        arm.settings = settings(Value::Object(parameters))?;
         if arm.workload.is_some() && arm.script.is_some() {
             return Err(invalid(format!("workload and script of arm {name} are mutually exclusive")));
         }
@@ -183,89 +182,6 @@ impl Duel {
         recorded
     }
 
-    /// The arguments of the run that is this duel. Its own workload and target are those of arm a, and arm b has others only
-    /// where they differ.
-    ///
-    /// # Errors
-    /// 22023 for a workload that neither arm runs, and for a target of one arm alone.
-    pub fn run(mut self, mut run: RunArguments) -> Result<RunArguments, UserError> {
-        let [a, b] = &mut self.arms;
-        if a.has_own_script() {
-            let is_given = run.workload.is_some() || run.script.is_some();
-            if b.has_own_script() && is_given {
-                return Err(invalid("both arms have a workload of their own")
-                    .hint("Leave workload and script NULL, or out of one of the arms."));
-            }
-            let of_run = (run.workload.take(), run.script.take());
-            (run.workload, run.script) = (a.workload.take(), a.script.take());
-            if !b.has_own_script() {
-                (b.workload, b.script) = of_run;
-            }
-        }
-        let [of_a, of_b] = [&a.target, &b.target].map(|own| own.as_ref().or(run.target.as_ref()).cloned());
-        if of_a.is_some() != of_b.is_some() {
-            let without = ARMS[usize::from(of_a.is_some())];
-            return Err(invalid(format!("arm {without} has no target"))
-                .hint("Name a target in both arms; this server may be one."));
-        }
-        (a.target, b.target) = (None, of_b.filter(|of_b| Some(of_b) != of_a.as_ref()));
-        run.target = of_a;
-        Ok(RunArguments { duel: Some(self), ..run })
-    }
-
-    /// # Errors
-    /// 0A000 for what the run's other options make impossible.
-    pub(super) fn check(&self, options: &RunOptions) -> Result<(), UserError> {
-        let refused = |what: &str| {
-            UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("a duel with {what} is not supported"))
-        };
-        let compare = "Compare whole runs with bench.ab.";
-        if options.nodes != Nodes::Local {
-            return Err(refused(&format!("nodes => '{}'", options.nodes.as_str())).hint(compare));
-        }
-        if let options::Extent::Transactions(_) = options.extent {
-            return Err(refused("transactions").hint("Its batches are parts of the time: set secs."));
-        }
-        if self.other_target().is_some() {
-            if !options.clients.is_multiple_of(2) {
-                return Err(invalid(format!(
-                    "a duel of two targets needs an even number of clients, not {}",
-                    options.clients
-                ))
-                .hint("Half of them connect to the target of each arm."));
-            }
-            if !options.before.is_empty() {
-                return Err(refused("before and two targets").hint("Prepare both servers before the call."));
-            }
-        }
-        if options.driver == Driver::Engine {
-            return Ok(());
-        }
-        if options.reconnect || options.on_disconnect == OnDisconnect::Reconnect {
-            return Err(refused("connections that change").hint("What an arm sets would be lost with them."));
-        }
-        // They stand in statements as they are.
-        let is_plain = |name: &str| {
-            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
-        };
-        let mut names = self.arms.iter().flat_map(|arm| &arm.settings).map(|(name, _)| name);
-        if let Some(name) = names.find(|name| !is_plain(name)) {
-            return Err(invalid(format!("invalid name of a configuration parameter: \"{name}\"")));
-        }
-        if self.arms.iter().any(|arm| arm.role_settings.is_some()) {
-            return Err(refused("role_settings over connections"));
-        }
-        if self.arms.iter().any(|arm| arm.results.is_some()) {
-            return Err(refused("results over connections"));
-        }
-        if self.arms.iter().any(|arm| !arm.hide_indexes.is_empty()) {
-            return Err(refused("hide_indexes over connections")
-                .hint("Only sessions of driver => 'engine' can be without an index."));
-        }
-        Ok(())
-    }
-
     /// The settings of an arm: its own, and, of the parameters that only the other one sets, what `base` says of them.
     ///
     /// # Errors
@@ -329,44 +245,5 @@ mod tests {
         }
         let error = Duel::new(&json!({"variables": {"n": 1}}), &json!({})).unwrap_err();
         assert_eq!(error.message, "arm b has no variable \"n\"");
-    }
-
-    #[test]
-    fn the_clients_of_two_targets_are_divided() {
-        let run = |a: Value, b: Value, target: Option<&str>| {
-            let run = RunArguments { target: target.map(str::to_owned), ..RunArguments::with_defaults() };
-            let run = Duel::new(&a, &b).unwrap().run(run)?;
-            let duel = run.duel.unwrap();
-            Ok::<_, UserError>((run.target, duel.other_target().map(str::to_owned), duel.arm_of(3)))
-        };
-        let some = |text: &str| Some(text.to_owned());
-        let (old, new) = (json!({"target": "old"}), json!({"target": "new"}));
-        assert_eq!(run(old.clone(), new.clone(), None).unwrap(), (some("old"), some("new"), Some(1)));
-        assert_eq!(run(json!({}), new.clone(), Some("old")).unwrap(), (some("old"), some("new"), Some(1)));
-        assert_eq!(run(new.clone(), json!({}), Some("old")).unwrap(), (some("new"), some("old"), Some(1)));
-        assert_eq!(run(new.clone(), new.clone(), None).unwrap(), (some("new"), None, None));
-        assert_eq!(run(json!({}), json!({}), Some("new")).unwrap(), (some("new"), None, None));
-        assert_eq!(run(old, json!({}), None).unwrap_err().message, "arm b has no target");
-        assert_eq!(run(json!({}), new, None).unwrap_err().message, "arm a has no target");
-    }
-
-    #[test]
-    fn the_workload_of_a_run_is_that_of_its_first_arm() {
-        let run = |a: Value, b: Value, workload: Option<&str>| {
-            let run = RunArguments { workload: workload.map(str::to_owned), ..RunArguments::with_defaults() };
-            let run = Duel::new(&a, &b).unwrap().run(run)?;
-            let [_, b] = run.duel.unwrap().arms;
-            Ok::<_, UserError>((run.workload, run.script, b.workload, b.script))
-        };
-        let some = |text: &str| Some(text.to_owned());
-        let (own, other) = (json!({"workload": "own"}), json!({"script": "SELECT 1"}));
-        assert_eq!(run(json!({}), json!({}), Some("x")).unwrap(), (some("x"), None, None, None));
-        assert_eq!(run(json!({}), own.clone(), Some("x")).unwrap(), (some("x"), None, some("own"), None));
-        assert_eq!(run(own.clone(), json!({}), Some("x")).unwrap(), (some("own"), None, some("x"), None));
-        assert_eq!(
-            run(other.clone(), own.clone(), None).unwrap(),
-            (None, some("SELECT 1"), some("own"), None)
-        );
-        assert_eq!(run(own, other, Some("x")).unwrap_err().message, "both arms have a workload of their own");
     }
 }

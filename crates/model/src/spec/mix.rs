@@ -3,7 +3,7 @@
 use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
-use super::invalid;
+use super::values::invalid;
 
 /// As many scripts as pgbench takes (`MAX_SCRIPTS`).
 pub(crate) const MAX_SCRIPTS: usize = 128;

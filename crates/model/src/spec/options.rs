@@ -4,18 +4,23 @@ use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::driver::Connecting;
+use super::arguments::RunArguments;
+use super::before::Before;
+use super::driver::{Connecting, Driver, OnDisconnect};
 use super::duel::Duel;
+use super::execution::{QueryMode, Results, query_mode, results};
+use super::limits;
 use super::mix::{Share, mix};
-use super::{
-    Before, Driver, OnDisconnect, RunArguments, ScriptSpec, invalid, limits, object, required, variables,
-    warmup,
-};
+use super::script::ScriptSpec;
+use super::values::{invalid, object, required, settings, unsupported, variables, word};
 use crate::cluster::Nodes;
 use crate::rates::{MAX_RATE, Rates};
 
 /// The longest duration accepted anywhere, in seconds: a year.
-pub(super) const MAX_SECS: f64 = 366.0 * 86_400.0;
+const MAX_SECS: f64 = 366.0 * 86_400.0;
+
+/// The longest samples that a warm-up until throughput is steady is judged by, in seconds.
+const JUDGED_SECS: f64 = 0.25;
 
 /// How long a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,49 +40,6 @@ impl Extent {
             Self::Secs(secs) if secs < 30.0 => 0.25,
             Self::Secs(secs) if secs < 60.0 => 0.5,
             _ => 1.0,
-        }
-    }
-}
-
-/// What becomes of the rows that a statement returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Results {
-    /// Detoasted and turned into text, as for a client, then dropped.
-    Serialize,
-    /// Not looked at.
-    Discard,
-}
-
-impl Results {
-    /// The word users write.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Serialize => "serialize",
-            Self::Discard => "discard",
-        }
-    }
-}
-
-/// How a statement reaches the server, as pgbench -M.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum QueryMode {
-    /// As text with the values in it, parsed and planned each time.
-    Simple,
-    /// With parameters, parsed and planned each time.
-    Extended,
-    /// With parameters, parsed once and planned as prepared statements are.
-    Prepared,
-}
-
-impl QueryMode {
-    /// The word users write.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Simple => "simple",
-            Self::Extended => "extended",
-            Self::Prepared => "prepared",
         }
     }
 }
@@ -196,7 +158,7 @@ impl RunOptions {
         if exit_on_abort && nodes != Nodes::Local {
             return Err(unsupported(&format!("exit_on_abort with nodes => '{}'", nodes.as_str())));
         }
-        let warmup_secs = warmup::parse(a.warmup, nodes)?;
+        let warmup_secs = warmup(a.warmup, nodes)?;
         let results = results(a.results)?;
         let driver = Driver::parse(a.driver, results, nodes)?;
         let connecting = Connecting::parse(driver, a.target, a.jobs, a.reconnect, a.on_disconnect)?;
@@ -247,6 +209,14 @@ impl RunOptions {
         arm.and_then(|arm| arm.query_mode).unwrap_or(self.query_mode)
     }
 
+    /// The length of the warm-up's samples, in seconds. Where its end is not given, throughput is judged by them.
+    pub fn warmup_interval_secs(&self) -> f64 {
+        match self.warmup_secs {
+            Some(_) => self.sample_interval_secs,
+            None => self.sample_interval_secs.min(JUDGED_SECS),
+        }
+    }
+
     /// The arguments that make these options.
     pub fn arguments(&self) -> RunArguments {
         let (secs, transactions) = match self.extent {
@@ -289,6 +259,61 @@ impl RunOptions {
     }
 }
 
+impl Duel {
+    /// # Errors
+    /// 0A000 for what the run's other options make impossible.
+    fn check(&self, options: &RunOptions) -> Result<(), UserError> {
+        let refused = |what: &str| {
+            UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("a duel with {what} is not supported"))
+        };
+        let compare = "Compare whole runs with bench.ab.";
+        if options.nodes != Nodes::Local {
+            return Err(refused(&format!("nodes => '{}'", options.nodes.as_str())).hint(compare));
+        }
+        if let Extent::Transactions(_) = options.extent {
+            return Err(refused("transactions").hint("Its batches are parts of the time: set secs."));
+        }
+        if self.other_target().is_some() {
+            if !options.clients.is_multiple_of(2) {
+                return Err(invalid(format!(
+                    "a duel of two targets needs an even number of clients, not {}",
+                    options.clients
+                ))
+                .hint("Half of them connect to the target of each arm."));
+            }
+            if !options.before.is_empty() {
+                return Err(refused("before and two targets").hint("Prepare both servers before the call."));
+            }
+        }
+        if options.driver == Driver::Engine {
+            return Ok(());
+        }
+        if options.reconnect || options.on_disconnect == OnDisconnect::Reconnect {
+            return Err(refused("connections that change").hint("What an arm sets would be lost with them."));
+        }
+        // They stand in statements as they are.
+        let is_plain = |name: &str| {
+            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+        };
+        let mut names = self.arms.iter().flat_map(|arm| &arm.settings).map(|(name, _)| name);
+        if let Some(name) = names.find(|name| !is_plain(name)) {
+            return Err(invalid(format!("invalid name of a configuration parameter: \"{name}\"")));
+        }
+        if self.arms.iter().any(|arm| arm.role_settings.is_some()) {
+            return Err(refused("role_settings over connections"));
+        }
+        if self.arms.iter().any(|arm| arm.results.is_some()) {
+            return Err(refused("results over connections"));
+        }
+        if self.arms.iter().any(|arm| !arm.hide_indexes.is_empty()) {
+            return Err(refused("hide_indexes over connections")
+                .hint("Only sessions of driver => 'engine' can be without an index."));
+        }
+        Ok(())
+    }
+}
+
 /// The rate, and those that change, of which it is the mean over the measured time.
 ///
 /// # Errors
@@ -320,6 +345,24 @@ fn rates(
     Ok((Some(mean), Some(rates)))
 }
 
+/// The seconds given; `None`: until throughput is steady.
+///
+/// # Errors
+/// 22023 for a value out of range; 0A000 where steady throughput cannot be waited for.
+fn warmup(warmup: Option<f64>, nodes: Nodes) -> Result<Option<f64>, UserError> {
+    match warmup {
+        Some(secs) if !(0.0..=MAX_SECS).contains(&secs) => {
+            Err(invalid(format!("warmup must be between 0 and {MAX_SECS} seconds, not {secs}")))
+        }
+        None if nodes != Nodes::Local => Err(UserError::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!("warmup => NULL with nodes => '{}' is not supported", nodes.as_str()),
+        )
+        .hint("Set warmup to a number of seconds. bench.runs.warmup_took of a run with nodes => 'local' shows one.")),
+        warmup => Ok(warmup),
+    }
+}
+
 /// Variables with those of a duel's first arm; each transaction has those of its own.
 fn with_arms(mut given: Map<String, Value>, duel: Option<&Duel>) -> Map<String, Value> {
     given.extend(duel.iter().flat_map(|duel| duel.arms[0].variables.clone()));
@@ -349,23 +392,6 @@ pub fn workload(workload: Option<String>, script: Option<&String>) -> Result<Str
         (None, Some(_)) => Ok(SCRIPT.to_owned()),
         (workload, None) => required("workload", workload),
     }
-}
-
-pub(super) fn query_mode(given: Option<String>) -> Result<QueryMode, UserError> {
-    let modes = ["simple", "extended", "prepared"];
-    Ok(match word("query_mode", given, &modes, &modes)? {
-        "simple" => QueryMode::Simple,
-        "extended" => QueryMode::Extended,
-        _ => QueryMode::Prepared,
-    })
-}
-
-pub(super) fn results(given: Option<String>) -> Result<Results, UserError> {
-    let kinds = ["serialize", "discard"];
-    Ok(match word("results", given, &kinds, &kinds)? {
-        "discard" => Results::Discard,
-        _ => Results::Serialize,
-    })
 }
 
 fn nodes(given: Option<String>) -> Result<Nodes, UserError> {
@@ -409,41 +435,4 @@ fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserEr
             }
         }
     }
-}
-
-pub(super) fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
-    let given = object("settings", value)?;
-    limits::check_count("settings", given.len(), limits::MAX_SETTINGS, "parameters")?;
-    given
-        .into_iter()
-        .map(|(name, value)| match value {
-            Value::String(text) => Ok((name, text)),
-            Value::Number(number) => Ok((name, number.to_string())),
-            Value::Bool(flag) => Ok((name, if flag { "on" } else { "off" }.to_owned())),
-            Value::Null | Value::Array(_) | Value::Object(_) => Err(invalid(format!(
-                "the value of configuration parameter \"{name}\" must be text, a number or a boolean"
-            ))),
-        })
-        .collect()
-}
-
-pub(super) fn word(
-    argument: &str,
-    value: Option<String>,
-    known: &[&'static str],
-    supported: &[&'static str],
-) -> Result<&'static str, UserError> {
-    let value = required(argument, value)?;
-    limits::check_text(argument, &value)?;
-    let listed = || known.iter().map(|k| format!("'{k}'")).collect::<Vec<_>>().join(", ");
-    match known.iter().find(|k| **k == value) {
-        Some(word) if supported.contains(word) => Ok(word),
-        Some(word) => Err(unsupported(&format!("{argument} => '{word}'"))),
-        None => Err(invalid(format!("unrecognized value for {argument}: \"{value}\""))
-            .hint(format!("Available values: {}.", listed()))),
-    }
-}
-
-fn unsupported(what: &str) -> UserError {
-    UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet"))
 }

@@ -1,16 +1,10 @@
 //! Whose sessions the clients of a run are.
 
 use bench_base::error::UserError;
-use serde::{Deserialize, Serialize};
 
-use super::{RunSpec, ScriptSpec, invalid};
-
-/// A role, as it was called when it was looked up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Role {
-    pub name: String,
-    pub oid: u32,
-}
+use super::run::RunSpec;
+use super::script::{Role, ScriptSpec};
+use super::values::invalid;
 
 impl RunSpec {
     /// The role that the run belongs to.

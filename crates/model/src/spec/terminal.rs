@@ -4,7 +4,7 @@ use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::invalid;
+use super::values::invalid;
 
 /// The variables of a run that multiply the times of its workloads.
 const SCALES: [&str; 2] = ["keying", "think"];

@@ -1,3 +1,5 @@
+use serde_json::{Map, Value};
+
 use super::*;
 
 fn defaults() -> RunArguments {

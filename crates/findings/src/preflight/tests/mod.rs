@@ -1,9 +1,11 @@
 mod tables;
 
 use bench_model::spec::Before;
+use bench_results::Severity;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::risk::warning;
 use super::*;
 
 const GB: f64 = 1024.0 * 1024.0 * 1024.0;

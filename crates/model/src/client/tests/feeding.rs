@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicU64;
 
 use super::*;
-use crate::feeder::{Collector, Feeder, FeederValue, MAX_BYTES, Stride, unpack};
+use crate::feeder::{Collector, Feeder, FeederValue, MAX_BYTES, RowSource, Stride, unpack};
 
 /// Rows of one column `n`: the numbers below `count`, in sequence.
 fn packed(once: bool, count: i64) -> Vec<u8> {

@@ -1,22 +1,13 @@
-//! Rows of a fixture, produced without an executor: each column's value as the bytes of a heap tuple.
-//!
-//! The layout is that of the server's heap_fill_tuple (access/common/heaptuple.c): every value at its type's
-//! alignment, texts of up to [`MAX_TEXT`] bytes with a header of one byte. A column is NULL in all rows or in none.
-
-mod derived;
-mod hash;
-mod keys;
-mod put;
-mod sql;
+//! What the columns of a row hold, and the rows of one kind as bytes.
 
 use bench_script::Prng;
 use serde::{Deserialize, Serialize};
 
-use self::put::{hexadecimal, put_decimal, put_digits, put_text, put4, put8, round_to_seconds, short_header};
-
-pub use derived::{Derived, SYLLABLES};
-pub use keys::{Key, KeySelection, Lines};
-pub use sql::select;
+use super::derived::Derived;
+use super::keys::Key;
+use super::put::{
+    MAX_TEXT, hexadecimal, put_decimal, put_digits, put_text, put4, put8, round_to_seconds, short_header,
+};
 
 /// What a column holds in the row of an id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,9 +83,6 @@ impl RowColumn {
         )
     }
 }
-
-/// The longest text in bytes: a header of one byte tells no more.
-pub const MAX_TEXT: usize = 126;
 
 /// A key for values that do not depend on it.
 const FIRST: Key = Key { id: 1, line: 0 };
@@ -269,45 +257,3 @@ impl RowWriter {
         }
     }
 }
-
-/// A share of a load: rows of one of its tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunk {
-    /// Which of the tables.
-    pub table: usize,
-    pub first_id: i64,
-    pub last_id: i64,
-}
-
-/// Cuts the ids 1 … n of several tables, one table after the other, into chunks of so many ids at most; the one with
-/// that number, counted from 0, or `None` after the last.
-pub fn chunk(rows: impl IntoIterator<Item = i64>, size: i64, number: u64) -> Option<Chunk> {
-    let size = size.max(1);
-    let mut number = number;
-    for (table, rows) in rows.into_iter().enumerate() {
-        let chunks = (rows.max(0) / size + i64::from(rows.max(0) % size > 0)).unsigned_abs();
-        if number < chunks {
-            let before = number.cast_signed() * size;
-            let last_id = before.saturating_add(size).min(rows);
-            return Some(Chunk { table, first_id: before + 1, last_id });
-        }
-        number -= chunks;
-    }
-    None
-}
-
-/// As [`chunk`], but chunks of the tables on one side, which `sides` has as true, come in turn with those on the other, while
-/// there are both: two loaders that fill one table wait for each other at its end.
-pub fn chunk_in_turn(rows: &[i64], sides: &[bool], size: i64, number: u64) -> Option<Chunk> {
-    let of = |side: bool| rows.iter().zip(sides).map(move |(&rows, &own)| if own == side { rows } else { 0 });
-    let count =
-        |side: bool| of(side).map(|rows| (rows.max(0) as u64).div_ceil(size.max(1) as u64)).sum::<u64>();
-    let (one, other) = (count(false), count(true));
-    let fewer = one.min(other);
-    let (side, place) =
-        if number < 2 * fewer { (number % 2 == 1, number / 2) } else { (other > one, number - fewer) };
-    chunk(of(side), size, place)
-}
-
-#[cfg(test)]
-mod tests;

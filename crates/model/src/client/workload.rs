@@ -1,7 +1,7 @@
-//! A script of a mix.
+//! What clients run: the scripts of a mix.
 
 use bench_base::error::SqlError;
-use bench_script::{Action, Script};
+use bench_script::{Action, Script, Symbols};
 
 use super::pauses::Pauses;
 use crate::feeder::RowSource;
@@ -48,4 +48,16 @@ impl Program<'_> {
                 }
             }
     }
+}
+
+/// What the clients of one process run, and the names of their variables.
+pub struct ClientWorkload<'a> {
+    pub programs: Vec<Program<'a>>,
+    /// Whether programs are the cards of a deck, which each client deals, instead of being drawn by weight.
+    pub is_deck: bool,
+    /// Whether programs are pairs, each of the two arms of a duel.
+    pub is_duel: bool,
+    pub symbols: Symbols,
+    /// Tries of a transaction at a serialization failure or deadlock; `u64::MAX`: no limit.
+    pub max_tries: u64,
 }

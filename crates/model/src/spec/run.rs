@@ -1,78 +1,13 @@
-//! The specification of a run: its [`RunOptions`], and everything that was looked up in the server for them.
+//! What a run is to do and to work on.
 
-mod arguments;
-mod before;
-mod driver;
-mod duel;
-pub mod limits;
-mod mix;
-mod options;
-mod roles;
-mod target;
-mod terminal;
-mod warmup;
-
-use std::collections::BTreeMap;
-
-use bench_base::error::{UserError, sqlstate};
-use bench_script::is_variable_name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::options::RunOptions;
+use super::script::{Role, ScriptSpec};
+use super::target::TargetSpec;
 use crate::cluster::{ClusterSpec, Nodes, PartOf};
 use crate::feeder::{Feeder, Stride};
-
-pub use arguments::{Json, Name, RunArguments};
-pub use before::Before;
-pub use driver::{Driver, OnDisconnect};
-pub use duel::{ARMS, Arm, Duel, MARGIN, PLAN_ADVICE};
-pub(crate) use mix::{MAX_SCRIPTS, check_deck};
-pub use mix::{Share, expand, is_name, mix};
-pub use options::workload;
-pub use options::{Extent, QueryMode, Results, RunOptions, SCRIPT};
-pub use roles::Role;
-pub use target::{Address, Encryption, HostAddress, TargetSpec};
-pub use terminal::Terminal;
-
-/// A script of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScriptSpec {
-    /// The workload's name.
-    pub name: String,
-    pub source: String,
-    /// Its share of the transactions, relative to the other scripts' weights; in a deck, its number of cards.
-    pub weight: u32,
-    /// Whether the scripts are dealt as cards of a deck instead of being drawn by weight.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_dealt: bool,
-    /// How long a client waits before and after each of its transactions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terminal: Option<Terminal>,
-    /// Index of its fixture in [`RunSpec::fixtures`].
-    pub fixture: Option<usize>,
-    /// Whether it is a part of a capture: errors of the data, such as keys that are there already, then fail the transaction
-    /// and not the client.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub captured: bool,
-    /// The arm of a duel that it is the script of. Both arms have each script, one behind the other.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arm: Option<usize>,
-    /// Whose sessions execute it, where that is another role than the run's; as a capture of several roles has them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
-    /// Milliseconds of a transaction when it was captured, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub captured_ms: Option<f64>,
-    /// The workload's feeders.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub feeders: Vec<Feeder>,
-    /// Generic plans of its commands, from 1, as its target had them before the run.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub plans: BTreeMap<u32, String>,
-    /// And their identifiers in pg_stat_statements there.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub query_ids: BTreeMap<u32, i64>,
-}
 
 /// The loaded fixture that a run works on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -220,48 +155,3 @@ impl RunSpec {
         (!names.is_empty()).then(|| names.join(","))
     }
 }
-
-/// Script variables by name, as users pass them.
-///
-/// # Errors
-/// 22023 for what is no JSON object, for a name that no variable can have, and for a value that is none of number,
-/// text, boolean and null.
-pub fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
-    let map = object("variables", value)?;
-    for (name, value) in &map {
-        if !is_variable_name(name) {
-            return Err(invalid(format!("invalid variable name: \"{name}\"")).hint(
-                "A name starts with a letter or underscore, followed by letters, digits and underscores.",
-            ));
-        }
-        if value.is_object() || value.is_array() {
-            return Err(invalid(format!("variable \"{name}\" must be a number, text, boolean or null")));
-        }
-    }
-    Ok(map)
-}
-
-pub fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError> {
-    match value {
-        Value::Object(map) => Ok(map),
-        _ => Err(invalid(format!("{argument} must be a JSON object"))
-            .hint(format!("For example: {argument} => '{{\"name\": \"value\"}}'."))),
-    }
-}
-
-/// A value that must not be NULL.
-///
-/// # Errors
-/// 22004 with the argument's name.
-pub fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
-    value.ok_or_else(|| {
-        UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
-    })
-}
-
-pub fn invalid(message: impl Into<String>) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-}
-
-#[cfg(test)]
-mod tests;
