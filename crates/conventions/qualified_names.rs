@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("guard/trust/names.rs", "place", "a WITH query that is put before"),
     ("guard/trust/objects.rs", "touched", "a WITH query that is put before"),
     (
-        "run/target_server/mod.rs",
+        "run/target_server/reached.rs",
         "pgbench_branches",
         "on another server, where a mapping's role asks as itself",
     ),
