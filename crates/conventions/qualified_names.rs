@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("guard/trust/names.rs", "place", "a WITH query that is put before"),
     ("guard/trust/objects.rs", "touched", "a WITH query that is put before"),
     (
-        "run/target_server/mod.rs",
+        "run/target_server/reached.rs",
         "pgbench_branches",
         "on another server, where a mapping's role asks as itself",
     ),
@@ -63,7 +63,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("capture/queries.rs", "{name}", FEEDER),
     ("capture/queries.rs", "{source}", FEEDER),
     ("capture/queries.rs", "{sql_type}", FEEDER),
-    ("run/feeders/mod.rs", "customers.", "a hint"),
+    ("run/feeders/check.rs", "customers.", "a hint"),
     (
         "capture/log/source.rs",
         "{name}",
@@ -75,12 +75,12 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("store/pg_cron.rs", "cron.schedule_in_database", "a hint"),
     ("store/pg_cron.rs", "cron.unschedule", "after check_extension_trusted"),
     (
-        "run/before/mod.rs",
+        "run/before/steps.rs",
         "{}",
         "the run's tables, after fixture::usable: of superusers, in schemas of superusers; locked",
     ),
     ("observe/audit.rs", "that", "a message"),
-    ("run/before/mod.rs", "would", "a message"),
+    ("run/before/remote.rs", "would", "a message"),
     ("run/before/remote.rs", "{}", "the qualified names of the fixtures' tables on the target"),
     ("run/before/remote.rs", "{function}", "the qualified name of an extension's function on the target"),
 ];

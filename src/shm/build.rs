@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::{Header, MAGIC, Segment, Work};
+use super::cells::{Header, MAGIC};
+use super::work::Work;
 use crate::server::database;
 use crate::server::process::is_backend;
 
@@ -110,22 +111,11 @@ pub fn started_by_other(work: Work) -> UserError {
     .hint("Wait for it to end, or end it with pg_terminate_backend(pid): see pg_stat_activity.")
 }
 
-fn installed_meanwhile(session: u64, worker: u64) -> UserError {
+pub(super) fn installed_meanwhile(session: u64, worker: u64) -> UserError {
     UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
         "another build of pgbench_ext was installed after this session had loaded its own",
     )
     .detail(format!("The session has build {session:016x}, its background worker build {worker:016x}."))
     .hint("Reconnect. Where shared_preload_libraries names pgbench_ext, restart the server.")
-}
-
-impl Segment {
-    /// # Errors
-    /// 55000 when a worker has refused to serve it.
-    pub fn check_refusal(&self) -> Result<(), UserError> {
-        match self.header().refused_by.load(Acquire) {
-            0 => Ok(()),
-            worker => Err(installed_meanwhile(own(), worker)),
-        }
-    }
 }

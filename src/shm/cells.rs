@@ -116,6 +116,9 @@ impl StopReason {
 #[repr(C, align(128))]
 pub struct OwnLine(pub AtomicI64);
 
+/// "pgbench1" in ASCII: a segment whose head is as `build` has it.
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");
+
 /// The head of the segment.
 #[repr(C)]
 pub struct Header {

@@ -135,3 +135,15 @@ impl SegmentShape {
         }
     }
 }
+
+/// How many intervals there is room for, so that a coordinator that gets no processor, or waits for a disk, does no
+/// harm: about a minute's worth, and never fewer than eight.
+pub fn ring_for(sample_interval_secs: f64) -> u32 {
+    (60.0 / sample_interval_secs).ceil().max(8.0) as u32
+}
+
+/// How many entries each of so many clients' logs has room for: together some 6 MB, which at 100,000 transactions per
+/// second last a second, and enough of each for a client that gets on while the coordinator does not.
+pub fn log_for(clients: u32) -> u32 {
+    (131_072 / clients.max(1)).max(512)
+}

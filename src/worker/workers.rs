@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use bench_base::error::UserError;
 
+use super::stop::stop_reason;
 use crate::server::at_exit;
 use crate::server::background_worker::{Worker, WorkerKind};
 use crate::server::process::nap;
 use crate::server::worker_slots::no_slots;
 use crate::shm::{Segment, StopReason};
-use crate::worker::stop_reason;
 
 thread_local! {
     /// Kept here for the callback at this process's exit.

@@ -1,11 +1,10 @@
 //! A table that takes rows by the batch, as COPY FROM fills one (commands/copyfrom.c).
 
 use std::cell::Cell;
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 
 use pgrx::pg_sys;
 
-use super::BulkRows;
 use super::batch::{BATCH_ROWS, Batch, forget_expressions};
 use super::routing::Routing;
 use crate::driver::session::analysis::error;
@@ -18,6 +17,17 @@ const BATCH_BYTES: usize = 65_535;
 
 /// Partitions that the limits are multiplied by, at most: scattered over many, a thousand rows are one for each.
 const MANY: usize = 64;
+
+/// The ids of a transaction, and where it counts the rows that are in the table.
+pub struct BulkRows<'a> {
+    pub schema: &'a CStr,
+    pub table: &'a CStr,
+    /// `INSERT INTO schema.table SELECT …`, where $1 and $2 are the first and the last id.
+    pub source: &'a CStr,
+    pub first_id: i64,
+    pub last_id: i64,
+    pub done: &'a Counter,
+}
 
 /// An open table and the rows that it has not taken yet. Plain data, to be held inside a trap: the
 /// transaction's end releases what it holds, if [`Sink::close`] has not.

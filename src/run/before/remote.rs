@@ -86,6 +86,14 @@ pub fn refuse_load(target: &str, steps: &[Before]) -> Result<(), UserError> {
         .hint(format!("Call bench.load on target \"{target}\" before the run.")))
 }
 
+/// The error for TRUNCATE before a run on a fixture that was loaded with rows.
+pub fn has_rows(fixture: &str) -> UserError {
+    UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        format!("fixture \"{fixture}\" was loaded with rows, which TRUNCATE would remove"),
+    )
+}
+
 /// Calls `visit` for each of the steps with a session, for which a step is not begun where there is none.
 fn each_step(
     target: &TargetSpec,
@@ -143,7 +151,7 @@ impl Elsewhere<'_> {
         for fixture in self.fixtures {
             let is_tpcb = fixture.name == "tpcb";
             if !is_tpcb && fixture.rows != 0 {
-                return Err(super::has_rows(&fixture.name).hint("Load it anew there."));
+                return Err(has_rows(&fixture.name).hint("Load it anew there."));
             }
             let mut tables = self.tables_of(fixture)?;
             tables.retain(|table| !is_tpcb || table.is_history);

@@ -6,7 +6,7 @@ use bench_base::error::SqlError;
 use bench_model::spec::{Results, RunSpec};
 use pgrx::pg_sys;
 
-use super::text;
+use super::internal_error::text;
 use crate::driver::session::{Session, hidden_indexes};
 use crate::server::guc;
 

@@ -9,8 +9,8 @@ use bench_model::spec::{Driver, Extent};
 use bench_results::Environment;
 
 use super::run_status;
+use super::run_under_way::{LINKS_NS, RunUnderWay};
 use super::statement_lines;
-use super::{LINKS_NS, RunUnderWay, STOP_DONE_NS};
 use crate::observe::audit::{self, AuditRow};
 use crate::observe::context_switches::Switches;
 use crate::observe::{counters, relations};
@@ -22,6 +22,9 @@ use crate::store;
 use crate::store::nodes;
 use crate::store::recorder;
 use crate::store::recorder::{Closing, ErrorRow, Part, RunStatus, Totals};
+
+/// After a stop everything is to be written by then.
+const STOP_DONE_NS: i64 = 1_800_000_000;
 
 /// After a stop the log has so long.
 const LOG_DONE_NS: i64 = 1_000_000_000;

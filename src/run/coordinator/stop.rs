@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_model::spec::Driver;
 
-use super::RunUnderWay;
+use super::run_under_way::RunUnderWay;
 use crate::server::process::{cancel, nap, now_ns, wake};
 use crate::shm::{ClientSlot, StopReason};
 use crate::worker::workers;

@@ -3,23 +3,13 @@
 use std::sync::atomic::Ordering::*;
 use std::sync::atomic::fence;
 
-use bench_model::spec::RunOptions;
-use bench_stats::until_steady::UntilSteady;
-
-use super::RunUnderWay;
+use super::run_under_way::RunUnderWay;
 use crate::server::process::{now_ns, wake};
 use crate::shm::WarmupEnd;
 
 /// How long before it comes the measurement's begin is made known, at least: by then every client can know of it. Nobody
 /// has to be told: a client reads the time line when an interval has ended, and it begins with one.
 const AHEAD_NS: i64 = 20_000_000;
-
-/// What a warm-up is judged by whose end is not given; `None` for another.
-pub(super) fn until_steady(options: &RunOptions) -> Option<UntilSteady> {
-    // With a limit, what is late is skipped, and no backlog grows.
-    let watches_lag = options.rate.is_some() && options.latency_limit_ms.is_none();
-    options.warmup_secs.is_none().then(|| UntilSteady::new(watches_lag))
-}
 
 impl RunUnderWay<'_> {
     /// Judges the interval that was read last.

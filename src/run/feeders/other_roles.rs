@@ -6,7 +6,7 @@ use bench_model::spec::{Role, RunSpec, ScriptSpec};
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
-use super::{RowLimit, RunFeeders, read_here};
+use super::rows::{RowLimit, RunFeeders, read_here};
 use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
 use crate::server::roles;

@@ -40,6 +40,9 @@ const ANSWER_MS: i32 = 5_000;
 /// How long a node has to start its part, for which it reads the rows of feeders.
 pub const START_MS: i32 = 30_000;
 
+/// How long a node has for a part of what it has measured, and this one to write it.
+const FETCH_MS: i32 = 30_000;
+
 /// How often a part is asked how far it is when there is nothing to wait for, and when there is.
 const ASK_EVERY_NS: i64 = 2_000_000_000;
 const ASK_SOON_NS: i64 = 100_000_000;
@@ -48,7 +51,7 @@ const ASK_SOON_NS: i64 = 100_000_000;
 pub const LOST_NS: i64 = 10_000_000_000;
 
 /// The longest that a link is silent while it takes over what its node has measured.
-pub const FETCH_NS: i64 = 2 * requests::FETCH_MS as i64 * 1_000_000;
+pub const FETCH_NS: i64 = 2 * FETCH_MS as i64 * 1_000_000;
 
 /// The server's entry into a link.
 #[pgrx::pg_guard]

@@ -10,12 +10,13 @@ use bench_results::Environment;
 use super::links::Links;
 use crate::observe::audit;
 use crate::run::coordinator::run_status;
+use crate::run::timeline::timeline;
 use crate::server::process::{current_timestamp, nap, now_ns, wake};
 use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
 use crate::store::nodes;
 use crate::store::recorder;
 use crate::store::recorder::RunStatus;
-use crate::worker::{stop_reason, timeline};
+use crate::worker::stop_reason;
 
 /// How long nodes have to stand at the gate and to end after a stop.
 const START_NS: i64 = 120_000_000_000;

@@ -1,12 +1,12 @@
 //! What a target is asked about itself before the run.
 
-use bench_base::error::UserError;
+use bench_base::error::{UserError, sqlstate};
+use bench_base::untrusted;
 use bench_model::spec::TargetSpec;
 use bench_model::views::Views;
 use bench_results::ServerSetting;
 use serde::Deserialize;
 
-use super::unexpected;
 use crate::driver::connection::BlockingSession;
 use crate::error::notice;
 use crate::server::spi::quote_identifier;
@@ -87,4 +87,10 @@ impl Description {
             );
         }
     }
+}
+
+/// The error for an answer that is not what was asked for.
+pub fn unexpected(error: &serde_json::Error) -> UserError {
+    UserError::new(sqlstate::PROTOCOL_VIOLATION, "the target's answer is not what was asked for")
+        .detail(format!("{}.", untrusted::text(error.to_string().as_bytes(), 0)))
 }

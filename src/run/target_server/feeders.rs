@@ -3,7 +3,7 @@
 use bench_base::error::UserError;
 use bench_model::spec::FixtureSpec;
 
-use super::Reached;
+use super::reached::Reached;
 use crate::run::feeders::{Take, check_select, not_text};
 use crate::server::guc;
 use crate::server::query::ResultColumn;

@@ -1,26 +1,28 @@
 //! Foreign servers of the wrapper and the mappings on them, as the catalogs have them.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_protocol::foreign_server::Target;
+use bench_protocol::foreign_server::{Secrets, Target};
 use pgrx::pg_sys;
 
-use super::LOCAL;
 use crate::server::roles::{self, current_role_oid};
 use crate::server::spi::{self, quote_identifier};
 use crate::store;
+
+/// The foreign server whose mappings have the passwords for this server.
+const LOCAL: &str = "bench_local";
 
 /// Options of a foreign server or a user mapping, by name.
 type Options = Vec<(String, String)>;
 
 /// A foreign server of the wrapper, and what its options are.
-pub(super) struct ForeignServer {
+pub struct ForeignServer {
     oid: pg_sys::Oid,
     /// The current role has USAGE on it.
-    pub(super) may_use: bool,
+    pub may_use: bool,
     /// Its owner, and whether that is a superuser.
     owner: String,
     is_superusers: bool,
-    pub(super) options: Options,
+    pub options: Options,
 }
 
 fn options_of(column: Option<pgrx::JsonB>) -> Options {
@@ -32,7 +34,7 @@ fn options_of(column: Option<pgrx::JsonB>) -> Options {
 ///
 /// # Errors
 /// 42809 for one of another wrapper.
-pub(super) fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserError> {
+pub fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserError> {
     let found = spi::fetch_all(
         "SELECT s.oid, w.fdwname OPERATOR(pg_catalog.=) 'bench_wire', \
                     pg_catalog.has_server_privilege(s.oid, 'USAGE'), \
@@ -68,7 +70,7 @@ pub(super) fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserEr
 ///
 /// # Errors
 /// 42501.
-pub(super) fn check_files(name: &str, server: &ForeignServer, options: &Target) -> Result<(), UserError> {
+pub fn check_files(name: &str, server: &ForeignServer, options: &Target) -> Result<(), UserError> {
     if server.is_superusers || !options.tls.names_files() {
         return Ok(());
     }
@@ -82,7 +84,7 @@ pub(super) fn check_files(name: &str, server: &ForeignServer, options: &Target) 
         )))
 }
 
-pub(super) fn may_not_use(name: &str) -> UserError {
+pub fn may_not_use(name: &str) -> UserError {
     let message = format!("permission denied for foreign server {name}");
     UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).hint(format!(
         "Its owner can GRANT USAGE ON FOREIGN SERVER {} TO {}.",
@@ -93,7 +95,7 @@ pub(super) fn may_not_use(name: &str) -> UserError {
 
 /// The options of the current role's mapping on a server, or of PUBLIC's. They are for its role to use, whether or not it
 /// may see them.
-pub(super) fn mapping(server: &ForeignServer) -> Result<Option<Options>, UserError> {
+pub fn mapping(server: &ForeignServer) -> Result<Option<Options>, UserError> {
     let role = current_role_oid();
     let found = store::as_owner(|| {
         spi::fetch_all(
@@ -106,4 +108,25 @@ pub(super) fn mapping(server: &ForeignServer) -> Result<Option<Options>, UserErr
         )
     })?;
     Ok(found.into_iter().next())
+}
+
+/// The password of the current role for this server: that of its mapping on the server [`LOCAL`], if there is one that it
+/// may use.
+///
+/// # Errors
+/// 28000 for a mapping to another role.
+pub fn local_password() -> Result<Secrets, UserError> {
+    let none = Secrets::default();
+    let Some(server) = foreign_server(LOCAL)?.filter(|server| server.may_use) else { return Ok(none) };
+    let Some(options) = mapping(&server)? else { return Ok(none) };
+    let (target, secrets) = Target::new(&server.options, &options, &roles::current_role())?;
+    if target.user != roles::current_role() {
+        return Err(UserError::new(
+            sqlstate::INVALID_AUTHORIZATION,
+            format!("the user mapping on server \"{LOCAL}\" is for role \"{}\"", target.user),
+        )
+        .detail(format!("The clients of this run connect as role \"{}\".", roles::current_role()))
+        .hint("Leave out its option user."));
+    }
+    Ok(secrets)
 }

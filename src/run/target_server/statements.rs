@@ -31,7 +31,7 @@ pub struct PlanOfCommand {
 
 /// Has the statements parsed there, as far as they do not depend on those before them, and planned: those of an arm of a duel,
 /// or all.
-pub(super) fn plan(
+pub fn plan(
     session: &mut BlockingSession,
     run: &RunSpec,
     arm: Option<usize>,

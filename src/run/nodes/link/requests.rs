@@ -11,7 +11,7 @@ use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
 
-use super::{ANSWER_MS, LOST_NS, NodeLink, START_MS};
+use super::{ANSWER_MS, FETCH_MS, LOST_NS, NodeLink, START_MS};
 use crate::cluster::citus;
 use crate::error::internal;
 use crate::observe::node::NodeState;
@@ -21,9 +21,6 @@ use crate::server::timeouts::within;
 use crate::server::transaction::transaction;
 use crate::store;
 use crate::store::lock_timeout::with_lock_timeout;
-
-/// How long a node has for a part of what it has measured, and this one to write it.
-pub const FETCH_MS: i32 = 30_000;
 
 /// Questions about the time: the more, the less the clocks' difference can be wrong by.
 const EXCHANGES: usize = 20;

@@ -1,7 +1,6 @@
-//! Runs: from arguments to a started coordinator.
+//! From the arguments of a run to one in which nothing was found wrong.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_findings::preflight::PlannedRun;
@@ -10,19 +9,12 @@ use bench_model::spec::{
     Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Share, Starter,
 };
 use bench_protocol::foreign_server::Secrets;
-use bench_stats::duel::BATCHES;
 use pgrx::pg_sys;
 
-use super::run_progress::RunReporter;
-use super::sessions::{as_sessions_of, check_sessions, role_of_captured, session_role, slots_of, workers_of};
-use super::workload::FoundFixture;
-use super::{duel, end_messages, preflight, settings, workload};
 use crate::cluster::citus;
 use crate::launch::checks::{
     check_connection_limit, check_length, check_own_locks, check_role, check_server, check_terminals, lock_of,
 };
-use crate::launch::handle::{LaunchHandle, stop_and_wait};
-use crate::launch::horizon::releasable_or_warn;
 use crate::launch::role_limit;
 use crate::load::prepare::load;
 use crate::observe::counters;
@@ -33,12 +25,16 @@ use crate::run::feeders;
 use crate::run::feeders::{RowLimit, RunFeeders};
 use crate::run::nodes::cluster_spec;
 use crate::run::nodes::node_connectivity::NodePairs;
+use crate::run::prepare::sessions::{
+    as_sessions_of, check_sessions, role_of_captured, session_role, slots_of,
+};
+use crate::run::prepare::workload::FoundFixture;
+use crate::run::prepare::{duel, settings, workload};
 use crate::run::target_server;
 use crate::run::target_server::{Examined, PlanOfCommand, Reached};
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
-use crate::shm::{Segment, SegmentShape, StopReason, log_for, ring_for};
 use crate::store;
 
 /// What the arguments of a run mean here, as far as that holds for a later run as well.
@@ -387,108 +383,4 @@ const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.
 fn reload(name: &str) -> Result<(), UserError> {
     let Some(loaded) = load::loaded_as(name)? else { return Ok(()) };
     load::load(name, &loaded.options, Some(loaded.rows), None).map(drop)
-}
-
-/// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.
-const MAX_SEGMENT: usize = 1 << 30;
-
-/// Starts the coordinator.
-pub fn launch(prepared: &PreparedRun, caller_pid: i32) -> Result<LaunchHandle, UserError> {
-    let PreparedRun { spec, commands, secrets, fed } = prepared;
-    let commands = *commands;
-    let json = serde_json::to_string(spec).unwrap_or_default();
-    // The coordinator of a run on several nodes has no clients of its own.
-    let is_here = !spec.is_of_several_nodes();
-    let shape = SegmentShape {
-        slots: if is_here { workers_of(&spec.options) } else { 0 },
-        connections: if is_here && spec.options.driver == Driver::Wire { spec.options.clients } else { 0 },
-        scripts: if is_here { spec.scripts.len() as u32 } else { 0 },
-        commands: if is_here { commands } else { 0 },
-        ring: ring_for(spec.options.sample_interval_secs),
-        log: if is_here && spec.options.log_rate > 0.0 { log_for(workers_of(&spec.options)) } else { 0 },
-        nodes: spec.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len() as u32),
-        feeders: fed.feeders,
-        batches: if spec.options.duel.is_some() { BATCHES as u32 } else { 0 },
-        spec_bytes: json.len() as u32,
-        fed_bytes: fed.bytes.len() as u32,
-    };
-    if shape.bytes() > MAX_SEGMENT {
-        return Err(UserError::new(
-            sqlstate::CONFIGURATION_LIMIT_EXCEEDED,
-            format!("the run would need {} MB of shared memory", shape.bytes() >> 20),
-        )
-        .detail(format!(
-            "For {} clients with {commands} commands in {} scripts, and samples every {} s; the limit is {} MB.",
-            spec.options.clients,
-            spec.scripts.len(),
-            spec.options.sample_interval_secs,
-            MAX_SEGMENT >> 20
-        ))
-        .hint("Use fewer clients, a smaller mix, or a longer sample_interval."));
-    }
-    let segment = Segment::create(shape, &json, &fed.bytes);
-    segment.header().caller_pid.store(caller_pid, Relaxed);
-    segment.header().horizon_held.store(spec.horizon_held.into(), Relaxed);
-    segment.header().exit_on_abort.store(spec.options.exit_on_abort.into(), Relaxed);
-    if spec.options.driver == Driver::Wire {
-        segment.header().secret.set(&serde_json::to_string(secrets).unwrap_or_default())?;
-    }
-    // 0: the coordinator is the bootstrap superuser, for only the recorder may write results.
-    LaunchHandle::start(segment, coordinator::KIND, spec.database_oid, 0, workers_of(&spec.options))
-}
-
-/// Runs a workload and waits for it, with NOTICEs; the run's id.
-pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
-    let mut prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
-    settings::tell_what_does_not_apply(&prepared.spec.options)?;
-    preflight::tell(&prepared.spec, &prepared.spec.options.before, true)?;
-    let releasable = releasable_or_warn(
-        "Meanwhile, dead rows cannot be removed, which slows update workloads. Call bench.run as a separate top-level statement, or use bench.start.",
-    );
-    prepared.spec.horizon_held = releasable.is_none();
-    let launched = launch(&prepared, my_pid())?;
-    launched.tie();
-    let mut reporter = RunReporter::new(&prepared.spec);
-    let waited = launched.wait_until_canceled(releasable, |segment| {
-        reporter.report(segment);
-        false
-    });
-    if waited.is_err() {
-        stop_and_wait(&launched.segment, StopReason::CallerGone);
-    }
-    let run_id = launched.segment.run_id();
-    let measured = launched.segment.header().gate.load(Relaxed) != 0;
-    launched.leave();
-    // What was measured up to a cancel is told before the cancel goes on, as pgbench does at SIGINT.
-    if waited.is_err()
-        && measured
-        && let Ok(report) = end_messages::closing_report(run_id)
-    {
-        pgrx::notice!("{report}");
-    }
-    waited??;
-    pgrx::notice!("{}", end_messages::closing_report(run_id)?);
-    if prepared.spec.scripts.iter().any(|script| script.captured) {
-        end_messages::tell_of_errors(run_id)?;
-    }
-    end_messages::warn_of_status(run_id)?;
-    Ok(run_id)
-}
-
-/// Starts a run and returns its id as soon as it has one.
-pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
-    let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
-    settings::tell_what_does_not_apply(&prepared.spec.options)?;
-    preflight::tell(&prepared.spec, &prepared.spec.options.before, false)?;
-    let (result, run_id) = start_prepared(&prepared)?;
-    result.map(|()| run_id)
-}
-
-/// Starts a run in which nothing was found wrong, and returns when it has an id, or 0 where it did not get that far, with
-/// what has kept it from going on.
-pub fn start_prepared(prepared: &PreparedRun) -> Result<(Result<(), UserError>, i64), UserError> {
-    let launched = launch(prepared, my_pid())?;
-    // Until the run has an id it is this call's to give up.
-    launched.tie();
-    Ok(launched.until_known())
 }

@@ -1,0 +1,228 @@
+//! The steps on this server, and the way to those on another one.
+
+use std::ffi::CString;
+
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Before, FixtureSpec, RunSpec};
+use bench_protocol::foreign_server::Secrets;
+use pgrx::pg_sys;
+
+use super::remote::{self, has_rows};
+use crate::cluster::{citus, distributed};
+use crate::driver::session::{Session, StatementStats};
+use crate::error::internal;
+use crate::guard::trust::objects::check_tables;
+use crate::server::prewarm::{check_may_read, prewarm};
+use crate::server::roles::{self, superuser};
+use crate::server::transaction::{locked, transaction};
+use crate::server::{locks, spi};
+use crate::shm::CommandCounters;
+
+/// The step that a run's caller does itself: a load has workers of its own.
+pub const BY_CALLER: Before = Before::Reload;
+
+/// Runs a statement as a session that is sent it: VACUUM, CHECKPOINT and ALTER SYSTEM stand in no transaction.
+pub fn execute(session: &mut Session, statement: &str) -> Result<(), UserError> {
+    let text = CString::new(statement).map_err(|e| internal(e.to_string()))?;
+    let counters = CommandCounters::default();
+    session
+        .execute_simple(&text, StatementStats { counters: &counters, plans: None })
+        .map_err(UserError::from)
+}
+
+/// Does the steps, but for loads; over a connection, let in by `secrets`, where the run's lead to another server.
+pub fn prepare(
+    session: &mut Session,
+    run: &RunSpec,
+    secrets: &Secrets,
+    steps: &[Before],
+) -> Result<(), UserError> {
+    if let Some(target) = &run.target {
+        return remote::prepare(target, run, secrets, steps);
+    }
+    let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
+    for step in steps {
+        match step {
+            Before::Reload => {}
+            Before::Truncate => truncate(run)?,
+            Before::Vacuum if !tables.is_empty() => {
+                let names = transaction(|| names(&tables))?.join(", ");
+                execute(session, &format!("VACUUM (ANALYZE) {names}"))?;
+            }
+            Before::Vacuum => {}
+            Before::Prewarm => read(&tables)?,
+            Before::Checkpoint if run.cluster.is_some() => transaction(citus::checkpoint)?,
+            Before::Checkpoint => execute(session, "CHECKPOINT")?,
+        }
+    }
+    Ok(())
+}
+
+/// The lock that a step takes on which of the run's tables, where it takes one that a reader would wait for or hold up.
+///
+/// # Errors
+/// As [`emptied`].
+pub fn locks_of(step: Before, run: &RunSpec) -> Result<(Vec<pg_sys::Oid>, i32), UserError> {
+    let all = || run.tables().map(pg_sys::Oid::from).collect();
+    Ok(match step {
+        Before::Truncate => {
+            let of_each = run.fixtures.iter().map(emptied).collect::<Result<Vec<_>, _>>()?;
+            (of_each.concat(), pg_sys::AccessExclusiveLock as i32)
+        }
+        Before::Vacuum => (all(), pg_sys::ShareUpdateExclusiveLock as i32),
+        Before::Prewarm => (all(), pg_sys::AccessShareLock as i32),
+        Before::Reload | Before::Checkpoint => (Vec::new(), pg_sys::NoLock as i32),
+    })
+}
+
+/// Empties the tables that runs fill.
+fn truncate(run: &RunSpec) -> Result<(), UserError> {
+    for fixture in &run.fixtures {
+        let fixture = std::panic::AssertUnwindSafe(fixture);
+        transaction(|| {
+            let tables = emptied(&fixture)?;
+            // Locked first, so that no trigger comes in between.
+            tables.iter().for_each(|&table| locks::lock(table, pg_sys::AccessExclusiveLock));
+            check_tables(&tables)?;
+            spi::run(&format!("TRUNCATE {}", names(&tables)?.join(", ")), &[]).map(drop)
+        })?;
+    }
+    Ok(())
+}
+
+/// Tables of a fixture that TRUNCATE is for, because runs fill them: of one that was loaded without rows all, of pgbench's
+/// the one that pgbench empties itself.
+///
+/// # Errors
+/// 55000 where there are none.
+fn emptied(fixture: &FixtureSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
+    if fixture.name == "tpcb" {
+        let sql = "SELECT pg_catalog.array_agg(oid) FROM pg_catalog.pg_class \
+                   WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND relname OPERATOR(pg_catalog.=) 'pgbench_history'::pg_catalog.name";
+        return Ok(spi::fetch::<Vec<pg_sys::Oid>>(sql, &[tables.into()])?.unwrap_or_default());
+    }
+    if fixture.rows == 0 && fixture.schema.is_some() {
+        return Ok(tables);
+    }
+    Err(has_rows(&fixture.name).hint("Use before => 'reload'."))
+}
+
+/// In a transaction for each table, without a snapshot that would hold back the horizon.
+fn read(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let (local, distributed) =
+        transaction(|| Ok((distributed::local(tables)?, distributed::distributed(tables)?)))?;
+    for table in distributed {
+        transaction(|| distributed::prewarm_shards(table))?;
+    }
+    for table in local {
+        locked(&[], pg_sys::NoLock as i32, || prewarm(table))?;
+    }
+    Ok(())
+}
+
+/// Qualified and quoted names of tables.
+fn names(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
+    let sql = "SELECT pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, c.relname) ORDER BY c.oid) \
+               FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+               WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
+    Ok(spi::fetch::<Vec<String>>(sql, &[tables.to_vec().into()])?.unwrap_or_default())
+}
+
+/// What the run's role needs for the steps on a run's tables, and what its fixtures must be like, found out before any.
+///
+/// # Errors
+/// 42501 and 55000; 0A000 for what cannot be done on another server.
+pub fn check_run(steps: &[Before], run: &RunSpec, secrets: &Secrets) -> Result<(), UserError> {
+    if let Some(target) = &run.target {
+        return remote::check(target, run, secrets, steps);
+    }
+    check(steps)?;
+    if steps.contains(&Before::Vacuum) {
+        let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
+        check_may_vacuum(&tables)?;
+    }
+    if steps.contains(&Before::Prewarm) {
+        run.tables().try_for_each(|table| check_may_read(table.into()))?;
+    }
+    if steps.contains(&Before::Truncate) {
+        let emptied = run.fixtures.iter().map(emptied).collect::<Result<Vec<_>, _>>()?;
+        check_may_truncate(&emptied.concat())?;
+    }
+    Ok(())
+}
+
+fn check_may_truncate(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let sql = "SELECT c.oid::pg_catalog.regclass::pg_catalog.text FROM pg_catalog.pg_class c \
+               WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT pg_catalog.has_table_privilege(c.oid, 'TRUNCATE') \
+               ORDER BY c.oid LIMIT 1";
+    match spi::fetch::<String>(sql, &[tables.to_vec().into()])? {
+        None => Ok(()),
+        Some(table) => Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied to truncate {table}"),
+        )
+        .hint(OWN_FIXTURE)),
+    }
+}
+
+const OWN_FIXTURE: &str = "Load your own fixture into another schema: options => '{\"schema\": \"…\"}'.";
+
+/// Privileges beside ownership that a VACUUM asks for (vacuum_is_permitted_for_relation in commands/vacuum.c): what is
+/// wanting there is only a WARNING.
+#[cfg(not(since_17))]
+const MAY_MAINTAIN: &str = "false";
+#[cfg(since_17)]
+const MAY_MAINTAIN: &str = "pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')";
+
+fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let sql = format!(
+        "SELECT c.oid::pg_catalog.regclass::pg_catalog.text FROM pg_catalog.pg_class c \
+         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT (pg_catalog.pg_has_role(c.relowner, 'USAGE') OR {MAY_MAINTAIN} \
+             OR (SELECT pg_catalog.pg_has_role(d.datdba, 'USAGE') FROM pg_catalog.pg_database d \
+                 WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())) \
+         ORDER BY c.oid LIMIT 1"
+    );
+    match spi::fetch::<String>(&sql, &[tables.to_vec().into()])? {
+        None => Ok(()),
+        Some(table) => Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied to vacuum {table}"),
+        )
+        .hint(OWN_FIXTURE)),
+    }
+}
+
+/// Makes a checkpoint on each server that has a part in a run, where its role may; whether it was made.
+///
+/// # Errors
+/// Those of the servers.
+pub fn checkpoint(session: &mut Session, run: &RunSpec, secrets: &Secrets) -> Result<bool, UserError> {
+    let may = match &run.target {
+        Some(target) => remote::may_checkpoint(target, run, secrets)?,
+        None => transaction(may_checkpoint)?,
+    };
+    if may {
+        prepare(session, run, secrets, &[Before::Checkpoint])?;
+    }
+    Ok(may)
+}
+
+/// Whether the current role may have a checkpoint made.
+fn may_checkpoint() -> Result<bool, UserError> {
+    Ok(superuser() || roles::acts_for(roles::CHECKPOINT))
+}
+
+/// What the steps need of the role here, found out before any.
+///
+/// # Errors
+/// 42501.
+pub fn check(steps: &[Before]) -> Result<(), UserError> {
+    if !steps.contains(&Before::Checkpoint) || may_checkpoint()? {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        "before => 'checkpoint' is for superusers and members of pg_checkpoint",
+    ))
+}

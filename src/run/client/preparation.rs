@@ -1,0 +1,136 @@
+//! What a session does before its first transaction: it takes the run's settings and prepares the scripts' statements.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_base::error::SqlError;
+use bench_model::client::{ClientStart, ClientWorkload};
+use bench_model::spec::RunSpec;
+
+use super::arms::Arms;
+use super::internal_error::text;
+use super::statements::ClientStatements;
+use super::workload::{beginning, workload};
+use crate::driver::session::{Session, Traits};
+use crate::guard::planner_hook::Judged;
+use crate::guard::trust::statement;
+use crate::observe::environment;
+use crate::server::guc;
+use crate::server::spi::fetch;
+use crate::server::transaction::transaction;
+use crate::shm::{CommandCounters, Header, unclear, untracked};
+
+/// From here on, what a role with special rights executes is judged by whom it belongs to. Its search_path stays what it is
+/// now, whatever schemas others make: names are looked up where they were judged.
+pub fn judge(session: &Session) -> Result<(), SqlError> {
+    let path = transaction(|| {
+        Judged::new()?.for_good();
+        if statement::judged().is_none() {
+            return Ok(None);
+        }
+        let sql = "SELECT /* pgbench_ext */ coalesce(pg_catalog.string_agg(pg_catalog.quote_ident(s), ', '), 'pg_catalog') \
+                   FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s";
+        fetch::<String>(sql, &[])
+    })?;
+    path.map_or(Ok(()), |path| session.set(c"search_path", &text(&path)?))
+}
+
+/// Leaves in the header what is known of the clients' sessions by their settings.
+pub fn describe(header: &Header) {
+    let is = |name: &str, value: &str| guc::current(name).as_deref() == Some(value);
+    let bit = |name: &str, value: &str, bit: u32| if is(name, value) { bit } else { 0 };
+    let untracked = bit("track_counts", "off", untracked::COUNTS)
+        | bit("pg_stat_statements.track", "none", untracked::CALLS);
+    header.untracked.store(untracked, Relaxed);
+    // A run does not fail because it cannot be described.
+    if let Ok(json) = environment::settings_json() {
+        header.settings.set(&json);
+    }
+}
+
+/// The settings of the run, over those of the role and the database. Returns the search_path, where that is the run's.
+pub fn prepare_session(session: &Session, spec: &RunSpec) -> Result<Option<String>, SqlError> {
+    let settings = &spec.options.settings;
+    let given = |name: &str| settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    if !given("application_name") {
+        session.set(c"application_name", c"pgbench_ext")?;
+    }
+    let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
+    let mut path = None;
+    if !schemas.is_empty() && !given("search_path") {
+        let own = guc::current("search_path").unwrap_or_default();
+        let whole = guc::search_path_with(&schemas, &own);
+        session.set(c"search_path", &text(&whole)?)?;
+        path = Some(whole);
+    }
+    for (name, value) in settings {
+        session.set(&text(name)?, &text(value)?)?;
+    }
+    session.preload_libraries()?;
+    Ok(path)
+}
+
+/// Prepares all statements of a run whose clients are not in here, and leaves in the counters what can be told of each.
+pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -> Result<(), SqlError> {
+    let mut workload = workload(spec, None)?;
+    let beginning = beginning(spec, 0, &mut workload.symbols);
+    compile(
+        spec,
+        &spec.executed_by(0),
+        &workload,
+        &beginning,
+        &mut ClientStatements::new(session, counters, &[]),
+        None,
+    )
+}
+
+/// Prepares all statements, and leaves in the client's counters what can be told of each.
+pub fn compile(
+    spec: &RunSpec,
+    executed: &[bool],
+    workload: &ClientWorkload,
+    beginning: &ClientStart,
+    statements: &mut ClientStatements,
+    arms: Option<&Arms>,
+) -> Result<(), SqlError> {
+    let counters = statements.counters;
+    let mut variables = beginning.variables.clone();
+    let programs = workload.programs.iter().zip(&beginning.own).zip(executed);
+    for (((program, own), is_executed), script) in programs.zip(&spec.scripts) {
+        if let (Some(arms), Some(arm)) = (arms, script.arm) {
+            arms.enter(&statements.session, arm)?;
+        }
+        if !is_executed {
+            statements.skip(program);
+            continue;
+        }
+        for (variable, value) in own {
+            variables.set(*variable, value.clone());
+        }
+        let mode = spec.options.query_mode_of(script);
+        statements.compile(program, mode, &variables, |place, traits| {
+            tell(&counters[place], spec, traits);
+        })?;
+    }
+    Ok(())
+}
+
+/// Leaves in a command's counters what can be told of its statement.
+fn tell(counter: &CommandCounters, spec: &RunSpec, traits: Option<&Traits>) {
+    let inside = |relation: &u32| spec.tables().any(|table| table == *relation);
+    let relations = traits.and_then(|traits| traits.relations.as_ref());
+    if !relations.is_some_and(|all| all.iter().all(inside)) {
+        counter.add_unclear(unclear::OUTSIDE);
+    }
+    if let Some(traits) = traits {
+        for (holds, bit) in
+            [(traits.takes_back, unclear::TAKES_BACK), (traits.looks_at_ends, unclear::LOOKS_AT_ENDS)]
+        {
+            if holds {
+                counter.add_unclear(bit);
+            }
+        }
+        counter.command_type.store(traits.command_type, Relaxed);
+        counter.query_id.store(traits.query_id, Relaxed);
+        counter.later_query_id.store(traits.later_query_id, Relaxed);
+    }
+}

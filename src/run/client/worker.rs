@@ -1,0 +1,210 @@
+//! The worker that a client of the engine is, and its loop.
+
+use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+use bench_base::error::SqlError;
+use bench_model::client::{Client, ClientStart, ClientWorkload, Consequence, Step, TransactionRecorder};
+use bench_model::spec::{Extent, Observation, RunSpec};
+use pgrx::pg_sys;
+
+use super::arms::Arms;
+use super::internal_error::internal;
+use super::preparation::{compile, describe, judge, prepare_session};
+use super::statements::ClientStatements;
+use super::timed_wait::Alarm;
+use super::workload::{beginning, start, workload};
+use crate::driver::session::{Session, unsupported_settings};
+use crate::guard::planner_hook::watch_fixtures;
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake};
+use crate::server::signals::OnTerminate;
+use crate::server::wait::as_idle;
+use crate::shm::{ClientCounters, ClientState, Header, StopReason};
+use crate::worker::{WorkerContext, attach_client, report_fatal_error};
+
+/// The kind of worker that a client is.
+pub const KIND: WorkerKind = WorkerKind {
+    entry: c"pgbench_ext_client_main",
+    title: c"pgbench_ext client",
+    noun: "client",
+    connects: true,
+    returns_after_crash: false,
+};
+
+/// About a client's round trip. Without it the loser of a deadlock is back at the row before the
+/// winner has been woken, and the two meet again, and again.
+const BEFORE_RETRY: Duration = Duration::from_micros(200);
+
+/// The server's entry into a client.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
+    let Some(context) = attach_client(segment, OnTerminate::AtInterrupt) else { return };
+    let slot = context.segment.slot(context.index);
+    slot.pid.store(my_pid(), Release);
+    report_fatal_error(&context);
+    let end = match work(&context) {
+        Ok(()) => ClientState::Done,
+        Err(Ending { error, counted }) => {
+            let was_stopped = error.is_cancel() && context.segment.header().stop() != StopReason::None;
+            if !was_stopped {
+                if !counted {
+                    count_error(&context, &error, Consequence::Uncounted);
+                }
+                context.segment.header().client_aborted();
+            }
+            ClientState::Aborted
+        }
+    };
+    slot.set_state(end);
+    wake(context.segment.header().coordinator_pid.load(Relaxed));
+}
+
+/// Why a client ended before its time.
+struct Ending {
+    error: SqlError,
+    /// Whether it is in the client's slot already.
+    counted: bool,
+}
+
+impl From<SqlError> for Ending {
+    fn from(error: SqlError) -> Self {
+        Self { error, counted: false }
+    }
+}
+
+fn count_error(context: &WorkerContext, error: &SqlError, consequence: Consequence) {
+    let now = current_timestamp();
+    context.segment.slot(context.index).count_error(error, now, consequence);
+}
+
+fn work(context: &WorkerContext) -> Result<(), Ending> {
+    let header = context.segment.header();
+    let slot = context.segment.slot(context.index);
+    let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(internal)?;
+    let session = Session::new(spec.options.results);
+    prepare_session(&session, &spec)?;
+    if context.index == 0 {
+        header.unsupported.store(unsupported_settings::on_by_default(), Relaxed);
+        describe(header);
+    }
+    watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
+    if spec.scripts.iter().any(|script| script.captured) {
+        judge(&session)?;
+    }
+    let counters = context.segment.commands(context.index);
+    let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };
+    let mut workload = workload(&spec, Some(&context.segment))?;
+    let executed = spec.executed_by(context.index);
+    for (program, _) in workload.programs.iter_mut().zip(&executed).filter(|(_, is)| !**is) {
+        program.weight = 0;
+    }
+    let beginning = beginning(&spec, context.index, &mut workload.symbols);
+    let mut statements = ClientStatements::new(session, counters, plans);
+    let arms = Arms::of(&spec)?;
+    compile(&spec, &executed, &workload, &beginning, &mut statements, arms.as_ref())?;
+    statements.session.report_idle();
+    slot.set_state(ClientState::Ready);
+    wake(header.coordinator_pid.load(Relaxed));
+    while header.gate.load(Acquire) == 0 {
+        if header.stop() != StopReason::None {
+            return Ok(());
+        }
+        nap(1000);
+    }
+    slot.set_state(ClientState::Running);
+    let result = run(context, &spec, &mut workload, beginning, &mut statements, arms.as_ref());
+    slot.ended_ns.store(now_ns(), Relaxed);
+    slot.cpu_ns.store(own_cpu_ns(), Relaxed);
+    slot.switches.store(own_switches(), Relaxed);
+    let flushed = statements.session.flush_statistics();
+    statements.session.report_idle();
+    result.and(flushed.map_err(Ending::from))
+}
+
+/// The client's part of the run.
+fn run(
+    context: &WorkerContext,
+    spec: &RunSpec,
+    workload: &mut ClientWorkload,
+    beginning: ClientStart,
+    statements: &mut ClientStatements,
+    arms: Option<&Arms>,
+) -> Result<(), Ending> {
+    let header = context.segment.header();
+    let mut recorder = ClientCounters::new(&context.segment, context.index, spec.options.latency_limit_ms);
+    recorder.begin();
+    let mut client = start(spec, workload, beginning, header);
+    let result = run_transactions(header, workload, &mut client, &mut recorder, statements, arms);
+    // A client that an error has ended leaves its share as well.
+    if let Extent::Secs(_) = spec.options.extent {
+        recorder.backlog(client.backlog(recorder.end_ns()));
+    }
+    result
+}
+
+/// The loop.
+fn run_transactions(
+    header: &Header,
+    workload: &mut ClientWorkload,
+    client: &mut Client,
+    recorder: &mut ClientCounters,
+    statements: &mut ClientStatements,
+    arms: Option<&Arms>,
+) -> Result<(), Ending> {
+    let alarm = Alarm::new(header);
+    let mut step = client.start(recorder);
+    loop {
+        step = match step {
+            Step::Between => {
+                if client.met_an_error() {
+                    // Citus' deadlock detector may send its victim a second cancel.
+                    statements.session.serve_interrupts_of_idle()?;
+                } else {
+                    statements.session.serve_interrupts()?;
+                }
+                client.next(workload, recorder)
+            }
+            Step::Switch { arm } => {
+                recorder.end_stretch();
+                arms.map_or(Ok(()), |arms| arms.enter(&statements.session, arm))?;
+                recorder.begin_stretch(arm);
+                client.switched(workload, recorder)
+            }
+            // A worker is its own session.
+            Step::Connect => client.connected(workload, recorder),
+            Step::Execute { program, command } => {
+                let result = statements.execute(workload, program, command, &mut client.variables);
+                client.executed(workload, recorder, result.map(|()| statements.session.in_block()))
+            }
+            Step::Wait { until_ns } => {
+                let came = alarm.wait_until(until_ns, &statements.session)?;
+                client.due(workload, recorder, came)
+            }
+            Step::Sleep { until_ns } => match alarm.wait_until(until_ns, &statements.session) {
+                Ok(came) => client.slept(workload, recorder, came),
+                Err(error) => Step::Abort(Box::new(error)),
+            },
+            Step::Abort(error) => {
+                let error = statements.session.abort().err().unwrap_or(*error);
+                client.failed(workload, recorder, error)
+            }
+            Step::AbortAtEnd => {
+                let aborted = statements.session.abort();
+                client.left_open(workload, recorder, aborted)
+            }
+            Step::Retry => {
+                as_idle(|| std::thread::sleep(BEFORE_RETRY));
+                statements.session.serve_interrupts_of_idle()?;
+                client.retry(workload, recorder)
+            }
+            Step::End(None) => return Ok(()),
+            Step::End(Some(error)) => {
+                // Its counts have reached the server even so.
+                statements.session.flush_statistics()?;
+                return Err(Ending { error: *error, counted: true });
+            }
+        };
+    }
+}
