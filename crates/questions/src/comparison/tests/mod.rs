@@ -3,7 +3,8 @@ mod differences;
 mod lines;
 mod statements;
 
-use bench_results::{Environment, Run, ServerSetting, Summary};
+use bench_base::error::UserError;
+use bench_results::{Document, Environment, Run, ServerSetting, Summary};
 use serde_json::json;
 
 use super::*;
