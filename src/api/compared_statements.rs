@@ -2,10 +2,10 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Duel, RunArguments};
-use bench_questions::comparison::statements::{
+use bench_questions::comparison::{check_margin, check_runs};
+use bench_questions::statements::{
     StatementLine, StatementsOfRun, compare_statements as compare_all, statements_of_duel,
 };
-use bench_questions::comparison::{check_margin, check_runs};
 use bench_report::statements::sentence;
 use bench_report::{ExportFormat, Format, export, render};
 use bench_results::Document;

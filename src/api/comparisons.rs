@@ -2,8 +2,9 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{RunArguments, limits};
+use bench_questions::calibration;
 use bench_questions::comparison::{
-    Comparison, Difference, calibration, check_margin, check_pairs, compare as compare_groups, compare_pairs,
+    Comparison, Difference, check_margin, check_pairs, compare as compare_groups, compare_pairs,
     differences_of, scripts_differ,
 };
 use bench_questions::sweep::SweepArguments;

@@ -1,7 +1,7 @@
 //! JUnit's XML, as services of continuous integration read it.
 
 use bench_base::number::finite;
-use bench_questions::comparison::statements::statements_of_duel;
+use bench_questions::statements::statements_of_duel;
 use bench_results::Document;
 
 use super::content::outcome;

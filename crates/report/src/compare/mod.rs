@@ -9,8 +9,8 @@ mod plans;
 mod plot;
 mod sides;
 
-use bench_questions::comparison::statements::StatementLine;
 use bench_questions::comparison::{Comparison, ComparisonLine, Difference};
+use bench_questions::statements::StatementLine;
 use serde::Serialize;
 
 pub use plans::PlanDifference;

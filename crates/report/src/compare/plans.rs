@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_questions::comparison::statements::plan_forms;
+use bench_questions::statements::plan_forms;
 use bench_results::Document;
 use serde::Serialize;
 

@@ -1,7 +1,6 @@
 mod checks;
 mod differences;
 mod lines;
-mod statements;
 
 use bench_base::error::UserError;
 use bench_results::{Document, Environment, Run, ServerSetting, Summary};
