@@ -9,6 +9,10 @@ use serde::Serialize;
 /// The section's title.
 pub const TITLE: &str = "Plans that differ";
 
+/// How many characters of a plan are shown, and of how many statements: the JSON has them all.
+pub const PLAN: usize = 10_000;
+pub const STATEMENTS: usize = 20;
+
 /// A statement that was not executed alike on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanDifference {
