@@ -4,8 +4,8 @@ use bench_base::number::{MISSING, tps};
 use bench_questions::index_worth::sentence as index_sentence;
 use bench_questions::screen::sentence as screen_sentence;
 
-use super::results::{is_completed, peak, rungs, variants};
-use super::{Report, content, plot};
+use super::results::{Report, is_completed, peak, rungs, variants};
+use super::{content, plot};
 use crate::html::page;
 use crate::html::page::{Conclusion, PageHead};
 use crate::html::{PlanRows, write_figure, write_plots, write_section};
