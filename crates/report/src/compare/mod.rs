@@ -1,6 +1,6 @@
 //! Reports of comparisons: two sides of runs as text, Markdown, JSON and HTML.
 //!
-//! Which side is faster, and how sure that is, comes from the room `comparison`; beside it stand what each side spent its
+//! Which side is faster, and how sure that is, comes from `bench_questions::comparison`; beside it stand what each side spent its
 //! time with, its latencies, its throughput over time, and plans and circumstances that are not the same.
 
 mod conclusion;

@@ -1,4 +1,4 @@
-//! Reports of sweeps: a [`SweepDocument`] as text, Markdown, JSON and HTML.
+//! Reports of sweeps: a [`SweepDocument`](bench_results::sweep::SweepDocument) as text, Markdown, JSON and HTML.
 //!
 //! As with the report of a run, what is said is put together once, in [`content`], and written down by the same
 //! writers; what is computed of the runs, in [`results`], is the same in all formats.
