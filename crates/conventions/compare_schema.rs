@@ -1,7 +1,7 @@
 //! What `docs/compare-json.md` says of the JSON report of a comparison, held against what is written.
 
-use bench_questions::comparison::statements::StatementLine;
 use bench_questions::comparison::{Comparison, ComparisonLine, Difference};
+use bench_questions::statements::StatementLine;
 use bench_report::Format;
 use bench_report::compare::{Collected, ComparisonReport, SCHEMA_VERSION, render};
 use bench_results::{Bucket, CommandSummary, Document, Run, Samples, Unreplayed, Wait};

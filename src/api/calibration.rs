@@ -2,7 +2,7 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::RunArguments;
-use bench_questions::comparison::calibration::{CalibrationLine, LEAST_RUNS, calibrate};
+use bench_questions::calibration::{CalibrationLine, LEAST_RUNS, calibrate};
 use bench_questions::sweep::SweepArguments;
 use pgrx::prelude::*;
 use serde_json::json;

@@ -2,7 +2,8 @@
 
 use bench_base::error::UserError;
 use bench_model::spec::RunArguments;
-use bench_questions::sweep::{SearchArguments, SweepArguments};
+use bench_questions::capacity::SearchArguments;
+use bench_questions::sweep::SweepArguments;
 use bench_report::sweep::answer_sentence;
 use pgrx::prelude::*;
 use serde_json::json;

@@ -2,8 +2,8 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Duel, RunArguments};
-use bench_questions::comparison::statements::{StatementLine, statements_of_duel};
 use bench_questions::comparison::{check_margin, check_runs};
+use bench_questions::statements::{StatementLine, statements_of_duel};
 use bench_report::statements::sentence;
 use bench_report::{ExportFormat, export, render};
 use bench_results::Document;

@@ -3,7 +3,7 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::RunArguments;
 use bench_questions::comparison::check_margin;
-use bench_questions::comparison::index_worth::sentence;
+use bench_questions::index_worth::sentence;
 use bench_questions::sweep::SweepArguments;
 use bench_results::index_worth::IndexLine;
 use pgrx::prelude::*;

@@ -3,8 +3,8 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::RunArguments;
 use bench_questions::comparison::check_margin;
-use bench_questions::comparison::screen::{ScreenMetric, sentence};
-use bench_questions::sweep::{Asked, Question, SweepArguments, screen_of, variants_of_screen};
+use bench_questions::screen::{ScreenMetric, screen_of, sentence, variants as variants_of_screen};
+use bench_questions::sweep::{Asked, Question, SweepArguments};
 use bench_results::screen::{FactorKind, ScreenLine};
 use pgrx::prelude::*;
 

@@ -2,12 +2,9 @@
 
 use bench_base::error::UserError;
 use bench_model::spec::limits;
-use bench_questions::comparison::statements::{
-    StatementLine, StatementsOfRun, compare_statements as compare_all,
-};
-use bench_questions::comparison::{
-    Comparison, calibration, check_pairs, compare as compare_groups, compare_pairs,
-};
+use bench_questions::calibration;
+use bench_questions::comparison::{Comparison, check_pairs, compare as compare_groups, compare_pairs};
+use bench_questions::statements::{StatementLine, StatementsOfRun, compare_statements as compare_all};
 use bench_report::Format;
 use bench_report::compare::{Collected, ComparisonReport, render};
 use bench_report::statements::junit;

@@ -1,8 +1,8 @@
 //! The runs of a sweep that screens settings.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_questions::comparison::screen::{CombinedRun, ScreenMetric, ScreenRuns, above_limit, screen};
-use bench_questions::sweep::{Question, SweepOptions, row_of};
+use bench_questions::screen::{CombinedRun, ScreenMetric, ScreenRuns, above_limit, row_of, screen};
+use bench_questions::sweep::{Question, SweepOptions};
 use bench_results::screen::{Screen, ScreenLine};
 use bench_results::sweep::SweepRun;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_base::error::UserError;
-use bench_questions::comparison::statements::{PerCall, StatementsOfRun};
+use bench_questions::statements::{PerCall, StatementsOfRun};
 use bench_results::{CommandSummary, Document, ScriptSummary};
 use pgrx::JsonB;
 

@@ -1,13 +1,23 @@
-//! Plans of experiments, and the answers that their runs give.
+//! Plans of experiments, and the answers that their runs give: a module for each question.
 //!
-//! | module | what is in it |
+//! | module | question |
 //! |---|---|
-//! | [`sweep`] | arguments, plan and variants of a sweep |
-//! | [`comparison`] | differences between groups of runs, and how much equal runs vary |
-//! | [`capacity`] | how much load a server sustains: trials, their outcomes, and the next one |
+//! | [`capacity`] | how much load does a server sustain |
+//! | [`sweep`] | how do clients, settings and other variants change throughput: the plan, and the variants of all experiments |
+//! | [`screen`] | which of several settings matter |
+//! | [`comparison`] | is one group of runs faster than another, and what else differs between them |
+//! | [`statements`] | which statements got slower |
+//! | [`calibration`] | how much do equal runs vary, and so which differences can be shown |
+//! | [`index_worth`] | what is each index worth |
+//!
+//! A folder has in `ask.rs` what is asked, and in `answer.rs` what its runs show.
 
 #![forbid(unsafe_code)]
 
+pub mod calibration;
 pub mod capacity;
 pub mod comparison;
+pub mod index_worth;
+pub mod screen;
+pub mod statements;
 pub mod sweep;

@@ -2,7 +2,7 @@
 
 use bench_base::number;
 use bench_base::number::{MISSING, finite, fixed, percent};
-use bench_questions::comparison::statements::{StatementFigures, StatementLine};
+use bench_questions::statements::{StatementFigures, StatementLine};
 
 use super::content::{ColumnKind, Section, Table};
 use super::junit::{Case, Outcome, suite};

@@ -7,7 +7,7 @@ use bench_stats::histogram::bucket_bounds_ns;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Bucket, CommandSummary, ScriptSummary};
+use crate::summary::{Bucket, CommandSummary, ScriptSummary};
 
 /// A duel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -23,3 +23,13 @@ pub fn whole(parts: &[FidelityPart]) -> Option<(f64, Option<String>)> {
     let reasons: Vec<&str> = judged.iter().filter_map(|(_, part)| part.reason.as_deref()).take(3).collect();
     judged.first().map(|(score, _)| (*score, (!reasons.is_empty()).then(|| reasons.join("; "))))
 }
+
+/// What of a capture is not replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unreplayed {
+    /// Statements, or kinds of transactions of a capture from the log.
+    pub statements: u64,
+    /// Of the captured execution time, as a fraction.
+    pub share: f64,
+}

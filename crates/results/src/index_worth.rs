@@ -1,4 +1,4 @@
-//! What indexes are worth to a workload: what is asked, and what it has shown; the room `comparison` makes that.
+//! What indexes are worth to a workload: what is asked, and what it has shown; the module `index_worth` of bench_questions makes that.
 
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Document, Series};
+use crate::samples::Series;
 
 /// The curves of a node that clients ran on, where they ran on several: a value for each interval, or for several of them in
 /// a long run. All columns have the same length.
@@ -90,52 +90,5 @@ impl Node {
     pub fn lost_status(&self) -> Option<&str> {
         let status = self.status.as_deref().filter(|_| self.clients > 0);
         status.filter(|status| matches!(*status, "incomplete" | "failed" | "crashed"))
-    }
-}
-
-impl Document {
-    /// The listed nodes that clients ran on.
-    pub fn nodes_with_clients(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter().filter(|node| node.clients > 0)
-    }
-
-    /// How many nodes clients ran on; 1 where none is listed.
-    pub fn client_nodes(&self) -> usize {
-        self.nodes_with_clients().count().max(1)
-    }
-
-    /// The clients of all nodes.
-    pub fn all_clients(&self) -> u64 {
-        match self.nodes_with_clients().map(|node| u64::from(node.clients)).sum() {
-            0 => u64::from(self.run.clients),
-            listed => listed,
-        }
-    }
-
-    /// The processors of all machines that clients ran on; `None` where those of one are not known.
-    pub fn all_processors(&self) -> Option<u64> {
-        if self.client_nodes() == 1 {
-            return self.environment.processors.map(u64::from);
-        }
-        let mut machines: BTreeMap<i32, u64> = BTreeMap::new();
-        for node in self.nodes_with_clients() {
-            let processors = machines.entry(node.machine.unwrap_or(node.node)).or_default();
-            *processors = u64::from(node.processors?).max(*processors);
-        }
-        Some(machines.into_values().sum())
-    }
-
-    /// The name of a row's node; `None` of the only one, which nobody has to tell from others.
-    pub fn node_name(&self, node: i32) -> Option<String> {
-        if node == 0 {
-            return None;
-        }
-        let listed = self.nodes.iter().find(|listed| listed.node == node);
-        Some(listed.map_or_else(|| format!("node {node}"), Node::label))
-    }
-
-    /// The name of a row's node behind " on ", for use in a sentence; empty for the only node.
-    pub fn on_node(&self, node: i32) -> String {
-        self.node_name(node).map_or(String::new(), |name| format!(" on {name}"))
     }
 }

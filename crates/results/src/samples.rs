@@ -19,7 +19,7 @@ macro_rules! samples {
             /// Share of the clients' time for each wait event (`IO:WALSync`), for `CPU` (running on a processor)
             /// and for `Runnable` (waiting for one); 0 where an interval has none.
             pub waits: BTreeMap<String, Vec<f64>>,
-            /// Committed transactions by bucket of [`coarse`](bench_stats::coarse); empty where none was recorded.
+            /// Committed transactions by bucket of [`coarse_histogram`](bench_stats::coarse_histogram); empty where none was recorded.
             pub latency_histogram: BTreeMap<u32, Vec<f64>>,
         }
 

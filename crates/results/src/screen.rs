@@ -1,4 +1,4 @@
-//! Which of several settings matter: what is tried, and what it has shown; the room `comparison` makes that.
+//! Which of several settings matter: what is tried, and what it has shown; the module `screen` of bench_questions makes that.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

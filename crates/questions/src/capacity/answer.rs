@@ -1,10 +1,10 @@
 //! What a search has shown.
 
-use bench_results::capacity::{CapacityAnswer, Limit};
+use bench_results::capacity::{CapacityAnswer, Limit, Purpose, TrialOutcome};
 
-use super::outcome::{Reference, limit_of};
+use super::ask::CapacitySearch;
 use super::search::{Bracket, operating_rate, rounds_of, sustained};
-use super::{CapacitySearch, Purpose, Trial, TrialOutcome};
+use super::trial::{Reference, Trial, limit_of};
 
 /// The answers to all objectives, the strictest first.
 pub fn answers(search: &CapacitySearch, trials: &[Trial]) -> Vec<CapacityAnswer> {

@@ -5,11 +5,19 @@
 //! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
 //! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
 
+use bench_results::capacity::{Purpose, TrialOutcome};
 use bench_stats::of_logarithms;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::outcome::{Reference, limit_of};
-use super::{CapacitySearch, HIGHEST_RATE, NextTrial, OPERATING_SHARE, Purpose, Trial, TrialOutcome};
+use super::ask::CapacitySearch;
+use super::trial::{NextTrial, Reference, Trial, limit_of};
+
+/// Of the highest rate that is sustained, what a server is given in operation (Google's SRE workbook and most capacity
+/// plans keep some 30 % in reserve).
+pub const OPERATING_SHARE: f64 = 0.7;
+
+/// Rates at which a search ends without having met a limit: what bench.run takes.
+const HIGHEST_RATE: f64 = 1e6;
 
 /// Of the closed loop's throughput, where the search begins: it is to come from below.
 const FIRST_SHARE: f64 = 0.5;

@@ -8,7 +8,7 @@ use bench_script::Prng;
 use bench_stats::Histogram;
 use bench_stats::histogram::percentile_of;
 
-use super::outcome::{Reference, limit_of};
+use super::trial::{Reference, limit_of};
 use super::*;
 
 /// Requests come at random, and the first free of some servers takes the one that waits the longest.

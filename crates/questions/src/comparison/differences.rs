@@ -3,9 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_results::{Document, Environment};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Difference;
+/// Something that differs between the two sides beside what is being compared: a setting, a version, the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// `clients`, `variable n`, `setting work_mem` (of the run's own), `server_version`, `processors`,
+    /// `kernel parameter vm.swappiness`, `limit open files`, `server setting shared_buffers` …
+    pub what: String,
+    /// The values on each side; several where the runs of a side differ among themselves. `None`: not there, and for
+    /// a server setting at its default.
+    pub baseline: Option<String>,
+    pub candidate: Option<String>,
+}
+
+/// Whether the runs did not all run the same script: then a ratio says nothing about what else was changed.
+pub fn scripts_differ(differences: &[Difference]) -> bool {
+    differences.iter().any(|difference| difference.what == "script")
+}
 
 /// Server settings that say where a server is to be found, and nothing of how it works.
 const ADDRESSES: [&str; 3] = ["cluster_name", "listen_addresses", "port"];

@@ -3,8 +3,27 @@
 use bench_results::{Document, Summary};
 use bench_stats::compare;
 use bench_stats::compare::{Better, MOST_RUNS, Terms, Verdict};
+use serde::Serialize;
 
-use super::ComparisonLine;
+/// A line of `bench.compare`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparisonLine {
+    /// tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us
+    pub metric: &'static str,
+    /// The script of a mix whose latency it is; `None`: that of all transactions.
+    pub script: Option<String>,
+    /// The mean over the side's runs; `None` where a run lacks the metric.
+    pub baseline: Option<f64>,
+    pub candidate: Option<f64>,
+    /// Candidate / baseline, of the geometric means, with its interval; `None` where there is no interval to be had.
+    pub ratio: Option<f64>,
+    pub ratio_low: Option<f64>,
+    pub ratio_high: Option<f64>,
+    /// faster, slower, same, inconclusive
+    pub verdict: &'static str,
+    /// What to do about a verdict that is inconclusive, and why that on TPS may say nothing.
+    pub advice: Option<String>,
+}
 
 /// How the runs were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

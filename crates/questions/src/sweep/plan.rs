@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use bench_stats::two_stage;
 use bench_stats::two_stage::values_needed;
+use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_RUNS, SweepOptions, Until};
+use super::ask::{MAX_RUNS, SweepOptions, Until};
 
 /// A run of a sweep: a rung of a variant in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,14 +22,38 @@ pub struct SweepCell {
     pub clients: u32,
 }
 
+impl SweepOptions {
+    /// The sweep's runs, in their order; none where they are a search's.
+    pub fn plan(&self) -> Vec<SweepCell> {
+        if self.search.is_some() { Vec::new() } else { plan(self) }
+    }
+
+    /// The runs after those of [`plan`](Self::plan), by the tps of these, where no number of rounds was given.
+    pub fn further(&self, done: &[(SweepCell, f64)]) -> Vec<SweepCell> {
+        further(self, done)
+    }
+
+    /// How sure the least sure mean is by the tps of all runs, as [`Until::within`] has it; `None` where a number of rounds was
+    /// given, or runs are missing.
+    pub fn reached(&self, done: &[(SweepCell, f64)]) -> Option<f64> {
+        reached(self, done)
+    }
+
+    /// The seed of the random numbers of a round's runs: the same for all rungs and variants of a round, so that they
+    /// differ in nothing else, and another one in each round, so that rounds are samples and not repetitions.
+    pub fn seed_of_round(&self, round: u32) -> i64 {
+        generator(self.seed, u64::from(round)).next_u64().cast_signed()
+    }
+}
+
 /// A generator whose numbers stay the same from version to version, for the seed is kept with the sweep.
-pub fn generator(seed: i64, stream: u64) -> Pcg64 {
+fn generator(seed: i64, stream: u64) -> Pcg64 {
     Pcg64::new(u128::from(seed.cast_unsigned()), u128::from(stream))
 }
 
 /// All runs. Where variants load tables of their own, change the database or need a restart, the runs of one follow each other within a round:
 /// that is dear.
-pub fn plan(options: &SweepOptions) -> Vec<SweepCell> {
+fn plan(options: &SweepOptions) -> Vec<SweepCell> {
     (1..=options.rounds).flat_map(|round| of_round(options, round)).collect()
 }
 
@@ -59,7 +84,7 @@ fn of_round(options: &SweepOptions, round: u32) -> Vec<SweepCell> {
 /// The rounds after the first ones, where those say how many there are to be: of each rung and variant as many as its tps
 /// take; where variants are compared, as many as the ratio of each rung's takes. `done` has the tps of the first rounds' runs.
 /// Empty where these are enough, or one of them is missing.
-pub fn further(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Vec<SweepCell> {
+fn further(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Vec<SweepCell> {
     let Some(until) = &options.until else { return Vec::new() };
     let needed = |variant: usize, clients: u32| {
         let first: Option<Vec<f64>> = (1..=options.rounds)
@@ -99,7 +124,7 @@ fn value(until: &Until, done: &[(SweepCell, f64)], cell: SweepCell) -> Option<f6
 
 /// How far to either side, as a share, the 95 % interval of the least sure mean reaches after all rounds, where their number
 /// was not given; `None` where it was, or where runs are missing.
-pub fn reached(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Option<f64> {
+fn reached(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Option<f64> {
     let until = options.until.as_ref()?;
     let mut widest: f64 = 0.0;
     for variant in 0..options.variants.len() {

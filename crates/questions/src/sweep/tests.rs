@@ -1,7 +1,10 @@
+use bench_base::error::UserError;
+use bench_model::spec::{Before, Extent, RunArguments};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::capacity::{NextTrial, Purpose};
 
 fn arguments() -> SweepArguments {
     SweepArguments {

@@ -2,7 +2,9 @@
 
 use bench_base::number::{MISSING, tps};
 
-use super::{ComparisonReport, PLAN, STATEMENTS, content, plans, plot};
+use super::plans::{PLAN, STATEMENTS};
+use super::report::ComparisonReport;
+use super::{conclusion, content, plans, plot};
 use crate::content::{ColumnKind, Section, Table};
 use crate::html::page;
 use crate::html::page::PageHead;
@@ -45,7 +47,7 @@ pub fn render(report: &ComparisonReport) -> String {
 /// TPS of both sides, and how far they are apart.
 fn write_headline(page: &mut String, report: &ComparisonReport) {
     let line = report.metrics.first();
-    let change = |ratio: Option<f64>| ratio.map_or(MISSING.to_owned(), content::change);
+    let change = |ratio: Option<f64>| ratio.map_or(MISSING.to_owned(), conclusion::change);
     let of = |figure: fn(&bench_questions::comparison::ComparisonLine) -> Option<f64>| line.and_then(figure);
     write_figure(page, "change in throughput", &change(of(|line| line.ratio)), "", "tps");
     write_figure(page, "baseline", &tps(of(|line| line.baseline)), "tps", "");

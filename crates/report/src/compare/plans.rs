@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_questions::comparison::statements::plan_forms;
+use bench_questions::statements::plan_forms;
 use bench_results::Document;
 use serde::Serialize;
 
 /// The section's title.
 pub const TITLE: &str = "Plans that differ";
+
+/// How many characters of a plan are shown, and of how many statements: the JSON has them all.
+pub const PLAN: usize = 10_000;
+pub const STATEMENTS: usize = 20;
 
 /// A statement that was not executed alike on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

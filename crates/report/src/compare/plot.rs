@@ -5,7 +5,9 @@ use bench_questions::comparison::ComparisonLine;
 use bench_results::Series;
 use plotters::prelude::*;
 
-use super::{ComparedRun, ComparisonReport, Side, content};
+use super::conclusion::metric;
+use super::report::ComparisonReport;
+use super::sides::{ComparedRun, Side};
 use crate::downsample::{Envelope, PLOT_COLUMNS, envelope};
 use crate::plot;
 use crate::plot::Figure;
@@ -34,7 +36,7 @@ fn legend() -> Vec<(Ink, String)> {
 /// The ratio of each metric with its interval, and the margin around 1; `None` without any ratio.
 fn forest(report: &ComparisonReport) -> Option<Figure> {
     let row = |line: &ComparisonLine| ForestRow {
-        name: content::metric(line),
+        name: metric(line),
         ratio: [line.ratio, line.ratio_low, line.ratio_high],
         verdict: line.verdict,
     };

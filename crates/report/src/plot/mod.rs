@@ -7,6 +7,7 @@
 pub mod axis;
 mod by_node;
 mod duel;
+mod figure;
 pub mod forest;
 pub mod frame;
 mod heat_map;
@@ -16,44 +17,12 @@ pub mod lines;
 mod marks;
 mod open_loop;
 pub mod palette;
+mod run;
 mod stacked;
 mod steps;
 mod throughput;
 mod times;
 mod wal;
 
-use bench_results::Document;
-
-use palette::Ink;
-
-/// A plot with what is written around it.
-pub struct Figure {
-    /// One word, for links.
-    pub id: &'static str,
-    /// With the unit.
-    pub title: &'static str,
-    /// How to read it.
-    pub caption: String,
-    /// What the colours are.
-    pub legend: Vec<(Ink, String)>,
-    pub svg: String,
-}
-
-/// The plots that there is something to draw in.
-pub fn figures(document: &Document) -> Vec<Figure> {
-    let figures = [
-        throughput::figure(document),
-        duel::over_time(document),
-        duel::distributions(document),
-        by_node::figure(document),
-        open_loop::rates(document),
-        open_loop::lag(document),
-        latency::over_time(document),
-        heat_map::figure(document),
-        latency::distribution(document),
-        stacked::waits(document),
-        wal::figure(document),
-        stacked::processors(document),
-    ];
-    figures.into_iter().flatten().collect()
-}
+pub use figure::Figure;
+pub use run::figures;

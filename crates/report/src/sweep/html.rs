@@ -1,11 +1,11 @@
 //! The report of a sweep as one page, in the frame and the style of a run's.
 
 use bench_base::number::{MISSING, tps};
-use bench_questions::comparison::index_worth::sentence as index_sentence;
-use bench_questions::comparison::screen::sentence as screen_sentence;
+use bench_questions::index_worth::sentence as index_sentence;
+use bench_questions::screen::sentence as screen_sentence;
 
-use super::results::{is_completed, peak, rungs, variants};
-use super::{Report, content, plot};
+use super::results::{Report, is_completed, peak, rungs, variants};
+use super::{content, plot};
 use crate::html::page;
 use crate::html::page::{Conclusion, PageHead};
 use crate::html::{PlanRows, write_figure, write_plots, write_section};

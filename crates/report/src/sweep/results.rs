@@ -60,6 +60,16 @@ pub struct VariantScalability {
     pub law: Scalability,
 }
 
+/// A sweep with what is computed of its runs; written down as JSON, the schema of
+/// `bench.sweep_report(sweep_id, 'json')`.
+#[derive(Serialize)]
+pub(super) struct Report<'a> {
+    #[serde(flatten)]
+    pub document: &'a SweepDocument,
+    pub results: Vec<RungResult>,
+    pub scalability: Vec<VariantScalability>,
+}
+
 /// Each value once, in the order of first appearance.
 fn distinct<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = BTreeSet::new();

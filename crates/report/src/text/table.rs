@@ -1,6 +1,6 @@
 //! A table in plain text: numbers to the right, texts to the left, cut where the line is too short for them.
 
-use super::{WIDTH, hanging};
+use super::lines::{WIDTH, hanging};
 use crate::content::{ColumnKind, Table};
 use crate::sanitize::{cut, defused, one_line, width};
 

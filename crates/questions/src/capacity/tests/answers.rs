@@ -1,6 +1,6 @@
 //! What trials say together.
 
-use super::super::outcome::{Reference, limit_of};
+use super::super::trial::{Reference, limit_of};
 use super::{outcome, search};
 use crate::capacity::{CapacitySearch, Limit, NextTrial, Purpose, Trial, TrialOutcome, answers, next};
 

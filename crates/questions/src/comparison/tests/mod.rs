@@ -1,9 +1,9 @@
 mod checks;
 mod differences;
 mod lines;
-mod statements;
 
-use bench_results::{Environment, Run, ServerSetting, Summary};
+use bench_base::error::UserError;
+use bench_results::{Document, Environment, Run, ServerSetting, Summary};
 use serde_json::json;
 
 use super::*;

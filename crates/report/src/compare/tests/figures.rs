@@ -1,5 +1,7 @@
 //! What a comparison's report is computed from.
 
+use bench_questions::comparison::{ComparisonLine, Difference};
+
 use super::*;
 use crate::tests::html::plot_ids;
 
@@ -13,8 +15,8 @@ fn the_conclusion_is_that_of_the_comparison() {
         assert_eq!((line.verdict, report.verdict), (verdict, verdict));
         let interval = format!(
             "({} to {}; 5 runs against 5).",
-            content::change(line.ratio_low.unwrap()),
-            content::change(line.ratio_high.unwrap())
+            conclusion::change(line.ratio_low.unwrap()),
+            conclusion::change(line.ratio_high.unwrap())
         )
         .replacen('(', "95 % interval: ", 1);
         assert!(report.conclusion.ends_with(&interval), "{} {interval}", report.conclusion);
@@ -60,7 +62,7 @@ fn the_same_within_the_margin_is_told() {
         advice: None,
     };
     assert_eq!(
-        content::conclusion(Some(&line(0.995, 1.0112)), 0.02, false, (5, 4), ""),
+        conclusion::conclusion(Some(&line(0.995, 1.0112)), 0.02, false, (5, 4), ""),
         "The candidate is as fast as the baseline, within the margin of 2.0 %: its TPS differs by +0.3 % (95 % interval: \
          −0.5 % to +1.1 %; 5 runs against 4)."
     );
@@ -72,7 +74,7 @@ fn the_same_within_the_margin_is_told() {
         ..line(1.0, 1.0)
     };
     assert_eq!(
-        content::conclusion(Some(&still), 0.02, false, (2, 2), ""),
+        conclusion::conclusion(Some(&still), 0.02, false, (2, 2), ""),
         "The candidate is slower: its TPS is 0 (2 runs against 2)."
     );
 }
@@ -180,10 +182,10 @@ fn the_cost_of_a_round_trip_is_told() {
 
 #[test]
 fn a_great_change_is_told_in_times() {
-    assert_eq!(content::change(2.99), "+199.0 %");
-    assert_eq!(content::change(3.04), "3.0 times");
-    assert_eq!(content::change(16.148), "16 times");
-    assert_eq!(content::change(0.05), "−95.0 %");
+    assert_eq!(conclusion::change(2.99), "+199.0 %");
+    assert_eq!(conclusion::change(3.04), "3.0 times");
+    assert_eq!(conclusion::change(16.148), "16 times");
+    assert_eq!(conclusion::change(0.05), "−95.0 %");
     let line = ComparisonLine {
         metric: "tps",
         script: None,
@@ -196,7 +198,7 @@ fn a_great_change_is_told_in_times() {
         advice: None,
     };
     assert_eq!(
-        content::conclusion(Some(&line), 0.02, true, (10, 10), " (fsync off instead of on)"),
+        conclusion::conclusion(Some(&line), 0.02, true, (10, 10), " (fsync off instead of on)"),
         "The candidate (fsync off instead of on) is faster: its TPS is 16 times the baseline's (95 % interval: 15 times \
          to 17 times; 10 pairs of runs)."
     );
@@ -210,11 +212,11 @@ fn the_candidate_is_named_by_what_alone_tells_it() {
         candidate: candidate.map(str::to_owned),
     };
     let commit = difference("setting synchronous_commit", Some("on"), Some("off"));
-    assert_eq!(content::arm(std::slice::from_ref(&commit)), " (synchronous_commit off instead of on)");
+    assert_eq!(conclusion::arm(std::slice::from_ref(&commit)), " (synchronous_commit off instead of on)");
     assert_eq!(
-        content::arm(&[difference("clients", Some("8"), None)]),
+        conclusion::arm(&[difference("clients", Some("8"), None)]),
         " (clients the default instead of 8)"
     );
-    assert_eq!(content::arm(&[commit.clone(), commit]), "");
-    assert_eq!(content::arm(&[]), "");
+    assert_eq!(conclusion::arm(&[commit.clone(), commit]), "");
+    assert_eq!(conclusion::arm(&[]), "");
 }

@@ -6,6 +6,7 @@ use bench_questions::comparison::{compare, compare_pairs};
 use bench_results::{CommandSummary, Document};
 
 use super::*;
+use crate::Format;
 use crate::tests::example::believable;
 use crate::tests::hostile::hostile;
 use crate::tests::{ALL, html, markdown, shows_no_number, text};

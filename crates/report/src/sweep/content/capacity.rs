@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use bench_base::number::{MISSING, fixed, ms, percent, tps};
+use bench_base::sentence::counted;
 use bench_results::capacity::{CapacityAnswer, Limit, Purpose};
 use bench_results::sweep::{SweepDocument, SweepRun};
 
-use super::{Report, counted};
 use crate::content::{ColumnKind, Section, Table};
+use crate::sweep::results::Report;
 
 /// A percentile by its usual name, as `p99` or `p99.9`.
 pub fn percentile_name(percentile: f64) -> String {

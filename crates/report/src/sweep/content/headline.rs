@@ -1,13 +1,14 @@
 //! What a sweep was and how far it came.
 
 use bench_base::number::{duration, to_the_second};
+use bench_base::sentence::counted;
 use bench_results::sweep::{Sweep, SweepDocument};
 
-use super::super::results::{is_completed, rungs, variants};
-use super::{Report, counted, sentence};
+use super::capacity::sentence;
 use crate::content;
 use crate::content::{given, unreplayed};
 use crate::sanitize::shortened;
+use crate::sweep::results::{Report, is_completed, rungs, variants};
 
 /// How much is shown of what kept a sweep from completing, so that there is room for how to go on.
 const OUTCOME: usize = 500;

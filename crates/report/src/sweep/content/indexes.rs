@@ -1,7 +1,7 @@
 //! What indexes are worth.
 
 use bench_base::number::{MISSING, bytes, finite, fixed};
-use bench_questions::comparison::index_worth::sentence;
+use bench_questions::index_worth::sentence;
 use bench_results::sweep::SweepDocument;
 
 use crate::content::{Body, ColumnKind, Section, Table};

@@ -1,11 +1,11 @@
 //! What a round trip costs, of a sweep whose variants differ in nothing but the driver.
 
 use bench_base::number::finite;
+use bench_base::sentence::counted;
 use bench_results::sweep::VariantDescription;
 
-use super::super::results::RungResult;
-use super::{Report, counted};
 use crate::round_trip::RoundTrip;
+use crate::sweep::results::{Report, RungResult};
 
 /// A sentence on the fewest clients of a pair of variants of which both have figures, those without a queue in front of the
 /// server: there the difference is nearest to a round trip.

@@ -3,9 +3,10 @@
 use bench_base::number::{count, ms, tps};
 use bench_results::sweep::{RunFinding, SweepDocument, SweepRun};
 
-use super::super::results::is_completed;
-use super::{label, telling, without_variants};
+use super::capacity::telling;
+use super::variants::{label, without_variants};
 use crate::content::{ColumnKind, Section, Table};
+use crate::sweep::results::is_completed;
 
 /// The section of findings.
 pub const FINDINGS: &str = "findings";

@@ -5,9 +5,9 @@ use bench_base::number::{MISSING, fixed, significant, tps};
 use bench_stats::estimate::Estimate;
 use bench_stats::scalability::FitVerdict;
 
-use super::super::results::VariantScalability;
-use super::{Report, label, without_variants};
+use super::variants::{label, without_variants};
 use crate::content::{ColumnKind, Section, Table};
+use crate::sweep::results::{Report, VariantScalability};
 
 /// The law fitted to each variant.
 pub fn scalability(report: &Report) -> Section {

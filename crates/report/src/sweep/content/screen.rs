@@ -1,7 +1,7 @@
 //! What a screen of settings has shown.
 
 use bench_base::number::{MISSING, finite, fixed};
-use bench_questions::comparison::screen::sentence;
+use bench_questions::screen::sentence;
 use bench_results::screen::ScreenLine;
 use bench_results::sweep::SweepDocument;
 

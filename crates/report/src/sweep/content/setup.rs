@@ -5,7 +5,7 @@ use bench_results::sweep::{Sweep, SweepDocument, VariantDescription};
 use bench_stats::two_stage::WITHIN;
 
 use super::headline::length;
-use super::label;
+use super::variants::label;
 use crate::content::{ColumnKind, Section, Table, given, pairs};
 use crate::sanitize::{one_line, shortened};
 

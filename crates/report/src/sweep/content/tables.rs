@@ -2,11 +2,13 @@
 
 use bench_base::number;
 use bench_base::number::{MISSING, count, fixed, ms, tps, us};
+use bench_base::sentence::counted;
 use bench_results::sweep::SweepDocument;
 
-use super::super::results::{RangeOf, RungResult, is_completed, peak, rungs, variants};
-use super::{Report, counted, label, round_trip, without_variants};
+use super::round_trip;
+use super::variants::{label, without_variants};
 use crate::content::{Body, ColumnKind, Section, Table};
+use crate::sweep::results::{RangeOf, Report, RungResult, is_completed, peak, rungs, variants};
 
 /// How many runs that did not complete are listed.
 const RUNS: usize = 60;

@@ -5,13 +5,14 @@ use bench_results::sweep::SweepRun;
 use bench_stats::robust::median;
 use plotters::prelude::*;
 
-use super::{Report, draw_dots, draw_line};
+use super::marks::{draw_dots, draw_line};
 use crate::plot::Figure;
 use crate::plot::axis::Axis;
 use crate::plot::frame::{Chart, Panel, svg};
 use crate::plot::hover::with_points;
 use crate::plot::palette::CURVES;
 use crate::sweep::content::{percentile_name, trials_of};
+use crate::sweep::results::Report;
 
 /// The plot; `None` where no latency is known.
 pub fn figure(report: &Report) -> Option<Figure> {

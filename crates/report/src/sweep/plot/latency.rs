@@ -3,12 +3,13 @@
 use bench_base::number::short_ms;
 use plotters::prelude::*;
 
-use super::super::results::RungResult;
-use super::{Along, Layout, VariantCurve, draw_dots, draw_line};
+use super::layout::{Along, Layout, VariantCurve};
+use super::marks::{draw_dots, draw_line};
 use crate::plot::Figure;
 use crate::plot::axis::Axis;
 use crate::plot::frame::{Chart, Panel, svg};
 use crate::plot::hover::with_points;
+use crate::sweep::results::RungResult;
 
 /// A latency of the results.
 type Latency = fn(&RungResult) -> Option<f64>;

@@ -4,12 +4,13 @@ use bench_base::number::{finite, tps};
 use bench_stats::scalability::FitVerdict;
 use plotters::prelude::*;
 
-use super::super::results::{RangeOf, VariantScalability};
-use super::{Along, Layout, Report, VariantCurve, draw_dots, draw_line};
+use super::layout::{Along, Layout, VariantCurve};
+use super::marks::{draw_dots, draw_line};
 use crate::plot::Figure;
 use crate::plot::axis::Axis;
 use crate::plot::frame::{Chart, DrawResult, Panel, svg};
 use crate::plot::hover::with_points;
+use crate::sweep::results::{RangeOf, Report, VariantScalability};
 
 /// In how many steps the law is drawn.
 const STEPS: u32 = 120;

@@ -1,12 +1,12 @@
 //! What is computed of the runs.
 
-use bench_results::sweep::{SweepRun, VariantDescription};
+use bench_results::sweep::{SweepDocument, SweepRun, VariantDescription};
 use bench_stats::scalability::FitVerdict;
 
 use super::example::{by_setting, ladder, run, small};
 use crate::Format;
 use crate::sweep::results::{RangeOf, peak};
-use crate::sweep::{SweepDocument, render, results, scalability};
+use crate::sweep::{render, results, scalability};
 
 #[test]
 fn runs_of_a_rung_are_put_together() {

@@ -11,8 +11,7 @@ use bench_stats::trend::BATCHES;
 use bench_stats::variation::{coefficient, drift, serial_correlation};
 use bench_stats::{compare, parts, robust};
 
-use super::Comparison;
-use super::lines::metrics;
+use crate::comparison::{Comparison, metrics};
 
 /// The least runs from which a spread is estimated.
 pub const LEAST_RUNS: usize = 3;

@@ -333,3 +333,6 @@ pub fn plan_forms(plan: &str) -> BTreeSet<String> {
     forms.remove("");
     forms
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,10 @@
-//! Statements of two sides beside each other.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_results::{CommandSummary, Duel, DuelStatement, ScriptSummary};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::comparison::statements::*;
+use super::*;
 
 fn normal(random: &mut StdRng) -> f64 {
     let (u, v): (f64, f64) = (random.random_range(1e-12..1.0), random.random());

@@ -6,7 +6,7 @@ use bench_results::screen::{Factor, FactorKind, Screen};
 use bench_stats::screen::{MOST_FACTORS, design};
 use serde_json::{Map, Value, json};
 
-use super::Variant;
+use crate::sweep::Variant;
 
 const EXAMPLE: &str =
     "For example: factors => '{\"work_mem\": [\"4MB\", \"64MB\"], \"jit\": [\"off\", \"on\"]}'.";

@@ -1,4 +1,4 @@
-//! Which of several settings matter: effects from the runs of a screen.
+//! Effects from the runs of a screen.
 
 use bench_results::screen::{Factor, FactorKind, Screen, ScreenLine};
 use bench_stats::Estimate;

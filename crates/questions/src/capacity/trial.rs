@@ -1,11 +1,31 @@
-//! What a run at an offered rate showed, and whether that is enough.
+//! A trial, a run at an offered rate: what it showed, and whether that is enough.
 
 use bench_results::Document;
-use bench_results::capacity::{Limit, TrialOutcome};
+use bench_results::capacity::{Limit, Purpose, TrialOutcome};
 use bench_stats::histogram::percentile_of;
 use bench_stats::trend::slope;
+use serde::{Deserialize, Serialize};
 
-use super::CapacitySearch;
+use super::ask::CapacitySearch;
+
+/// A run that is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NextTrial {
+    /// From 1.
+    pub round: u32,
+    pub purpose: Purpose,
+    /// Transactions per second; `None`: a closed loop.
+    pub rate: Option<f64>,
+}
+
+/// A run that was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    pub step: NextTrial,
+    /// The run's place in its sweep.
+    pub place: u32,
+    pub outcome: TrialOutcome,
+}
 
 /// Of the transactions due, how many have to be done.
 const LEAST_DONE: f64 = 0.99;

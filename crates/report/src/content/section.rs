@@ -1,0 +1,54 @@
+//! A titled part of a report.
+
+use super::table::Table;
+
+/// A part of a report under a title of its own.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// One word, for links.
+    pub id: &'static str,
+    pub title: &'static str,
+    /// A sentence on how to read it.
+    pub note: Option<String>,
+    pub body: Body,
+}
+
+/// What is in a section.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Names with their values.
+    Facts(Vec<(String, String)>),
+    Table(Table),
+    /// A table that may be too wide for a line of text, and the same in parts, each under its name.
+    Wide {
+        whole: Table,
+        parts: Vec<(String, Table)>,
+    },
+}
+
+impl Section {
+    /// A section of facts; those that are not known are left out.
+    pub fn of_facts(id: &'static str, title: &'static str, facts: Vec<(&str, Option<String>)>) -> Section {
+        let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let known = known.filter(|(_, value)| !value.is_empty()).collect();
+        Section { id, title, note: None, body: Body::Facts(known) }
+    }
+
+    /// A section of a table.
+    pub fn of_table(id: &'static str, title: &'static str, table: Table) -> Section {
+        Section { id, title, note: None, body: Body::Table(table) }
+    }
+
+    /// This section with a note.
+    pub fn with_note(self, note: Option<String>) -> Section {
+        Section { note, ..self }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        match &self.body {
+            Body::Facts(facts) => facts.is_empty(),
+            Body::Table(table) | Body::Wide { whole: table, .. } => table.rows.is_empty(),
+        }
+    }
+}

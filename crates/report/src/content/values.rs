@@ -1,0 +1,38 @@
+//! Values of users and of findings as texts.
+
+use bench_base::number;
+use bench_results::Finding;
+use serde_json::{Map, Value};
+
+/// A JSON value as its user wrote it: a string without quotes, anything else as JSON.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// Figures of a finding, of which four digits say enough where they are not whole. Lists are for programs: the
+/// sentence tells what is in them.
+pub fn figures(finding: &Finding) -> impl Iterator<Item = (&String, String)> {
+    let shown = |value: &Value| match value.as_f64() {
+        Some(number) if !value.is_i64() && !value.is_u64() => number::significant(number),
+        _ => plain(value),
+    };
+    let single = finding
+        .figures
+        .iter()
+        .filter(|(_, value)| !value.is_array() && !value.is_object() && !value.is_null());
+    single.map(move |(name, value)| (name, shown(value)))
+}
+
+/// Names and values in one line; `None` of none.
+pub fn pairs(map: &Map<String, Value>) -> Option<String> {
+    let pairs: Vec<_> = map.iter().map(|(name, value)| format!("{name} = {}", plain(value))).collect();
+    (!pairs.is_empty()).then(|| pairs.join(", "))
+}
+
+/// A text, unless there is none.
+pub fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}

@@ -1,0 +1,36 @@
+//! The sections of a sweep's report, in their order.
+
+use super::{capacity, indexes, runs, scalability, screen, setup, tables};
+use crate::content::{Section, environment, settings};
+use crate::sweep::results::Report;
+
+/// All sections that have something to say.
+pub fn sections(report: &Report) -> Vec<Section> {
+    let document = report.document;
+    // The trials of a search are at rates of their own, and all with the same clients.
+    let mut all = if document.sweep.search.is_some() {
+        vec![capacity::answers(report), capacity::trials(report)]
+    } else if !document.screen.is_empty() {
+        vec![screen::effects(document)]
+    } else if !document.indexes.is_empty() {
+        vec![indexes::indexes(document)]
+    } else {
+        vec![
+            tables::throughput(report),
+            tables::peaks(report),
+            tables::latency(report),
+            scalability::scalability(report),
+        ]
+    };
+    all.extend([
+        runs::findings(document),
+        runs::runs(document),
+        tables::not_completed(document),
+        setup::variants(document),
+        setup::database_changes(document),
+        setup::conditions(&document.sweep),
+        environment(&document.environment).with_note(Some("On the first completed run.".to_owned())),
+        settings(&document.environment),
+    ]);
+    all.into_iter().filter(|section| !section.is_empty()).collect()
+}
