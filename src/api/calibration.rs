@@ -58,11 +58,8 @@ run_function! {
 fn of_runs(arguments: SweepArguments) -> Result<Vec<CalibrationLine>, UserError> {
     let rounds = required("rounds", arguments.rounds)?;
     if i64::from(rounds) < LEAST_RUNS as i64 {
-        return Err(UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("rounds must be at least {LEAST_RUNS}, not {rounds}"),
-        )
-        .hint("Fewer runs show no spread; 10 or more are better."));
+        return Err(UserError::invalid(format!("rounds must be at least {LEAST_RUNS}, not {rounds}"))
+            .hint("Fewer runs show no spread; 10 or more are better."));
     }
     let mut spec = experiment::launch::plan(arguments)?;
     spec.options.calibrates = true;

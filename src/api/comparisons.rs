@@ -1,6 +1,6 @@
 //! bench.compare, bench.compare_report, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use bench_model::spec::RunArguments;
 use bench_questions::comparison::{
     Comparison, Difference, check_margin, compare as compare_groups, compare_pairs, differences_of,
@@ -291,7 +291,7 @@ fn bench_change_points(
         let metric = required("metric", metric)?;
         let tags = match required("tags", tags)?.0 {
             Value::Object(tags) => tags,
-            _ => return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "tags must be a JSON object")),
+            _ => return Err(UserError::invalid("tags must be a JSON object")),
         };
         let margin = required("margin", margin)?;
         check_margin(margin)?;

@@ -35,16 +35,17 @@ fn create(
     rows: Option<i64>,
 ) -> Result<(), UserError> {
     crate::launch::checks::check_server()?;
-    let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
     let name = required("name", name)?;
     let ddl = required("ddl", ddl)?;
     let rows_query = required("rows_query", rows_query)?;
     let rows = required("rows", rows)?;
     if name.is_empty() || name.len() > 63 {
-        return Err(invalid(format!("invalid fixture name: \"{name}\"")).hint("A name has 1 to 63 bytes."));
+        return Err(
+            UserError::invalid(format!("invalid fixture name: \"{name}\"")).hint("A name has 1 to 63 bytes.")
+        );
     }
     if rows < 0 {
-        return Err(invalid(format!("rows must not be negative, but is {rows}")));
+        return Err(UserError::invalid(format!("rows must not be negative, but is {rows}")));
     }
     check_length([ddl.as_str(), rows_query.as_str(), after_ddl.as_deref().unwrap_or_default()])?;
     let mut owner = (roles::current_role(), roles::current_role_oid());

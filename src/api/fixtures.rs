@@ -30,7 +30,7 @@ fn arguments(
 ) -> Result<(String, Map<String, Value>), UserError> {
     let fixture = required("fixture", fixture)?;
     let Value::Object(options) = required("options", options)?.0 else {
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "options must be a JSON object"));
+        return Err(UserError::invalid("options must be a JSON object"));
     };
     settings::tell_what_loads_ignore(&options)?;
     Ok((fixture, options))

@@ -154,8 +154,7 @@ fn index_worth_results(
             "server_cpu_us" => true,
             other => {
                 let message = format!("unrecognized metric \"{other}\"");
-                return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                    .hint("Known metrics: latency_avg_ms, server_cpu_us."));
+                return Err(UserError::invalid(message).hint("Known metrics: latency_avg_ms, server_cpu_us."));
             }
         };
         margin.map_or(Ok(()), check_margin)?;

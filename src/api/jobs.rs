@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use bench_model::spec::RunArguments;
 use pgrx::prelude::*;
 use serde_json::Value;
@@ -54,11 +54,8 @@ fn schedule_runs(
     if let Some(Value::Object(tags)) = &mut arguments.tags
         && tags.insert(TAG.to_owned(), name.as_str().into()).is_some()
     {
-        return Err(UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("tags must not contain \"{TAG}\""),
-        )
-        .hint("bench.schedule sets this tag to the name of the job."));
+        return Err(UserError::invalid(format!("tags must not contain \"{TAG}\""))
+            .hint("bench.schedule sets this tag to the name of the job."));
     }
     let command = command(&arguments);
     pg_cron::check_usable(|database| pg_cron::schedule_in_database(&name, &schedule, &command, database))?;
@@ -79,7 +76,7 @@ fn command(arguments: &RunArguments) -> String {
 fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {
     let job = arguments.tags.as_ref().and_then(|tags| tags.get(TAG)?.as_str()).map(str::to_owned);
     let job = job.ok_or_else(|| {
-        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "tags do not name a job")
+        UserError::invalid("tags do not name a job")
             .hint("Jobs of bench.schedule call this function. To start a run yourself, use bench.start.")
     })?;
     let lock = lock_of(&job);

@@ -1,6 +1,6 @@
 //! bench.capture_log.
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -55,7 +55,7 @@ fn rows(
         (found, _) => {
             let which = if found.is_some() { "both" } else { "neither" };
             let message = format!("one of log and file must be given, not {which}");
-            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+            return Err(UserError::invalid(message)
                 .hint("log is a table with the log's messages, file a path on the server."));
         }
     };

@@ -132,5 +132,5 @@ fn between(argument: &str, value: i32, least: i32, most: i32) -> Result<u32, Use
         return Ok(value.unsigned_abs());
     }
     let message = format!("{argument} must be between {least} and {most}, not {value}");
-    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+    Err(UserError::invalid(message))
 }

@@ -1,6 +1,6 @@
 //! bench.findings and bench.report.
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use bench_report::{ExportFormat, Format, export, render};
 use bench_results::{Document, Finding};
 use pgrx::prelude::*;
@@ -53,7 +53,7 @@ pub fn format_of(format: Option<String>) -> Result<Format, UserError> {
 
 pub(super) fn unknown_format<'a>(format: &str, known: impl Iterator<Item = &'a &'a str>) -> UserError {
     let known: Vec<String> = known.map(|name| format!("'{name}'")).collect();
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, format!("unrecognized value for format: \"{format}\""))
+    UserError::invalid(format!("unrecognized value for format: \"{format}\""))
         .hint(format!("Available values: {}.", known.join(", ")))
 }
 

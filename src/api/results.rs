@@ -1,6 +1,6 @@
 //! What was measured, read back: bench.percentile.
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use bench_stats::histogram::percentile_of;
 use pgrx::prelude::*;
 
@@ -15,10 +15,7 @@ fn percentile(run_id: Option<i64>, percentile: Option<f64>) -> Option<f64> {
         let run_id = required("run_id", run_id)?;
         let p = required("percentile", percentile)?;
         if !(0.0..=1.0).contains(&p) {
-            let error = UserError::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!("percentile value {p} is not between 0 and 1"),
-            );
+            let error = UserError::invalid(format!("percentile value {p} is not between 0 and 1"));
             // To twelve digits: 99.9 / 100 is not quite 0.999.
             let as_share = (p * 1e10).round() / 1e12;
             return Err(if (0.0..=1.0).contains(&as_share) {

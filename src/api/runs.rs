@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use bench_model::spec::RunArguments;
 use pgrx::prelude::*;
 
@@ -45,10 +45,7 @@ fn wait(run_id: Option<i64>, timeout: Option<f64>) -> String {
 /// 22023.
 pub fn deadline(timeout: Option<f64>) -> Result<Option<Instant>, UserError> {
     if timeout.is_some_and(|t| !(0.0..=1e9).contains(&t)) {
-        return Err(UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            "timeout must be a number of seconds and not negative",
-        ));
+        return Err(UserError::invalid("timeout must be a number of seconds and not negative"));
     }
     Ok(timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs)))
 }

@@ -140,7 +140,6 @@ fn metric_of(name: String) -> Result<ScreenMetric, UserError> {
     let found = ScreenMetric::ALL.iter().find(|(known, _)| *known == name);
     found.map(|(_, metric)| *metric).ok_or_else(|| {
         let names = ScreenMetric::ALL.map(|(name, _)| name).join(", ");
-        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, format!("unrecognized metric \"{name}\""))
-            .hint(format!("Known metrics: {names}."))
+        UserError::invalid(format!("unrecognized metric \"{name}\"")).hint(format!("Known metrics: {names}."))
     })
 }

@@ -45,7 +45,7 @@ fn ended_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<i64>, UserError> 
     let run_ids = required("run_ids", run_ids)?;
     limits::check_count("run_ids", run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
     if run_ids.is_empty() {
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "run_ids must not be empty"));
+        return Err(UserError::invalid("run_ids must not be empty"));
     }
     let run_ids = run_ids
         .into_iter()
@@ -54,10 +54,7 @@ fn ended_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<i64>, UserError> 
     let mut seen = HashSet::new();
     for &run_id in &run_ids {
         if !seen.insert(run_id) {
-            return Err(UserError::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!("run {run_id} is in run_ids more than once"),
-            ));
+            return Err(UserError::invalid(format!("run {run_id} is in run_ids more than once")));
         }
         store::check_visible(run_id)?;
         if store::is_open(&store::status(Work::Run(run_id))?) {
@@ -97,11 +94,8 @@ fn import_runs(document: Option<StoredJsonb>) -> Result<Vec<i64>, UserError> {
 fn check_readable(run: &Imported) -> Result<(), UserError> {
     all_or_nothing(|| reports::document(Some(run.run_id)).map(drop)).map_err(|error| match &*error.sqlstate {
         sqlstate::QUERY_CANCELED | sqlstate::ADMIN_SHUTDOWN => error,
-        _ => UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("run {} of the document is inconsistent", run.id_in_document),
-        )
-        .detail(error.message),
+        _ => UserError::invalid(format!("run {} of the document is inconsistent", run.id_in_document))
+            .detail(error.message),
     })
 }
 

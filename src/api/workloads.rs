@@ -34,9 +34,7 @@ fn create(
     let name = required("name", name)?;
     let script = required("script", script)?;
     if !is_name(&name, 63) {
-        return Err(UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("invalid workload name: \"{name}\""),
+        return Err(UserError::invalid(format!("invalid workload name: \"{name}\""),
         )
         .hint("A name has 1 to 63 bytes, without @ and commas, and does not begin with deck: they are part of the syntax of mixes."));
     }

@@ -15,7 +15,7 @@ pub fn check(name: &str) -> Result<(), UserError> {
     // The workloads' names have a number behind it.
     if !is_name(name, 59) {
         let message = format!("invalid capture name: \"{name}\"");
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        return Err(UserError::invalid(message)
             .hint("A name has 1 to 59 bytes, without @ and commas, and does not begin with deck: they are part of the syntax of mixes."));
     }
     if store::workload(name)?.is_some() {

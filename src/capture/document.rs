@@ -176,5 +176,5 @@ fn store(capture: &str, role: pg_sys::Oid, document: WorkloadDocument) -> Result
 }
 
 fn invalid(detail: String) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "not a document of bench.export_capture").detail(detail)
+    UserError::invalid("not a document of bench.export_capture").detail(detail)
 }

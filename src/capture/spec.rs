@@ -37,13 +37,12 @@ impl CaptureSpec {
     /// 22023 for values that do not fit, 42710 for a name that is a workload's, 42501 for another role's capture, 55000 without
     /// pg_stat_statements.
     pub fn new(name: String, secs: f64, statements: i32, options: Value) -> Result<Self, UserError> {
-        let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
         if !(0.0..=MAX_SECS).contains(&secs) {
-            return Err(invalid(format!("secs must be between 0 and {MAX_SECS}, not {secs}"))
+            return Err(UserError::invalid(format!("secs must be between 0 and {MAX_SECS}, not {secs}"))
                 .hint("0 takes what pg_stat_statements has counted already."));
         }
         if !(1..=MAX_STATEMENTS).contains(&statements) {
-            return Err(invalid(format!(
+            return Err(UserError::invalid(format!(
                 "statements must be between 1 and {MAX_STATEMENTS}, not {statements}"
             )));
         }
@@ -54,8 +53,10 @@ impl CaptureSpec {
             option => option.map(|option| format!("option \"{option}\"")),
         };
         if let Some(conflict) = conflict {
-            return Err(invalid(format!("{conflict} and option \"transactions\" cannot be combined"))
-                .hint("Transactions are taken from what the server logs while the capture lasts."));
+            return Err(UserError::invalid(format!(
+                "{conflict} and option \"transactions\" cannot be combined"
+            ))
+            .hint("Transactions are taken from what the server logs while the capture lasts."));
         }
         check_server()?;
         check_role()?;

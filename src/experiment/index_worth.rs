@@ -203,7 +203,7 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
     const EXAMPLE: &str = "For example: index => 'CREATE INDEX pk_by_time ON pk (crt_time)'.";
     let NamedIndex { name, table: table_name } = named_index(text)?.ok_or_else(|| {
         let message = "a new index must be one CREATE INDEX with a name, on a table without a schema";
-        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).hint(EXAMPLE)
+        UserError::invalid(message).hint(EXAMPLE)
     })?;
     let table = CString::new(quote_identifier(&table_name)).map_err(|e| internal(e.to_string()))?;
     let sql = "SELECT c.oid, n.nspname::pg_catalog.text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n \

@@ -88,11 +88,8 @@ fn check_of_start(name: &str, value: &str) -> Result<(), UserError> {
             sqlstate::CANT_CHANGE_RUNTIME_PARAM,
             format!("parameter \"{name}\" cannot be changed"),
         )),
-        _ => Err(UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("parameter \"{name}\" needs no restart"),
-        )
-        .hint("Put it into \"settings\", or into \"system\" if it is the whole server's.")),
+        _ => Err(UserError::invalid(format!("parameter \"{name}\" needs no restart"))
+            .hint("Put it into \"settings\", or into \"system\" if it is the whole server's.")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use bench_model::spec::{Before, RunArguments, RunOptions};
 use bench_questions::sweep::{LoadDescription, SweepOptions, Variant};
 use serde_json::{Map, Value};
@@ -44,15 +44,12 @@ fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
 pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, UserError> {
     let names = fixtures_of(options.run_arguments(variant, options.clients[0], None))?;
     let [name] = &names[..] else {
-        return Err(UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!(
-                "variant \"{}\" loads a fixture, but workload \"{}\" has {}",
-                variant.name,
-                options.workload,
-                names.len()
-            ),
-        )
+        return Err(UserError::invalid(format!(
+            "variant \"{}\" loads a fixture, but workload \"{}\" has {}",
+            variant.name,
+            options.workload,
+            names.len()
+        ))
         .hint("Load the fixtures before the sweep."));
     };
     let mut load = reload_of(options, name);
@@ -60,10 +57,10 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, U
     let mut number = |key: &str| match changes.remove(key) {
         None => Ok(None),
         Some(value) => value.as_i64().map(Some).ok_or_else(|| {
-            UserError::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!("{key} of variant \"{}\" must be a whole number, not {value}", variant.name),
-            )
+            UserError::invalid(format!(
+                "{key} of variant \"{}\" must be a whole number, not {value}",
+                variant.name
+            ))
         }),
     };
     let rows = number("rows")?;

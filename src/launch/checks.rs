@@ -163,7 +163,7 @@ pub fn check_terminals(scripts: &[ScriptSpec], options: &RunOptions) -> Result<(
         return Ok(());
     }
     let message = format!("rate cannot be combined with workload \"{}\"", script.name);
-    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    Err(UserError::invalid(message)
         .detail("Its clients have keying and think times of their own.")
         .hint("Leave rate out, and change the number of clients to change the load."))
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
 pub use super::local_settings::{in_nest_level, set_local, set_own_syntax, with_search_path, with_setting};
@@ -58,9 +58,7 @@ pub fn set_as_session(name: &str, value: &str) -> Result<(), UserError> {
 }
 
 fn c_text(text: &str) -> Result<CString, UserError> {
-    CString::new(text).map_err(|_| {
-        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "a setting must not contain a zero byte")
-    })
+    CString::new(text).map_err(|_| UserError::invalid("a setting must not contain a zero byte"))
 }
 
 /// The search_path that a new session of this role begins with: the caller's SET does not count, nor does the path of
@@ -105,7 +103,7 @@ pub fn search_path_with(schemas: &[&str], own: &str) -> String {
 pub fn list_elements(name: &str, value: &str) -> Result<Option<Vec<String>>, UserError> {
     let malformed = || {
         let message = format!("invalid list syntax in parameter \"{name}\"");
-        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        UserError::invalid(message)
     };
     let parameter = CString::new(name).map_err(|_| malformed())?;
     let value = CString::new(value).map_err(|_| malformed())?;

@@ -33,9 +33,7 @@ impl<const MAX: usize> FromDatum for Jsonb<MAX> {
         // its end, in a context that lasts as long as this call.
         let text: &CStr = unsafe { pgrx::direct_function_call(pg_sys::jsonb_out, &[Some(datum)]) }?;
         let parsed = serde_json::from_slice::<Value>(text.to_bytes());
-        let unsuitable = |detail: String| {
-            UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "unsuitable JSON").detail(detail)
-        };
+        let unsuitable = |detail: String| UserError::invalid("unsuitable JSON").detail(detail);
         match parsed {
             Ok(value) if depth(&value) <= MAX_DEPTH => Some(Self(value)),
             Ok(_) => raise(unsuitable(format!("It nests deeper than {MAX_DEPTH} levels."))),

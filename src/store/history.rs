@@ -1,6 +1,6 @@
 //! Runs of the same kind, in the order of time, and what was found to be their spread.
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};
@@ -28,11 +28,8 @@ const METRICS: [&str; 6] =
 pub fn history(workload: &str, metric: &str, tags: Map<String, Value>) -> Result<Vec<Past>, UserError> {
     let Some(metric) = METRICS.into_iter().find(|known| *known == metric) else {
         let listed = METRICS.map(|known| format!("'{known}'")).join(", ");
-        return Err(UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("unrecognized value for metric: \"{metric}\""),
-        )
-        .hint(format!("Available values: {listed}.")));
+        return Err(UserError::invalid(format!("unrecognized value for metric: \"{metric}\""))
+            .hint(format!("Available values: {listed}.")));
     };
     // As the caller, for the views show each their own.
     let sql = format!(

@@ -48,7 +48,7 @@ pub fn begin_load(
     role: pg_sys::Oid,
     segment: &Segment,
 ) -> Result<OwnLoad, UserError> {
-    let owner = super::extension_owner()?;
+    let owner = super::extension_owner::extension_owner()?;
     as_owner(|| {
         let load_id = new_load_id()?;
         segment.claim(Work::Load(load_id));
@@ -271,7 +271,7 @@ pub fn remove_dead_loads() -> Result<(), UserError> {
     for entry in transaction(|| as_owner(|| entries("true", &[])))? {
         if !transaction(|| Ok(is_led(Work::Load(entry.load_id), entry.segment)))? {
             let _ = transaction(|| {
-                let owner = super::extension_owner()?;
+                let owner = super::extension_owner::extension_owner()?;
                 abandon_load(OwnLoad { load_id: entry.load_id, owner }, LOCK_TIMEOUT, LoadEnd::Crashed)
             });
         }

@@ -17,10 +17,10 @@ pub fn check_name(name: &str) -> Result<(), UserError> {
     if (1..=NAME_BYTES).contains(&name.len()) {
         return Ok(());
     }
-    Err(UserError::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("the name of a job must have 1 to {NAME_BYTES} bytes, not {}", name.len()),
-    ))
+    Err(UserError::invalid(format!(
+        "the name of a job must have 1 to {NAME_BYTES} bytes, not {}",
+        name.len()
+    )))
 }
 
 /// Where pg_cron keeps its jobs; `None`: the server has not loaded it.

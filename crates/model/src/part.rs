@@ -53,7 +53,7 @@ impl PartRequest {
             && options.duel.is_none()
             && spec.scripts.iter().all(|script| script.arm.is_none());
         if !fits {
-            return Err(crate::spec::invalid("the scripts of the part do not belong to its options"));
+            return Err(UserError::invalid("the scripts of the part do not belong to its options"));
         }
         check_deck(spec.scripts.iter().map(|script| (script.is_dealt, script.weight)))?;
         spec.scripts.iter().filter_map(|script| script.terminal).try_for_each(|times| times.check())?;

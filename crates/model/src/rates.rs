@@ -32,7 +32,7 @@ const EXAMPLE: &str = "For example: rates => '{\"0\": 500, \"30\": 2000, \"60\":
                        transactions per second are started; with \"shape\": \"ramps\", linear in between.";
 
 fn invalid(message: impl Into<String>) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).hint(EXAMPLE)
+    UserError::invalid(message).hint(EXAMPLE)
 }
 
 impl Rates {

@@ -37,9 +37,11 @@ pub struct Arguments {
 /// 22023 for values that do not fit, 42710 for a name that is a workload's, 42501 for another role's capture and for files
 /// that the role may not read, 55000 for a log without transactions, and those of reading.
 pub fn capture(arguments: &Arguments) -> Result<Vec<CaptureLine>, UserError> {
-    let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
     if !(1..=MAX_SHAPES).contains(&arguments.shapes) {
-        return Err(invalid(format!("shapes must be between 1 and {MAX_SHAPES}, not {}", arguments.shapes)));
+        return Err(UserError::invalid(format!(
+            "shapes must be between 1 and {MAX_SHAPES}, not {}",
+            arguments.shapes
+        )));
     }
     check_server()?;
     let mut options = LogOptions::new(database::name()?, &arguments.options)?;
@@ -86,8 +88,7 @@ pub fn format(word: &str) -> Result<LogFormat, UserError> {
         "json" => Ok(LogFormat::Json),
         _ => {
             let message = format!("unrecognized format: \"{word}\"");
-            Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-                .hint("Available formats: \"csv\" and \"json\"."))
+            Err(UserError::invalid(message).hint("Available formats: \"csv\" and \"json\"."))
         }
     }
 }

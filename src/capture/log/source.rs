@@ -285,7 +285,7 @@ fn files(path: &str, format: Option<LogFormat>) -> Result<Vec<PathBuf>, UserErro
     }
     if format.is_none() && found.iter().any(|(format, _)| *format != found[0].0) {
         let message = format!("directory \"{path}\" has logs in both formats");
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        return Err(UserError::invalid(message)
             .hint("Both contain the same messages. Choose one: format => 'csv' or format => 'json'."));
     }
     found.retain(|(is, _)| format.is_none_or(|wanted| wanted == *is));

@@ -1,6 +1,6 @@
 //! Loads: from arguments to a started leader.
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use bench_questions::sweep;
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
@@ -159,10 +159,7 @@ pub fn loaded_as(name: &str) -> Result<Option<sweep::LoadDescription>, UserError
 pub fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
     match jobs {
         Some(jobs) if (1..=MAX_JOBS).contains(&jobs) => Ok(jobs.unsigned_abs()),
-        Some(jobs) => Err(UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("jobs must be between 1 and {MAX_JOBS}, not {jobs}"),
-        )),
+        Some(jobs) => Err(UserError::invalid(format!("jobs must be between 1 and {MAX_JOBS}, not {jobs}"))),
         None => {
             let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
             let allowed = role_limit::room()?.unwrap_or(u64::MAX);

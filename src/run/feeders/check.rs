@@ -88,8 +88,7 @@ fn variables(feeder: &Feeder, described: &Described) -> Result<Vec<Option<String
 
 pub fn twice(variable: &str) -> UserError {
     let message = format!("two feeders of the workload have a column for variable \"{variable}\"");
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        .hint("Give one of them another prefix, or its column another name.")
+    UserError::invalid(message).hint("Give one of them another prefix, or its column another name.")
 }
 
 /// Whether something that a query names is not there, or not for this role.

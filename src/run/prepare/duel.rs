@@ -33,7 +33,7 @@ pub fn scripts(
         if weights(&found) != weights(&scripts) {
             let message =
                 "the workloads of both arms must have the same number of scripts, with the same weights";
-            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+            return Err(UserError::invalid(message)
                 .hint("Each script of arm a is compared with the one at the same place of arm b."));
         }
         found

@@ -75,10 +75,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
 }
 
 fn invalid(message: String) -> UserError {
-    UserError::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("invalid request for a part of a run: {message}"),
-    )
+    UserError::invalid(format!("invalid request for a part of a run: {message}"))
 }
 
 /// The tables of a fixture as they are on this node. What the node that asks has made sure of holds there: schemas and

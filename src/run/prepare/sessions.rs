@@ -138,7 +138,7 @@ pub fn role_of_captured(workload: &Workload, options: &RunOptions) -> Result<Opt
     if let Some(given) = &options.run_as {
         let message =
             format!("workload \"{}\" runs only in sessions of role \"{}\"", workload.name, owner.name);
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        return Err(UserError::invalid(message)
             .detail(format!("That role executed it before it was captured; run_as is '{given}'."))
             .hint("Leave run_as out."));
     }

@@ -132,7 +132,7 @@ fn is_preloaded(library: &str) -> bool {
 pub fn check_startup(settings: &[(String, String)]) -> Result<(), UserError> {
     let Some((name, _)) = settings.iter().find(|(name, _)| is_startup_word(name)) else { return Ok(()) };
     let message = format!("settings must not have \"{name}\"");
-    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    Err(UserError::invalid(message)
         .detail("In a connection's startup message, this name has another meaning.")
         .hint("Set option user of the user mapping, or options dbname and options of the foreign server."))
 }

@@ -290,10 +290,8 @@ pub fn check_scale(
             continue;
         }
         let (name, scale) = (&fixture.name, fixture.scale);
-        let error = UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("scale {shown} is not that of fixture \"{name}\", which is {scale}"),
-        );
+        let error =
+            UserError::invalid(format!("scale {shown} is not that of fixture \"{name}\", which is {scale}"));
         let load = shown.parse::<u32>().ok().filter(|&scale| scale > 0).map_or(String::new(), |scale| {
             format!(
                 ", or load the tables so: SELECT bench.load('{name}', options => '{{\"scale\": {scale}}}')"

@@ -6,7 +6,7 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use crate::guard::planner_hook;
-use crate::store::hold_extension;
+use crate::store::extension_owner::hold_extension;
 
 thread_local! {
     /// The extension's table of runs as it was at the run's beginning.

@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use bench_results::chunks::{DocumentChunk, RowRange};
 
 use super::columns::key;
-use super::{RESULT_TABLES, qualified};
+use super::tables::{RESULT_TABLES, qualified};
 use crate::server::spi::fetch;
 use crate::store::as_owner;
 
@@ -67,10 +67,8 @@ pub fn chunk(run_ids: &[i64], number: i32) -> Result<DocumentChunk, UserError> {
     let planned = PLANNED.with_borrow(|(of, chunks)| (of == run_ids).then(|| chunks.clone()));
     let chunks = planned.map_or_else(|| chunks(run_ids), Ok)?;
     let of = chunks.len();
-    chunks.into_iter().find(|chunk| chunk.number == number).ok_or_else(|| {
-        UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("part must be between 1 and {of}, not {number}"),
-        )
-    })
+    chunks
+        .into_iter()
+        .find(|chunk| chunk.number == number)
+        .ok_or_else(|| UserError::invalid(format!("part must be between 1 and {of}, not {number}")))
 }

@@ -2,7 +2,7 @@
 
 use bench_base::error::UserError;
 
-use super::qualified;
+use super::tables::qualified;
 use crate::server::spi::{fetch, fetch_all};
 
 /// A column of a table of results.

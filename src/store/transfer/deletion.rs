@@ -5,7 +5,7 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 use pgrx::trigger_support::PgTriggerOperation;
 
-use super::{RESULT_TABLES, RUN_LOG, qualified};
+use super::tables::{RESULT_TABLES, RUN_LOG, qualified};
 use crate::guard::extension::anchor;
 use crate::server::spi::{fetch, fetch_all, fetch_as_of_statement, fetch_in_trigger, run};
 use crate::shm::Work;

@@ -7,7 +7,7 @@ use bench_results::chunks::DocumentChunk;
 use pgrx::PgTryBuilder;
 
 use super::columns::{Column, columns, key};
-use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
+use super::tables::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
 use crate::error::{from_caught, internal};
 use crate::server::spi::fetch;
 use crate::server::stored_jsonb::StoredJsonb;

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 
 use super::columns::{Column, columns, joined, rows_of_lists};
 use super::ranges::out_of_range;
-use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
+use super::tables::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
 use crate::server::roles::{current_role_oid, name_of};
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
 use crate::server::stored_jsonb::StoredJsonb;
@@ -66,10 +66,6 @@ fn explained(error: UserError, document: StoredJsonb, table: &str) -> UserError 
     UserError { message: format!("invalid \"{table}\" in the document: {}", error.message), ..error }
 }
 
-fn invalid(message: impl Into<String>) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-}
-
 fn check_format(document: StoredJsonb) -> Result<(), UserError> {
     let version = fetch::<String>(
         "SELECT ($1 -> 'format_version')::pg_catalog.text WHERE pg_catalog.jsonb_typeof($1 -> 'format_version') = 'number' \
@@ -77,7 +73,7 @@ fn check_format(document: StoredJsonb) -> Result<(), UserError> {
         &[document.into()],
     )?;
     let Some(version) = version else {
-        return Err(invalid("document was not made by bench.export")
+        return Err(UserError::invalid("document was not made by bench.export")
             .hint("Pass the complete result of bench.export."));
     };
     let number = version.parse::<f64>().unwrap_or(f64::INFINITY);
@@ -91,7 +87,7 @@ fn check_format(document: StoredJsonb) -> Result<(), UserError> {
         .hint("Update pgbench_ext on this server."));
     }
     if number < f64::from(FORMAT_VERSION) {
-        return Err(invalid(format!("the document has unknown format version {version}")));
+        return Err(UserError::invalid(format!("the document has unknown format version {version}")));
     }
     Ok(())
 }
@@ -132,7 +128,7 @@ fn part_of(document: StoredJsonb) -> Result<Option<PartOfDocument>, UserError> {
     match (is_part, whole("number")?, whole("of")?) {
         (false, ..) | (_, _, Some(1)) => Ok(None),
         (_, Some(number), Some(of)) if (1..=of).contains(&number) => Ok(Some(PartOfDocument { number, of })),
-        _ => Err(invalid("the part of the document has no number")),
+        _ => Err(UserError::invalid("the part of the document has no number")),
     }
 }
 
@@ -207,16 +203,20 @@ fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
     })?;
     let mut runs = Vec::with_capacity(found.len());
     for (id, status, count, origin) in found {
-        let id_in_document = id.ok_or_else(|| invalid("a run of the document has no run_id"))?;
+        let id_in_document = id.ok_or_else(|| UserError::invalid("a run of the document has no run_id"))?;
         if count != Some(1) {
-            return Err(invalid(format!("run {id_in_document} is in the document more than once")));
+            return Err(UserError::invalid(format!(
+                "run {id_in_document} is in the document more than once"
+            )));
         }
         if !FINAL.contains(&&*status) {
-            return Err(invalid(format!("run {id_in_document} of the document has status \"{status}\""))
-                .hint(format!("The status of an ended run is {}.", FINAL.join(", "))));
+            return Err(UserError::invalid(format!(
+                "run {id_in_document} of the document has status \"{status}\""
+            ))
+            .hint(format!("The status of an ended run is {}.", FINAL.join(", "))));
         }
         if origin.is_some_and(|kind| kind != "object") {
-            return Err(invalid(format!(
+            return Err(UserError::invalid(format!(
                 "run {id_in_document} of the document has an origin that is not an object"
             )));
         }
@@ -297,7 +297,11 @@ pub(super) fn insert_results(
         // An earlier version of the extension may not have had the table.
         [] => return Ok(()),
         [length] => length.unwrap_or_default(),
-        _ => return Err(invalid(format!("\"{table}\" of the document has columns of different lengths"))),
+        _ => {
+            return Err(UserError::invalid(format!(
+                "\"{table}\" of the document has columns of different lengths"
+            )));
+        }
     };
     let listed = columns(table)?;
     let names = joined(&listed, |c| c.name.clone());
@@ -316,7 +320,9 @@ pub(super) fn insert_results(
     let (old, new) = ids_of(runs);
     let written = run(&sql, &[document.into(), old.into(), new.into()])?;
     if written != rows.unsigned_abs() as usize {
-        return Err(invalid(format!("\"{table}\" of the document has rows of runs that are not in it")));
+        return Err(UserError::invalid(format!(
+            "\"{table}\" of the document has rows of runs that are not in it"
+        )));
     }
     Ok(())
 }

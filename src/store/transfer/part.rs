@@ -4,8 +4,9 @@ use bench_base::error::UserError;
 use pgrx::JsonB;
 use serde_json::Value;
 
+use super::Imported;
 use super::import::insert_results;
-use super::{Imported, RESULT_TABLES, RUN_LOG, qualified};
+use super::tables::{RESULT_TABLES, RUN_LOG, qualified};
 use crate::error::internal;
 use crate::server::spi::{fetch, run};
 use crate::server::stored_jsonb::StoredJsonb;

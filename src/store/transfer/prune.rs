@@ -1,6 +1,6 @@
 //! The end of old runs.
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::UserError;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 
 use super::deletion::delete_runs;
@@ -32,7 +32,7 @@ pub fn prune(older_than: Interval) -> Result<i64, UserError> {
         Ok((before, roles.unwrap_or_default()))
     })?;
     let Some(before) = before else {
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "older_than must not be negative"));
+        return Err(UserError::invalid("older_than must not be negative"));
     };
     roles.retain(|&role| acts_for((role as u32).into()));
     let old = as_owner(|| {

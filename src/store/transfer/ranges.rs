@@ -3,7 +3,7 @@
 use bench_base::error::{UserError, sqlstate};
 
 use super::columns::{columns, joined, rows_of_lists};
-use super::{RUN_LOG, qualified};
+use super::tables::{RUN_LOG, qualified};
 use crate::server::spi::{fetch, fetch_all};
 use crate::server::stored_jsonb::StoredJsonb;
 

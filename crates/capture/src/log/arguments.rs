@@ -2,7 +2,6 @@
 
 use bench_base::error::UserError;
 use bench_base::similar;
-use bench_model::spec::invalid;
 use serde_json::Value;
 
 use super::script::ThinkTimes;
@@ -46,7 +45,7 @@ impl LogOptions {
     /// 22023 for an unknown key, with those that are known, and for values that do not fit.
     pub fn new(database: String, given: &Value) -> Result<Self, UserError> {
         let Value::Object(object) = given else {
-            return Err(invalid("options must be a JSON object"));
+            return Err(UserError::invalid("options must be a JSON object"));
         };
         let mut options = Self::of_capture(database, &CaptureOptions::default());
         for (key, value) in object {
@@ -81,7 +80,8 @@ impl LogOptions {
 
     fn set(&mut self, key: &str, value: &Value) -> Result<(), UserError> {
         let unsuitable = |hint: &str| {
-            Err(invalid(format!("invalid value {value} for option \"{key}\" of a capture")).hint(hint))
+            Err(UserError::invalid(format!("invalid value {value} for option \"{key}\" of a capture"))
+                .hint(hint))
         };
         match (key, value) {
             ("application", Value::String(name)) => self.application = Some(name.clone()),
@@ -113,7 +113,7 @@ impl LogOptions {
             },
             _ => {
                 let list = format!("Known options: {}.", KEYS.join(", "));
-                return Err(invalid(format!("unknown option \"{key}\" of a capture"))
+                return Err(UserError::invalid(format!("unknown option \"{key}\" of a capture"))
                     .hint(similar::hint(key, KEYS, list)));
             }
         }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use bench_base::error::UserError;
 use bench_base::similar;
-use bench_model::spec::invalid;
 
 /// Which statements are the most important.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -76,7 +75,7 @@ impl CaptureOptions {
     /// 22023 for an unknown key, with those that are known, and for values that do not fit.
     pub fn new(given: &Value) -> Result<Self, UserError> {
         let Value::Object(object) = given else {
-            return Err(invalid("options must be a JSON object"));
+            return Err(UserError::invalid("options must be a JSON object"));
         };
         let mut options = Self::default();
         for (key, value) in object {
@@ -101,7 +100,7 @@ impl CaptureOptions {
                 ("exclude", _) => options.exclude = excluded(value)?,
                 _ => {
                     let list = format!("Known options: {}.", KEYS.join(", "));
-                    return Err(invalid(format!("unknown option \"{key}\" of a capture"))
+                    return Err(UserError::invalid(format!("unknown option \"{key}\" of a capture"))
                         .hint(similar::hint(key, KEYS, list)));
                 }
             }
@@ -141,5 +140,5 @@ fn excluded(value: &Value) -> Result<Excluded, UserError> {
 }
 
 fn unsuitable(key: &str, value: &Value, hint: &str) -> UserError {
-    invalid(format!("invalid value {value} for option \"{key}\" of a capture")).hint(hint)
+    UserError::invalid(format!("invalid value {value} for option \"{key}\" of a capture")).hint(hint)
 }

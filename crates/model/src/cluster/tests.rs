@@ -1,3 +1,4 @@
+use bench_base::error::UserError;
 use proptest::prelude::*;
 
 use super::*;

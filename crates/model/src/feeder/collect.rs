@@ -5,7 +5,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_script::{Prng, format_double};
 
 use super::pack::{FeederValue, Unpacked, pack};
-use super::{Feeder, Pick, invalid};
+use super::{Feeder, Pick};
 
 /// The most bytes that the rows of a run's feeders take together while they are collected. Clients read them in less.
 pub const MAX_BYTES: usize = 256 << 20;
@@ -163,7 +163,7 @@ impl<'a> Collector<'a> {
             FeederValue::Boolean(_) => "a boolean".to_owned(),
             FeederValue::Null => "null".to_owned(),
         };
-        Err(invalid(format!("the weight of a feeder's row must be a number above 0, not {shown}"))
+        Err(UserError::invalid(format!("the weight of a feeder's row must be a number above 0, not {shown}"))
             .detail(self.named())
             .hint("Leave such rows out: SELECT … WHERE …."))
     }

@@ -1,5 +1,7 @@
 //! Definitions of feeders.
 
+use bench_base::error::UserError;
+
 use super::*;
 
 fn feeder(prefix: &str, order: &str, once: bool, max_rows: i32) -> Result<Feeder, UserError> {
@@ -81,6 +83,7 @@ fn columns_are_counted_before_they_are_compared() {
 mod rows {
     use std::sync::atomic::AtomicU64;
 
+    use bench_base::error::UserError;
     use bench_script::{Prng, Symbols, Value, Variables};
     use proptest::prelude::*;
 

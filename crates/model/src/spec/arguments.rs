@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::duel::{ARMS, Duel};
-use super::values::invalid;
 
 /// jsonb.
 pub type Json = Value;
@@ -143,7 +142,7 @@ impl Duel {
         if a.has_own_script() {
             let is_given = run.workload.is_some() || run.script.is_some();
             if b.has_own_script() && is_given {
-                return Err(invalid("both arms have a workload of their own")
+                return Err(UserError::invalid("both arms have a workload of their own")
                     .hint("Leave workload and script NULL, or out of one of the arms."));
             }
             let of_run = (run.workload.take(), run.script.take());
@@ -155,7 +154,7 @@ impl Duel {
         let [of_a, of_b] = [&a.target, &b.target].map(|own| own.as_ref().or(run.target.as_ref()).cloned());
         if of_a.is_some() != of_b.is_some() {
             let without = ARMS[usize::from(of_a.is_some())];
-            return Err(invalid(format!("arm {without} has no target"))
+            return Err(UserError::invalid(format!("arm {without} has no target"))
                 .hint("Name a target in both arms; this server may be one."));
         }
         (a.target, b.target) = (None, of_b.filter(|of_b| Some(of_b) != of_a.as_ref()));

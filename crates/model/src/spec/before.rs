@@ -4,7 +4,6 @@ use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
 use super::limits;
-use super::values::invalid;
 
 /// What is done before a run, in the order in which it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,7 +47,7 @@ impl Before {
         let mut steps = Vec::new();
         for word in text.split(',').map(str::trim) {
             let step = Self::ALL.into_iter().find(|step| step.as_str() == word).ok_or_else(|| {
-                invalid(format!("unrecognized value for before: \"{word}\"")).hint(
+                UserError::invalid(format!("unrecognized value for before: \"{word}\"")).hint(
                     "Available values: 'none', 'reload', 'truncate', 'vacuum', 'prewarm', 'checkpoint', or several of them: 'vacuum,checkpoint'.",
                 )
             })?;

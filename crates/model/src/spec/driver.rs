@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execution::Results;
 use super::limits;
-use super::values::{invalid, required, word};
+use super::values::{required, word};
 use crate::cluster::Nodes;
 
 /// What carries out the clients' statements.
@@ -101,13 +101,12 @@ impl Connecting {
         if let Some(target) = &target {
             limits::check_text("target", target)?;
             if target.is_empty() {
-                return Err(
-                    invalid("target must not be empty").hint("Use NULL for this server and database.")
-                );
+                return Err(UserError::invalid("target must not be empty")
+                    .hint("Use NULL for this server and database."));
             }
         }
         if let Some(jobs) = jobs.filter(|&jobs| jobs < 1) {
-            return Err(invalid(format!("jobs must be at least 1, not {jobs}")));
+            return Err(UserError::invalid(format!("jobs must be at least 1, not {jobs}")));
         }
         if driver == Driver::Engine {
             let given = [
@@ -117,7 +116,7 @@ impl Connecting {
                 ("on_disconnect => 'reconnect'", on_disconnect == OnDisconnect::Reconnect),
             ];
             if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-                return Err(invalid(format!("{name} requires driver => 'wire'")).hint(
+                return Err(UserError::invalid(format!("{name} requires driver => 'wire'")).hint(
                     "With driver => 'engine', each client is a background worker of its own, without a connection.",
                 ));
             }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::execution::{self, QueryMode, Results};
 use super::limits;
-use super::values::{invalid, object, settings, variables};
+use super::values::{object, settings, variables};
 
 /// The arms' names, in the order of scripts and counters.
 pub const ARMS: [&str; 2] = ["a", "b"];
@@ -91,7 +91,9 @@ impl Arm {
                 ("results", value) => arm.results = Some(execution::results(Some(text(name, &key, value)?))?),
                 ("hide_indexes", value) => {
                     arm.hide_indexes = names(value).ok_or_else(|| {
-                        invalid(format!("hide_indexes of arm {name} must be an array of names of indexes"))
+                        UserError::invalid(format!(
+                            "hide_indexes of arm {name} must be an array of names of indexes"
+                        ))
                     })?
                 }
                 (other, _) if OF_WHOLE_RUNS.contains(&other) => {
@@ -100,7 +102,7 @@ impl Arm {
                         .hint("It cannot alternate within a run. Compare whole runs with bench.ab."));
                 }
                 (other, Value::Object(_) | Value::Array(_)) => {
-                    return Err(invalid(format!("arm {name} has an unrecognized group: \"{other}\"")).hint(
+                    return Err(UserError::invalid(format!("arm {name} has an unrecognized group: \"{other}\"")).hint(
                         "An arm may have configuration parameters, and settings, variables, hide_indexes, plan_advice, \
                          workload, script, target, query_mode, results and role_settings.",
                     ));
@@ -110,7 +112,9 @@ impl Arm {
         }
         arm.settings = settings(Value::Object(parameters))?;
         if arm.workload.is_some() && arm.script.is_some() {
-            return Err(invalid(format!("workload and script of arm {name} are mutually exclusive")));
+            return Err(UserError::invalid(format!(
+                "workload and script of arm {name} are mutually exclusive"
+            )));
         }
         Ok(arm)
     }
@@ -128,7 +132,7 @@ fn text(arm: &str, key: &str, value: Value) -> Result<String, UserError> {
             limits::check_text(key, &text)?;
             Ok(text)
         }
-        _ => Err(invalid(format!("{key} of arm {arm} must be text"))),
+        _ => Err(UserError::invalid(format!("{key} of arm {arm} must be text"))),
     }
 }
 
@@ -152,7 +156,7 @@ impl Duel {
         };
         for (arm, than, name) in [(one, other, ARMS[0]), (other, one, ARMS[1])] {
             if let Some(missing) = lacks(arm, than) {
-                return Err(invalid(format!("arm {name} has no variable \"{missing}\""))
+                return Err(UserError::invalid(format!("arm {name} has no variable \"{missing}\""))
                     .hint("Both arms need the same variables: set it in both."));
             }
         }
@@ -197,7 +201,7 @@ impl Duel {
                 continue;
             }
             let value = base(name).ok_or_else(|| {
-                invalid(format!("arm {} has no value of \"{name}\"", ARMS[arm]))
+                UserError::invalid(format!("arm {} has no value of \"{name}\"", ARMS[arm]))
                     .hint("Sessions begin without it. Set it in both arms, or in settings of the run.")
             })?;
             all.push((name.clone(), value));

@@ -3,8 +3,6 @@
 use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 
-use super::values::invalid;
-
 /// As many scripts as pgbench takes (`MAX_SCRIPTS`).
 pub(crate) const MAX_SCRIPTS: usize = 128;
 
@@ -47,7 +45,7 @@ pub fn mix(text: &str) -> Result<Vec<Share>, UserError> {
                 let digits = !weight.is_empty() && weight.bytes().all(|byte| byte.is_ascii_digit());
                 let parsed = weight.parse::<u32>().ok().filter(|&w| digits && w <= i32::MAX as u32);
                 let weight = parsed.ok_or_else(|| {
-                    invalid(format!("invalid weight specification: \"{part}\""))
+                    UserError::invalid(format!("invalid weight specification: \"{part}\""))
                         .hint("A weight is a whole number: 'pk_select@9,pk_update@1'.")
                 })?;
                 (name, weight)
@@ -57,7 +55,7 @@ pub fn mix(text: &str) -> Result<Vec<Share>, UserError> {
     }
     check_count(&shares)?;
     if shares.iter().all(|share| share.weight == 0) {
-        return Err(invalid("total script weight must not be zero"));
+        return Err(UserError::invalid("total script weight must not be zero"));
     }
     Ok(shares)
 }
@@ -66,7 +64,10 @@ fn check_count(shares: &[Share]) -> Result<(), UserError> {
     if shares.len() <= MAX_SCRIPTS {
         return Ok(());
     }
-    Err(invalid(format!("at most {MAX_SCRIPTS} workloads are allowed in a mix, not {}", shares.len())))
+    Err(UserError::invalid(format!(
+        "at most {MAX_SCRIPTS} workloads are allowed in a mix, not {}",
+        shares.len()
+    )))
 }
 
 /// A mix with each name that stands for a mix itself replaced by that one's workloads; its weight multiplies theirs.
@@ -87,11 +88,14 @@ pub fn expand(
         for Share { workload, weight, is_dealt } in inner {
             let product = weight.checked_mul(share.weight).filter(|&weight| weight <= i32::MAX as u32);
             let weight = product.ok_or_else(|| {
-                invalid(format!("weight {} of workload \"{}\" is too large", share.weight, share.workload))
-                    .hint(format!(
-                        "It multiplies the weights of the workloads that \"{}\" stands for.",
-                        share.workload
-                    ))
+                UserError::invalid(format!(
+                    "weight {} of workload \"{}\" is too large",
+                    share.weight, share.workload
+                ))
+                .hint(format!(
+                    "It multiplies the weights of the workloads that \"{}\" stands for.",
+                    share.workload
+                ))
             })?;
             expanded.push(Share { workload, weight, is_dealt: is_dealt || share.is_dealt });
         }
@@ -107,13 +111,13 @@ pub(crate) fn check_deck(shares: impl Iterator<Item = (bool, u32)> + Clone) -> R
         return Ok(());
     }
     if !shares.clone().all(|(is_dealt, _)| is_dealt) {
-        return Err(invalid("a deck cannot be part of a mix with weights").hint(format!(
+        return Err(UserError::invalid("a deck cannot be part of a mix with weights").hint(format!(
             "Make all of it a deck, whose weights are numbers of cards: '{DECK}pk_select@9,pk_update@1'."
         )));
     }
     let cards: u64 = shares.map(|(_, weight)| u64::from(weight)).sum();
     if cards > MAX_CARDS {
-        return Err(invalid(format!("a deck may have at most {MAX_CARDS} cards, not {cards}"))
+        return Err(UserError::invalid(format!("a deck may have at most {MAX_CARDS} cards, not {cards}"))
             .hint("Its weights are numbers of cards."));
     }
     Ok(())

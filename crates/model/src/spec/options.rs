@@ -12,7 +12,7 @@ use super::execution::{QueryMode, Results, query_mode, results};
 use super::limits;
 use super::mix::{Share, mix};
 use super::script::ScriptSpec;
-use super::values::{invalid, object, required, settings, unsupported, variables, word};
+use super::values::{object, required, settings, unsupported, variables, word};
 use crate::cluster::Nodes;
 use crate::rates::{MAX_RATE, Rates};
 
@@ -130,26 +130,25 @@ impl RunOptions {
         limits::check_text("workload", &workload)?;
         let clients = required("clients", a.clients)?;
         if clients < 1 {
-            return Err(invalid(format!("clients must be at least 1, not {clients}")));
+            return Err(UserError::invalid(format!("clients must be at least 1, not {clients}")));
         }
         let extent = extent(a.secs, a.transactions)?;
         let sample_interval_secs = a.sample_interval.unwrap_or_else(|| extent.sample_interval_secs());
         if !(0.1..=3600.0).contains(&sample_interval_secs) {
-            return Err(invalid(format!(
+            return Err(UserError::invalid(format!(
                 "sample_interval must be between 0.1 and 3600 seconds, not {sample_interval_secs}"
             )));
         }
         let max_tries = required("max_tries", a.max_tries)?;
         if max_tries < 0 {
-            return Err(
-                invalid(format!("max_tries must not be negative: {max_tries}")).hint("Use 0 for no limit.")
-            );
+            return Err(UserError::invalid(format!("max_tries must not be negative: {max_tries}"))
+                .hint("Use 0 for no limit."));
         }
         let (rate, rates) = rates(a.rate, a.rates, extent, a.warmup)?;
         let most = MAX_SECS * 1e3;
         let latency_limit_ms = between("latency_limit", a.latency_limit, 1e-6, most, "milliseconds")?;
         if max_tries == 0 && latency_limit_ms.is_none() && matches!(extent, Extent::Transactions(_)) {
-            return Err(invalid("unlimited tries require a time limit")
+            return Err(UserError::invalid("unlimited tries require a time limit")
                 .hint("Set secs instead of transactions, or latency_limit, or max_tries above 0."));
         }
         let query_mode = query_mode(a.query_mode)?;
@@ -165,7 +164,7 @@ impl RunOptions {
         check_run_as(a.run_as.as_deref(), connecting.target.as_deref(), nodes)?;
         let log_rate = required("log_rate", a.log_rate)?;
         if !(0.0..=1.0).contains(&log_rate) {
-            return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
+            return Err(UserError::invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
                 .hint("It is the share of the transactions to log: 0.01 for one in a hundred."));
         }
         let options = Self {
@@ -275,7 +274,7 @@ impl Duel {
         }
         if self.other_target().is_some() {
             if !options.clients.is_multiple_of(2) {
-                return Err(invalid(format!(
+                return Err(UserError::invalid(format!(
                     "a duel of two targets needs an even number of clients, not {}",
                     options.clients
                 ))
@@ -298,7 +297,7 @@ impl Duel {
         };
         let mut names = self.arms.iter().flat_map(|arm| &arm.settings).map(|(name, _)| name);
         if let Some(name) = names.find(|name| !is_plain(name)) {
-            return Err(invalid(format!("invalid name of a configuration parameter: \"{name}\"")));
+            return Err(UserError::invalid(format!("invalid name of a configuration parameter: \"{name}\"")));
         }
         if self.arms.iter().any(|arm| arm.role_settings.is_some()) {
             return Err(refused("role_settings over connections"));
@@ -328,19 +327,19 @@ fn rates(
     let Some(rates) = rates else { return Ok((rate, None)) };
     let rates = Rates::parse(&rates)?;
     if rate.is_some() {
-        return Err(invalid("rate and rates are mutually exclusive"));
+        return Err(UserError::invalid("rate and rates are mutually exclusive"));
     }
     let Extent::Secs(secs) = extent else {
-        return Err(invalid("rates and transactions are mutually exclusive").hint("Set secs."));
+        return Err(UserError::invalid("rates and transactions are mutually exclusive").hint("Set secs."));
     };
     if warmup.is_none() {
-        return Err(invalid("rates need a warmup of a known length").hint(
+        return Err(UserError::invalid("rates need a warmup of a known length").hint(
             "Throughput is never steady while the rate changes. During the warm-up it is that of second 0.",
         ));
     }
     let mean = rates.expected(0.0, secs) / secs;
     if mean < 1e-6 {
-        return Err(invalid("the rate is 0 all the time"));
+        return Err(UserError::invalid("the rate is 0 all the time"));
     }
     Ok((Some(mean), Some(rates)))
 }
@@ -352,7 +351,7 @@ fn rates(
 fn warmup(warmup: Option<f64>, nodes: Nodes) -> Result<Option<f64>, UserError> {
     match warmup {
         Some(secs) if !(0.0..=MAX_SECS).contains(&secs) => {
-            Err(invalid(format!("warmup must be between 0 and {MAX_SECS} seconds, not {secs}")))
+            Err(UserError::invalid(format!("warmup must be between 0 and {MAX_SECS} seconds, not {secs}")))
         }
         None if nodes != Nodes::Local => Err(UserError::new(
             sqlstate::FEATURE_NOT_SUPPORTED,
@@ -375,7 +374,7 @@ fn check_run_as(role: Option<&str>, target: Option<&str>, nodes: Nodes) -> Resul
     let Some(role) = role else { return Ok(()) };
     limits::check_text("run_as", role)?;
     if target.is_some() {
-        return Err(invalid("run_as and target are mutually exclusive")
+        return Err(UserError::invalid("run_as and target are mutually exclusive")
             .hint("The user mapping of the target says whose sessions its connections are."));
     }
     if nodes != Nodes::Local {
@@ -387,7 +386,7 @@ fn check_run_as(role: Option<&str>, target: Option<&str>, nodes: Nodes) -> Resul
 /// The workload as given, or the name of a script in its place.
 pub fn workload(workload: Option<String>, script: Option<&String>) -> Result<String, UserError> {
     match (workload, script) {
-        (Some(_), Some(_)) => Err(invalid("workload and script are mutually exclusive")
+        (Some(_), Some(_)) => Err(UserError::invalid("workload and script are mutually exclusive")
             .hint("Set one of them and leave the other NULL.")),
         (None, Some(_)) => Ok(SCRIPT.to_owned()),
         (workload, None) => required("workload", workload),
@@ -414,7 +413,7 @@ fn between(
     match value {
         Some(number) if !(least..=most).contains(&number) => {
             let message = format!("{argument} must be between {least} and {most} {unit}, not {number:?}");
-            Err(invalid(message))
+            Err(UserError::invalid(message))
         }
         value => Ok(value),
     }
@@ -422,16 +421,18 @@ fn between(
 
 fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserError> {
     match (secs, transactions) {
-        (Some(_), Some(_)) => Err(invalid("secs and transactions are mutually exclusive")
+        (Some(_), Some(_)) => Err(UserError::invalid("secs and transactions are mutually exclusive")
             .hint("Set one of them and leave the other NULL.")),
-        (None, Some(n)) if n < 1 => Err(invalid(format!("transactions must be at least 1, not {n}"))),
+        (None, Some(n)) if n < 1 => {
+            Err(UserError::invalid(format!("transactions must be at least 1, not {n}")))
+        }
         (None, Some(n)) => Ok(Extent::Transactions(n.unsigned_abs())),
         (secs, None) => {
             let secs = secs.unwrap_or(10.0);
             if secs > 0.0 && secs <= MAX_SECS {
                 Ok(Extent::Secs(secs))
             } else {
-                Err(invalid(format!("secs must be above 0 and at most {MAX_SECS}, not {secs}")))
+                Err(UserError::invalid(format!("secs must be above 0 and at most {MAX_SECS}, not {secs}")))
             }
         }
     }

@@ -4,7 +4,6 @@ use bench_base::error::UserError;
 
 use super::run::RunSpec;
 use super::script::{Role, ScriptSpec};
-use super::values::invalid;
 
 impl RunSpec {
     /// The role that the run belongs to.
@@ -50,7 +49,7 @@ impl RunSpec {
         let clients = self.options.clients;
         if roles.len() > clients as usize {
             let message = format!("clients must be at least {}, not {clients}", roles.len());
-            return Err(invalid(message)
+            return Err(UserError::invalid(message)
                 .detail("Each client is a session of one role, and the statements are those of several.")
                 .hint("bench.capture_statements shows the role of each statement."));
         }

@@ -4,8 +4,6 @@ use bench_base::error::UserError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::values::invalid;
-
 /// The variables of a run that multiply the times of its workloads.
 const SCALES: [&str; 2] = ["keying", "think"];
 
@@ -39,7 +37,7 @@ impl Terminal {
         if [keying_secs, think_secs].into_iter().all(|secs| (0.0..=MAX_SECS).contains(secs)) {
             return Ok(());
         }
-        Err(invalid(format!(
+        Err(UserError::invalid(format!(
             "keying and think times must be between 0 and {MAX_SECS} seconds, not {keying_secs} and {think_secs}"
         )))
     }
@@ -52,7 +50,7 @@ fn scale(name: &str, variables: &Map<String, Value>) -> Result<f64, UserError> {
         other => other.as_f64(),
     };
     number.filter(|number: &f64| number.is_finite() && *number >= 0.0).ok_or_else(|| {
-        invalid(format!("variable \"{name}\" must be a number of at least 0, not {given}"))
+        UserError::invalid(format!("variable \"{name}\" must be a number of at least 0, not {given}"))
             .hint("It multiplies the workload's times: 1 leaves them as they are, 0 leaves them out.")
     })
 }

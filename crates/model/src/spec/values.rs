@@ -15,12 +15,14 @@ pub fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
     let map = object("variables", value)?;
     for (name, value) in &map {
         if !is_variable_name(name) {
-            return Err(invalid(format!("invalid variable name: \"{name}\"")).hint(
+            return Err(UserError::invalid(format!("invalid variable name: \"{name}\"")).hint(
                 "A name starts with a letter or underscore, followed by letters, digits and underscores.",
             ));
         }
         if value.is_object() || value.is_array() {
-            return Err(invalid(format!("variable \"{name}\" must be a number, text, boolean or null")));
+            return Err(UserError::invalid(format!(
+                "variable \"{name}\" must be a number, text, boolean or null"
+            )));
         }
     }
     Ok(map)
@@ -29,7 +31,7 @@ pub fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
 pub fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError> {
     match value {
         Value::Object(map) => Ok(map),
-        _ => Err(invalid(format!("{argument} must be a JSON object"))
+        _ => Err(UserError::invalid(format!("{argument} must be a JSON object"))
             .hint(format!("For example: {argument} => '{{\"name\": \"value\"}}'."))),
     }
 }
@@ -44,10 +46,6 @@ pub fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
     })
 }
 
-pub fn invalid(message: impl Into<String>) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-}
-
 pub(super) fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
     let given = object("settings", value)?;
     limits::check_count("settings", given.len(), limits::MAX_SETTINGS, "parameters")?;
@@ -57,7 +55,7 @@ pub(super) fn settings(value: Value) -> Result<Vec<(String, String)>, UserError>
             Value::String(text) => Ok((name, text)),
             Value::Number(number) => Ok((name, number.to_string())),
             Value::Bool(flag) => Ok((name, if flag { "on" } else { "off" }.to_owned())),
-            Value::Null | Value::Array(_) | Value::Object(_) => Err(invalid(format!(
+            Value::Null | Value::Array(_) | Value::Object(_) => Err(UserError::invalid(format!(
                 "the value of configuration parameter \"{name}\" must be text, a number or a boolean"
             ))),
         })
@@ -76,7 +74,7 @@ pub(super) fn word(
     match known.iter().find(|k| **k == value) {
         Some(word) if supported.contains(word) => Ok(word),
         Some(word) => Err(unsupported(&format!("{argument} => '{word}'"))),
-        None => Err(invalid(format!("unrecognized value for {argument}: \"{value}\""))
+        None => Err(UserError::invalid(format!("unrecognized value for {argument}: \"{value}\""))
             .hint(format!("Available values: {}.", listed()))),
     }
 }

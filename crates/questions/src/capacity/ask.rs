@@ -1,8 +1,7 @@
 //! What a search for a capacity is asked: its arguments, validated once.
 
 use bench_base::error::UserError;
-use bench_base::error::sqlstate::INVALID_PARAMETER_VALUE;
-use bench_model::spec::{RunArguments, invalid, required};
+use bench_model::spec::{RunArguments, required};
 use serde::{Deserialize, Serialize};
 
 /// More are taken for a mistake: each costs trials.
@@ -33,25 +32,35 @@ impl CapacitySearch {
     /// # Errors
     /// 22023 for a value out of range.
     pub fn check(mut self) -> Result<Self, UserError> {
-        let invalid = |message: String| UserError::new(INVALID_PARAMETER_VALUE, message);
         for limit in &self.latency_limits_ms {
             if !(*limit > 0.0 && limit.is_finite()) {
-                return Err(invalid(format!("latency_limit must be above 0 milliseconds, not {limit}")));
+                return Err(UserError::invalid(format!(
+                    "latency_limit must be above 0 milliseconds, not {limit}"
+                )));
             }
         }
         self.latency_limits_ms.sort_by(f64::total_cmp);
         self.latency_limits_ms.dedup();
         if !(self.percentile > 0.0 && self.percentile < 1.0) {
-            return Err(invalid(format!("percentile must be between 0 and 1, not {}", self.percentile))
-                .hint("For the 99th percentile: percentile => 0.99."));
+            return Err(UserError::invalid(format!(
+                "percentile must be between 0 and 1, not {}",
+                self.percentile
+            ))
+            .hint("For the 99th percentile: percentile => 0.99."));
         }
         if !(0.005..=1.0).contains(&self.margin) {
-            return Err(invalid(format!("margin must be between 0.005 and 1, not {}", self.margin))
-                .hint("0.05 ends the search when a rate passes and one 5 % higher fails."));
+            return Err(UserError::invalid(format!(
+                "margin must be between 0.005 and 1, not {}",
+                self.margin
+            ))
+            .hint("0.05 ends the search when a rate passes and one 5 % higher fails."));
         }
         if !(0.0..=1.0).contains(&self.max_failed) {
-            return Err(invalid(format!("max_failed must be between 0 and 1, not {}", self.max_failed))
-                .hint("It is the share of the transactions that may fail: 0.001 for one in a thousand."));
+            return Err(UserError::invalid(format!(
+                "max_failed must be between 0 and 1, not {}",
+                self.max_failed
+            ))
+            .hint("It is the share of the transactions that may fail: 0.001 for one in a thousand."));
         }
         Ok(self)
     }
@@ -84,25 +93,25 @@ impl SearchArguments {
     /// finds itself.
     pub fn of_trials(self, mut run: RunArguments) -> Result<(CapacitySearch, RunArguments), UserError> {
         if run.rate.is_some() || run.rates.is_some() {
-            return Err(invalid("a search for a capacity takes no rate")
+            return Err(UserError::invalid("a search for a capacity takes no rate")
                 .hint("It finds the rate. To try a single one: bench.run with rate and latency_limit."));
         }
         if run.transactions.is_some() {
-            return Err(invalid("a search for a capacity takes no transactions")
+            return Err(UserError::invalid("a search for a capacity takes no transactions")
                 .hint("A trial's number of transactions follows from its rate: set secs."));
         }
         let latency_limits_ms = match (run.latency_limit.take(), self.latency_limits) {
             (Some(_), Some(_)) => {
-                return Err(invalid("latency_limit and latency_limits are mutually exclusive")
+                return Err(UserError::invalid("latency_limit and latency_limits are mutually exclusive")
                     .hint("Set one of them and leave the other NULL."));
             }
             (Some(limit), None) => vec![limit],
             (None, Some(limits)) if limits.is_empty() => {
-                return Err(invalid("latency_limits must name at least one objective")
+                return Err(UserError::invalid("latency_limits must name at least one objective")
                     .hint("For example: latency_limits => '{5,10,25}'; NULL: throughput alone."));
             }
             (None, Some(limits)) if limits.len() > MOST_OBJECTIVES => {
-                return Err(invalid(format!(
+                return Err(UserError::invalid(format!(
                     "at most {MOST_OBJECTIVES} latency_limits are allowed, not {}",
                     limits.len()
                 )));
@@ -115,7 +124,7 @@ impl SearchArguments {
         };
         let count = |name: &str, value: Option<i32>, most: i32| match required(name, value)? {
             count if (1..=most).contains(&count) => Ok(count.unsigned_abs()),
-            count => Err(invalid(format!("{name} must be between 1 and {most}, not {count}"))),
+            count => Err(UserError::invalid(format!("{name} must be between 1 and {most}, not {count}"))),
         };
         let search = CapacitySearch {
             latency_limits_ms,

@@ -5,10 +5,6 @@ use std::collections::BTreeSet;
 use bench_base::error::{UserError, sqlstate};
 use bench_results::Document;
 
-fn invalid(message: String) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-}
-
 /// That a margin is a fraction.
 ///
 /// # Errors
@@ -20,7 +16,7 @@ pub fn margin(margin: f64) -> Result<(), UserError> {
     // To twelve digits, where a percentage was meant: 2.1 / 100 is not quite 0.021.
     let (percentage, fraction) =
         if (1.0..100.0).contains(&margin) { (margin, (margin * 1e10).round() / 1e12) } else { (2.0, 0.02) };
-    Err(invalid(format!("margin must be at least 0 and below 1, not {margin}"))
+    Err(UserError::invalid(format!("margin must be at least 0 and below 1, not {margin}"))
         .hint(format!("It is a fraction: use {fraction} for {percentage} %.")))
 }
 
@@ -32,7 +28,7 @@ pub fn pairs(baseline: usize, candidate: usize) -> Result<(), UserError> {
     if baseline == candidate {
         return Ok(());
     }
-    Err(invalid("pairs need as many baseline as candidate runs".to_owned())
+    Err(UserError::invalid("pairs need as many baseline as candidate runs".to_owned())
         .detail(format!("The baseline has {baseline}, the candidate {candidate}."))
         .hint("Name the two runs of a pair at the same place of both arrays, or use paired => false."))
 }
@@ -42,18 +38,18 @@ pub fn runs(baseline: &[&Document], candidate: &[&Document]) -> Result<(), UserE
     let mut first: BTreeSet<i64> = BTreeSet::new();
     for (side, runs) in [("baseline", baseline), ("candidate", candidate)] {
         if runs.is_empty() {
-            return Err(invalid(format!("there is no {side} run to compare"))
+            return Err(UserError::invalid(format!("there is no {side} run to compare"))
                 .hint("Name at least two runs per side; five or more are better."));
         }
         let mut own = BTreeSet::new();
         for run_id in runs.iter().map(|document| document.run.run_id) {
             if first.contains(&run_id) {
-                return Err(invalid(format!("run {run_id} is on both sides"))
+                return Err(UserError::invalid(format!("run {run_id} is on both sides"))
                     .detail("A run is no different from itself.")
                     .hint("Remove it from one side."));
             }
             if !own.insert(run_id) {
-                return Err(invalid(format!("run {run_id} is named twice among the {side} runs"))
+                return Err(UserError::invalid(format!("run {run_id} is named twice among the {side} runs"))
                     .detail("A repeated run would count as additional evidence.")
                     .hint("Name it once."));
             }

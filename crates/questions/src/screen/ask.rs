@@ -1,7 +1,7 @@
 //! What a screen of settings runs: a duel for each setting of the session, combinations of levels for those of the server.
 
 use bench_base::error::UserError;
-use bench_model::spec::{Duel, invalid, object};
+use bench_model::spec::{Duel, object};
 use bench_results::screen::{Factor, FactorKind, Screen};
 use bench_stats::screen::{MOST_FACTORS, design};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ pub fn screen_of(
     let given = object("factors", factors)?;
     if given.is_empty() || given.len() > MOST_FACTORS {
         let message = format!("factors must name 1 to {MOST_FACTORS} settings, not {}", given.len());
-        return Err(invalid(message).hint(EXAMPLE));
+        return Err(UserError::invalid(message).hint(EXAMPLE));
     }
     let mut factors = Vec::new();
     for (name, levels) in given {
@@ -32,7 +32,7 @@ pub fn screen_of(
             Some([a, b]) if is_level(a) && is_level(b) && a != b => (a.clone(), b.clone()),
             _ => {
                 let message = format!("factor \"{name}\" must be an array of two different values");
-                return Err(invalid(message).hint(EXAMPLE));
+                return Err(UserError::invalid(message).hint(EXAMPLE));
             }
         };
         let kind = kind(&name)?;

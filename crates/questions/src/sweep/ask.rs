@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{
-    Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required, workload,
+    Before, Extent, Observation, RunArguments, RunOptions, limits, object, required, workload,
 };
 use bench_results::index_worth::IndexWorth;
 use bench_results::screen::Screen;
@@ -202,7 +202,7 @@ impl SweepOptions {
         let rounds_are_open = rounds.is_none();
         let rounds = rounds.unwrap_or(FIRST_ROUNDS);
         if rounds < 1 {
-            return Err(invalid(format!("rounds must be at least 1, not {rounds}"))
+            return Err(UserError::invalid(format!("rounds must be at least 1, not {rounds}"))
                 .hint("NULL: as many as each mean needs to be precise."));
         }
         // Those of a search are searches, and have a number.
@@ -335,9 +335,8 @@ fn others(run: &RunArguments) -> Map<String, Value> {
 
 fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {
     if clients.is_empty() {
-        return Err(
-            invalid("clients must name at least one rung").hint("For example: clients => '{1,2,4,8}'.")
-        );
+        return Err(UserError::invalid("clients must name at least one rung")
+            .hint("For example: clients => '{1,2,4,8}'."));
     }
     limits::check_count("clients", clients.len(), MAX_RUNS, "rungs")?;
     let mut rungs = Vec::with_capacity(clients.len());
@@ -345,11 +344,11 @@ fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {
     for clients in clients {
         let clients = required("a rung of clients", clients)?;
         if clients < 1 {
-            return Err(invalid(format!("clients must be at least 1, not {clients}")));
+            return Err(UserError::invalid(format!("clients must be at least 1, not {clients}")));
         }
         let clients = clients.unsigned_abs();
         if !seen.insert(clients) {
-            return Err(invalid(format!("clients names the rung {clients} twice"))
+            return Err(UserError::invalid(format!("clients names the rung {clients} twice"))
                 .hint("Use rounds to repeat every rung."));
         }
         rungs.push(clients);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bench_base::error::UserError;
-use bench_model::spec::{Duel, invalid, limits, object};
+use bench_model::spec::{Duel, limits, object};
 use bench_results::sweep::AppliedSql;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -52,8 +52,10 @@ fn applied_sql(variant: &str, mut group: Map<String, Value>) -> Result<AppliedSq
             _ => None,
         };
         let texts: Vec<String> = texts.ok_or_else(|| {
-            invalid(format!("sql of variant \"{variant}\" must have {key}, a text or an array of texts"))
-                .hint(EXAMPLE)
+            UserError::invalid(format!(
+                "sql of variant \"{variant}\" must have {key}, a text or an array of texts"
+            ))
+            .hint(EXAMPLE)
         })?;
         limits::check_count(key, texts.len(), MAX_STATEMENTS, "statements")?;
         texts.iter().try_for_each(|text| limits::check_text(key, text))?;
@@ -61,11 +63,13 @@ fn applied_sql(variant: &str, mut group: Map<String, Value>) -> Result<AppliedSq
     };
     let (apply, revert) = (texts("apply")?, texts("revert")?);
     if let Some(unknown) = group.keys().next() {
-        return Err(invalid(format!("sql of variant \"{variant}\" has an unrecognized key: \"{unknown}\""))
-            .hint(EXAMPLE));
+        return Err(UserError::invalid(format!(
+            "sql of variant \"{variant}\" has an unrecognized key: \"{unknown}\""
+        ))
+        .hint(EXAMPLE));
     }
     if apply.is_empty() {
-        return Err(invalid(format!("sql of variant \"{variant}\" applies nothing")).hint(EXAMPLE));
+        return Err(UserError::invalid(format!("sql of variant \"{variant}\" applies nothing")).hint(EXAMPLE));
     }
     Ok(AppliedSql { apply, revert })
 }
@@ -95,14 +99,14 @@ pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
     }
     let mut names = BTreeSet::new();
     if let Some((twice, _)) = named.iter().find(|(name, _)| !names.insert(name)) {
-        return Err(invalid(format!("variant \"{twice}\" is given twice")));
+        return Err(UserError::invalid(format!("variant \"{twice}\" is given twice")));
     }
     let variants: Vec<Variant> =
         named.into_iter().map(|(name, changes)| one(name, changes)).collect::<Result<_, _>>()?;
     let without = variants.iter().find(|variant| variant.load.is_empty());
     match (without, variants.iter().find(|variant| !variant.load.is_empty())) {
         // It would find whatever was loaded last.
-        (Some(without), Some(with)) => Err(invalid(format!(
+        (Some(without), Some(with)) => Err(UserError::invalid(format!(
             "variant \"{}\" loads a fixture and variant \"{}\" does not",
             with.name, without.name
         ))
@@ -115,10 +119,10 @@ pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
 pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
     const EXAMPLE: &str = "For example: variants => '{\"off\": {\"synchronous_commit\": \"off\"}, \"on\": {\"synchronous_commit\": \"on\"}}'.";
     if name.trim().is_empty() {
-        return Err(invalid("a variant must have a name").hint(EXAMPLE));
+        return Err(UserError::invalid("a variant must have a name").hint(EXAMPLE));
     }
     let Value::Object(changes) = changes else {
-        return Err(invalid(format!("variant \"{name}\" must be a JSON object")).hint(EXAMPLE));
+        return Err(UserError::invalid(format!("variant \"{name}\" must be a JSON object")).hint(EXAMPLE));
     };
     let mut variant = Variant { name, ..Variant::default() };
     for (key, value) in changes {
@@ -139,7 +143,7 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
             "restart" => variant.restart = group,
             "sql" => variant.sql = Some(applied_sql(&variant.name, group)?),
             _ => {
-                return Err(invalid(format!(
+                return Err(UserError::invalid(format!(
                     "variant \"{}\" has an unrecognized group: \"{key}\"",
                     variant.name
                 ))
@@ -160,5 +164,9 @@ fn check_argument(variant: &str, name: &str, value: &Value) -> Result<(), UserEr
         "reconnect" => (value.is_boolean(), "true or false"),
         _ => (value.is_string(), "text"),
     };
-    if fits { Ok(()) } else { Err(invalid(format!("{name} of variant \"{variant}\" must be {what}"))) }
+    if fits {
+        Ok(())
+    } else {
+        Err(UserError::invalid(format!("{name} of variant \"{variant}\" must be {what}")))
+    }
 }

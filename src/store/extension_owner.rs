@@ -1,0 +1,50 @@
+//! Work on the extension's tables as its owner, and who may see what is in them.
+
+use bench_base::error::UserError;
+use pgrx::pg_sys;
+
+use super::version;
+use crate::error::internal;
+use crate::guard::extension::anchor;
+use crate::guard::switch_role::as_role;
+use crate::server::locks;
+use crate::server::relations::owner_of;
+use crate::server::roles::{self, acts_for};
+
+/// Locks the anchor against DROP EXTENSION until the transaction ends.
+///
+/// # Errors
+/// 42704 when the extension has gone. Without this a table that somebody made in its place, with
+/// a trigger, would be written to as a superuser. 55000 when its SQL is another version's.
+pub fn hold_extension() -> Result<pg_sys::Oid, UserError> {
+    let table = anchor()?;
+    locks::lock(table, pg_sys::AccessShareLock);
+    if anchor()? != table {
+        return Err(internal("the extension was replaced meanwhile"));
+    }
+    version::check()?;
+    Ok(table)
+}
+
+/// Runs `body` as the extension's owner, with a search_path of pg_catalog, and goes back. An
+/// error goes back as well: the end of the (sub)transaction restores role and settings.
+pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let table = hold_extension()?;
+    let result = as_role(owner_of(table)?, body);
+    // Not until the transaction ends: a caller that waits for its run must not stand in the
+    // way of what waits for this table, and so of its own recorder. What was written keeps
+    // the locks of its own tables.
+    locks::unlock(table, pg_sys::AccessShareLock);
+    result
+}
+
+/// The extension's owner, for [`as_role`] when the extension may have gone.
+pub fn extension_owner() -> Result<pg_sys::Oid, UserError> {
+    owner_of(anchor()?)
+}
+
+/// The rule of who sees what belongs to a run, a load or a sweep of this role: who has its privileges or those of
+/// pg_read_all_stats, and superusers. What a role has left that no longer exists is for the latter two.
+pub fn may_see(role: pg_sys::Oid) -> bool {
+    acts_for(role) || acts_for(roles::READ_ALL_STATS)
+}
