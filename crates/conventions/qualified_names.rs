@@ -60,9 +60,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "{branches}",
         "after check_owners: of superusers, in schemas of superusers",
     ),
-    ("capture/queries.rs", "{name}", FEEDER),
-    ("capture/queries.rs", "{source}", FEEDER),
-    ("capture/queries.rs", "{sql_type}", FEEDER),
+    ("capture/values/queries.rs", "{name}", FEEDER),
+    ("capture/values/queries.rs", "{source}", FEEDER),
+    ("capture/values/queries.rs", "{sql_type}", FEEDER),
     ("run/feeders/check.rs", "customers.", "a hint"),
     (
         "capture/log/source.rs",

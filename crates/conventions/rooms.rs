@@ -12,7 +12,7 @@ use crate::sources;
 const UNSAFE_FOLDERS: [&str; 6] =
     ["driver/parameters/", "driver/session/", "guard/", "load/bulk/", "server/", "shm/"];
 const UNSAFE_FILES: [(&str, &str); 5] = [
-    ("capture/statements/trial_statement.rs", "executes a captured statement as a client's session would"),
+    ("capture/values/trial_statement.rs", "executes a captured statement as a client's session would"),
     ("error/carried.rs", "is called by the server for each error, of which pgrx keeps only a part"),
     ("error/client_text.rs", "asks for the client's encoding for each message"),
     (

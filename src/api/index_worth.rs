@@ -12,8 +12,8 @@ use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use super::runs::run_of;
 use crate::error::{OrRaise, for_client, notice};
+use crate::experiment::index_worth;
 use crate::experiment::launch::{plan, run_to_the_end, start};
-use crate::experiment::{copies, index_worth};
 use crate::store;
 
 type IndexRow = (
@@ -168,7 +168,7 @@ fn index_worth_results(
 fn copy_table(original: Option<pg_sys::Oid>, schema: Option<String>, without: Option<pg_sys::Oid>) {
     (|| {
         let (original, schema) = (required("original", original)?, required("schema", schema)?);
-        copies::copy_table(original, &schema, required("without", without)?)
+        index_worth::copy_table(original, &schema, required("without", without)?)
     })()
     .or_raise()
 }

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::capture_name;
+use super::name;
 use crate::error::internal;
 use crate::launch::checks::{check_length, check_server};
 use crate::run::feeders::check_select;
@@ -48,7 +48,7 @@ struct WorkloadDocument {
 /// 42704 for an unknown one, 42501 for another role's, 55000 for one that is not complete, and for scripts with values where
 /// these are to be left out.
 pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
-    if !capture_name::check_owner(name)? {
+    if !name::check_owner(name)? {
         let message = format!("capture \"{name}\" does not exist");
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message));
     }
@@ -98,7 +98,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
         return Err(invalid(format!("its source is \"{}\"", head.source)));
     }
     check_server()?;
-    capture_name::check(&name)?;
+    name::check(&name)?;
     check_length(workloads.iter().map(|workload| workload.script.as_str()))?;
     let role = roles::current_role_oid();
     store::begin_capture(

@@ -9,9 +9,9 @@ use bench_capture::log::{CapturedLog, LogOptions, begins_transaction};
 use bench_capture::statements::Roles;
 
 use super::activity::with_statements;
-use super::capture_name;
 use super::log;
 use super::log::{Read, StatementCounts};
+use super::name;
 use super::spec::CaptureSpec;
 use super::statements;
 use crate::error::warn;
@@ -25,7 +25,7 @@ use crate::store::{CaptureEnd, CapturedStatement};
 /// # Errors
 /// 42704 where there is none, and as [`check_owner`].
 pub fn drop(name: &str) -> Result<(), UserError> {
-    if capture_name::check_owner(name)? {
+    if name::check_owner(name)? {
         return store::delete_capture(name);
     }
     Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist")))

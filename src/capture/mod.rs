@@ -1,23 +1,14 @@
-//! Captures: from what pg_stat_statements counts of an application to a mix of workloads that replays it, and what a run of it
-//! has to do with what was captured.
+//! Captures: from what an application does to a mix of workloads that replays it.
+//!
+//! [`launch`] and [`worker`] look at pg_stat_statements before and after, [`statements`] selects which of its statements are
+//! kept, and [`values`] finds rows and values for their parameters. [`log`] reads whole transactions from the server's log.
 
 mod activity;
-pub mod capture_name;
-mod choice;
-mod columns;
 pub mod document;
-mod feeders;
-mod generated_values;
 pub mod launch;
 pub mod log;
-mod log_sampling;
-mod other_roles;
-mod queries;
-mod replay_plan;
-mod sampling;
-mod search;
+pub mod name;
 pub mod spec;
 mod statements;
-mod strategies;
-mod trial_runner;
+mod values;
 pub mod worker;

@@ -5,8 +5,8 @@ use bench_capture::statements::CaptureOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::capture_name;
-use super::log_sampling;
+use super::log::sampling;
+use super::name;
 use crate::launch::checks::{check_role, check_server};
 use crate::observe::statement_calls;
 use crate::server::roles;
@@ -60,11 +60,11 @@ impl CaptureSpec {
         }
         check_server()?;
         check_role()?;
-        capture_name::check(&name)?;
+        name::check(&name)?;
         // Says what is missing.
         statement_calls::snapshot(false)?;
         if checked.transactions == Some(true)
-            && let Some(obstacle) = log_sampling::obstacle()?
+            && let Some(obstacle) = sampling::obstacle()?
         {
             let message = format!("cannot have transactions logged: {obstacle}");
             return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(

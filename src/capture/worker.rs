@@ -12,7 +12,8 @@ use pgrx::pg_sys;
 
 use super::activity::{ActivityMoment, WaitWatch, sessions_at_work};
 use super::launch::{FirstReading, Window, keep, tell};
-use super::log_sampling::{self, LogSampling};
+use super::log::sampling;
+use super::log::sampling::LogSampling;
 use super::spec::CaptureSpec;
 use crate::driver::session::Session;
 use crate::error::internal;
@@ -197,7 +198,7 @@ fn begin_sampling(
         None if seen.blocks == 0 && waits.idle_in_transaction == 0 => Some(None),
         None => match options.of_statements() {
             Some(option) => Some(Some(format!("option \"{option}\" is about single statements"))),
-            None => transaction(log_sampling::obstacle)?.map(Some),
+            None => transaction(sampling::obstacle)?.map(Some),
         },
     };
     if let Some(why_not) = why_not {

@@ -1,14 +1,13 @@
 //! Sweeps: from arguments to a started leader, that leader, the search for a capacity, and the state that each of its runs
 //! begins with.
 
+pub mod capacity;
 mod changes;
-pub mod copies;
 pub mod index_worth;
 pub mod launch;
 mod leader;
 mod order;
 pub mod parameters;
 mod restarts;
-mod search;
 mod state;
 mod stops;

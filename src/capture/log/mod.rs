@@ -1,6 +1,7 @@
 //! bench.capture_log: transactions of the server's log become a mix of workloads.
 
 mod other_roles;
+pub mod sampling;
 mod save;
 mod source;
 
@@ -8,7 +9,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_capture::log::{LogCapture, LogFormat, LogOptions};
 use serde_json::Value;
 
-use super::capture_name;
+use super::name;
 use crate::error::notice;
 use crate::launch::checks::check_server;
 use crate::server::process::current_timestamp;
@@ -46,7 +47,7 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<CaptureLine>, UserError> {
     check_server()?;
     let mut options = LogOptions::new(database::name()?, &arguments.options)?;
     options.take_roles(&roles::current_role());
-    capture_name::check(&arguments.name)?;
+    name::check(&arguments.name)?;
     let mut capture = LogCapture::new(options.clone());
     let read = arguments.source.read(&mut capture)?;
     let captured = capture.finish()?;

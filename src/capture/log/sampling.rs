@@ -12,7 +12,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_capture::log::{CapturedLog, LogCapture, LogOptions};
 use bench_model::spec::Results;
 
-use super::log::{LogPosition, LogSource, Read};
+use super::{LogPosition, LogSource, Read};
 use crate::driver::session::Session;
 use crate::error::internal;
 use crate::run::server_parameters;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::columns::{self, SampledRelation};
-use super::generated_values;
+use super::generated;
 use super::queries::query_of;
 use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, column, sql_of};
 use super::sampling::FeederShape;
@@ -249,7 +249,7 @@ fn value(
         if meeting.how == How::Insert
             && !analysed.takes_back
             && let Some(column) = meeting.column
-            && let Some(sql) = generated_values::value(relation, column, &parameter.sql_type).map_err(told)?
+            && let Some(sql) = generated::value(relation, column, &parameter.sql_type).map_err(told)?
         {
             return Ok(ParameterSource::Sql(sql));
         }
@@ -265,11 +265,11 @@ fn value(
         }
         ParameterPlace::InnerLimit => ParameterSource::InnerLimit,
         ParameterPlace::Offset => ParameterSource::Offset,
-        ParameterPlace::Compared if generated_values::is_number(parameter.type_oid) => {
+        ParameterPlace::Compared if generated::is_number(parameter.type_oid) => {
             ParameterSource::Compared(parameter.sql_type.clone())
         }
         ParameterPlace::Argument(function, place) => {
-            match generated_values::argument(function, *place, rows_per_call) {
+            match generated::argument(function, *place, rows_per_call) {
                 Some(text) => of_type(text),
                 None => otherwise(parameter, index, notes)?,
             }
@@ -284,7 +284,7 @@ fn otherwise(
     index: usize,
     notes: &mut Vec<String>,
 ) -> Result<ParameterSource, String> {
-    let Some(text) = generated_values::of_type(parameter.type_oid).map_err(told)? else {
+    let Some(text) = generated::of_type(parameter.type_oid).map_err(told)? else {
         return Err(format!("parameter ${} of type {} meets no column", index + 1, parameter.sql_type));
     };
     let sql = format!("{}::{}", quote_literal(&text), parameter.sql_type);

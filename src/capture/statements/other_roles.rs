@@ -8,7 +8,8 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::feeders::{self, StatementReplay};
+use crate::capture::values;
+use crate::capture::values::StatementReplay;
 use crate::guard::planner_hook::Judged;
 use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
@@ -54,7 +55,7 @@ pub extern "C-unwind" fn pgbench_ext_replays_main(segment: pg_sys::Datum) {
         let _judged = Judged::new()?;
         let replay = |asked: &CapturedCall| {
             pgrx::check_for_interrupts!();
-            feeders::replay(&asked.text, &asked.counts, asked.share, &options)
+            values::replay(&asked.text, &asked.counts, asked.share, &options)
         };
         Ok((request.statements.iter().map(replay).collect::<Vec<_>>(), Vec::new()))
     });

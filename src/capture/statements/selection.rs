@@ -1,0 +1,246 @@
+//! Which statements are kept, as which workloads, and why the others are not.
+
+use std::collections::{HashMap, HashSet};
+
+use bench_base::error::{UserError, sqlstate};
+use bench_capture::fidelity::Counts;
+use bench_capture::statements::{CaptureOptions, Excluded, Importance, Roles, weights};
+use bench_model::spec::Role;
+use pgrx::pg_sys;
+
+use super::other_roles::{self, CapturedCall};
+use crate::capture::spec::CaptureSpec;
+use crate::capture::values::StatementReplay;
+use crate::launch::role_session::{kept, replayer};
+use crate::observe::statement_calls::StatementCalls;
+use crate::server::roles;
+use crate::server::spi::fetch_all;
+use crate::store;
+use crate::store::{CapturedStatement, Workload};
+
+/// A statement as one role has executed it: under the same identifier, another role's text may name something else.
+struct RoleStatement {
+    user: u32,
+    query_id: Option<i64>,
+    query: Option<String>,
+    counts: Counts,
+}
+
+/// What became of all statements.
+pub struct KeptStatements {
+    /// In the order of their importance, kept or not.
+    pub statements: Vec<CapturedStatement>,
+    pub calls: i64,
+    pub exec_ms: f64,
+    pub notes: Vec<String>,
+}
+
+/// As pg_stat_statements shows another role's text to those without pg_read_all_stats.
+const HIDDEN: &str = "<insufficient privilege>";
+
+/// Makes workloads of the most important statements.
+pub fn take(
+    spec: &CaptureSpec,
+    options: &CaptureOptions,
+    entries: Vec<StatementCalls>,
+) -> Result<KeptStatements, UserError> {
+    let users = users(&entries)?;
+    let own = roles::current();
+    let is_wanted = |user: u32| match &options.roles {
+        Roles::Own => user == own.oid,
+        Roles::Named(wanted) => users.get(&user).is_some_and(|role| wanted.contains(&role.name)),
+        Roles::Any => true,
+    };
+    let mut candidates = group(entries.into_iter().filter(|entry| is_wanted(entry.user)));
+    let weight = |counts: &Counts| match options.by {
+        Importance::Time => counts.exec_ms,
+        Importance::Calls => counts.calls as f64,
+    };
+    candidates.sort_by(|a, b| {
+        let key = |candidate: &RoleStatement| (candidate.query_id, candidate.user);
+        weight(&b.counts).total_cmp(&weight(&a.counts)).then(key(a).cmp(&key(b)))
+    });
+    let mut total = Counts::default();
+    candidates.iter().for_each(|candidate| total.add(&candidate.counts));
+    let excluded = excluded(&options.exclude, &candidates)?;
+    let mut replays = replays(spec, &users, &candidates, &excluded, &total)?.into_iter();
+    let mut statements: Vec<CapturedStatement> = Vec::new();
+    let (mut count, mut others) = (0, Counts::default());
+    let mut other_roles = false;
+    for candidate in &candidates {
+        pgrx::check_for_interrupts!();
+        let replay = replays.next().flatten().filter(|_| count < spec.statements);
+        let Some(replay) = replay else {
+            others.add(&candidate.counts);
+            continue;
+        };
+        let number = statements.len() as i32 + 1;
+        let user = users.get(&candidate.user);
+        let mut line = line(candidate, number, user, &total);
+        match (replay, user) {
+            (Ok(replay), Some(role)) => {
+                count += 1;
+                other_roles |= role.oid != own.oid;
+                line.reason = (!replay.notes.is_empty()).then(|| replay.notes.join("; "));
+                let name = format!("{}/{count}", spec.name);
+                store(&name, spec, role, &replay)?;
+                line.workload = Some(name);
+            }
+            (Err(reason), _) => line.reason = Some(reason),
+            (Ok(_), None) => line.reason = Some("its role has been dropped".to_owned()),
+        }
+        statements.push(line);
+    }
+    if others.calls > 0 {
+        let rest = RoleStatement { user: 0, query_id: None, query: None, counts: others };
+        let number = statements.len() as i32 + 1;
+        let reason = format!("less important than the {} statements kept", spec.statements);
+        statements.push(CapturedStatement { reason: Some(reason), ..line(&rest, number, None, &total) });
+    }
+    let calls: Vec<i64> = statements.iter().filter(|s| s.workload.is_some()).map(|s| s.calls).collect();
+    let mut weights = weights(&calls).into_iter();
+    for statement in statements.iter_mut().filter(|statement| statement.workload.is_some()) {
+        statement.weight = weights.next();
+    }
+    let mut notes = Vec::new();
+    if other_roles {
+        notes.push("statements of other roles run in sessions of these roles".to_owned());
+    }
+    Ok(KeptStatements { statements, calls: total.calls, exec_ms: total.exec_ms, notes })
+}
+
+/// How each statement can be replayed, as long as more are wanted; `None` for the others.
+fn replays(
+    spec: &CaptureSpec,
+    users: &HashMap<u32, Role>,
+    candidates: &[RoleStatement],
+    excluded: &HashSet<usize>,
+    total: &Counts,
+) -> Result<Vec<Option<Result<StatementReplay, String>>>, UserError> {
+    let replayers: HashMap<u32, Result<Role, String>> =
+        users.iter().map(|(&user, role)| (user, replayer(Ok(role.clone())))).collect();
+    let roles: Vec<Result<Role, String>> = candidates
+        .iter()
+        .enumerate()
+        .map(|(at, candidate)| match candidate.query.as_deref() {
+            _ if excluded.contains(&at) => Err("excluded by option exclude".to_owned()),
+            Some(HIDDEN) => {
+                Err("its text is not visible without the privileges of pg_read_all_stats".to_owned())
+            }
+            None | Some("") => Err("pg_stat_statements has lost its text".to_owned()),
+            Some(_) => replayers
+                .get(&candidate.user)
+                .cloned()
+                .unwrap_or_else(|| Err("the role that executed it has been dropped".to_owned())),
+        })
+        .collect();
+    kept(&roles, spec.statements, |role, some| {
+        let asked = some.iter().map(|&at| CapturedCall {
+            text: candidates[at].query.clone().unwrap_or_default(),
+            counts: candidates[at].counts,
+            share: share(&candidates[at].counts, total),
+        });
+        other_roles::replays(role, asked.collect(), &spec.options)
+    })
+}
+
+/// The places of those that the caller does not want.
+fn excluded(unwanted: &Excluded, candidates: &[RoleStatement]) -> Result<HashSet<usize>, UserError> {
+    let is_named =
+        |candidate: &RoleStatement| candidate.query_id.is_some_and(|id| unwanted.query_ids.contains(&id));
+    let mut places: HashSet<usize> =
+        candidates.iter().enumerate().filter(|(_, one)| is_named(one)).map(|(at, _)| at).collect();
+    if !unwanted.patterns.is_empty() {
+        let texts: Vec<Option<String>> = candidates.iter().map(|candidate| candidate.query.clone()).collect();
+        let sql = "SELECT q.place FROM ROWS FROM (pg_catalog.unnest($1)) WITH ORDINALITY AS q (text, place) \
+                   WHERE q.text OPERATOR(pg_catalog.~~) ANY ($2)";
+        let found =
+            fetch_all(sql, &[texts.into(), unwanted.patterns.clone().into()], |row| row.get::<i64>(1))?;
+        places.extend(found.into_iter().flatten().map(|place| place as usize - 1));
+    }
+    Ok(places)
+}
+
+fn share(counts: &Counts, total: &Counts) -> f64 {
+    if total.exec_ms > 0.0 { counts.exec_ms / total.exec_ms } else { 0.0 }
+}
+
+fn line(candidate: &RoleStatement, number: i32, user: Option<&Role>, total: &Counts) -> CapturedStatement {
+    let counts = &candidate.counts;
+    CapturedStatement {
+        number,
+        queryid: candidate.query_id,
+        query: candidate.query.clone().filter(|query| query != HIDDEN),
+        role: user.map(|role| role.name.clone()),
+        calls: counts.calls,
+        rows: Some(counts.rows),
+        shared_blks_hit: Some(counts.hit),
+        shared_blks_read: Some(counts.read),
+        exec_ms: Some(counts.exec_ms),
+        share: share(counts, total),
+        ..CapturedStatement::default()
+    }
+}
+
+fn group(entries: impl Iterator<Item = StatementCalls>) -> Vec<RoleStatement> {
+    let mut places: HashMap<(u32, Option<i64>), usize> = HashMap::new();
+    let mut found: Vec<RoleStatement> = Vec::new();
+    for StatementCalls { user, query_id, query, counts } in entries {
+        let place = *places.entry((user, query_id)).or_insert_with(|| {
+            found.push(RoleStatement { user, query_id, query: None, counts: Counts::default() });
+            found.len() - 1
+        });
+        let candidate = &mut found[place];
+        candidate.counts.add(&counts);
+        candidate.query = candidate.query.take().or(query);
+    }
+    found
+}
+
+/// The roles of the entries that there still are.
+fn users(entries: &[StatementCalls]) -> Result<HashMap<u32, Role>, UserError> {
+    let oids: HashSet<u32> = entries.iter().map(|entry| entry.user).collect();
+    let oids: Vec<pg_sys::Oid> = oids.into_iter().map(pg_sys::Oid::from).collect();
+    let sql = "SELECT oid, rolname::pg_catalog.text FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) ANY ($1)";
+    let roles = fetch_all(sql, &[oids.into()], |row| {
+        let oid = row.get::<pg_sys::Oid>(1)?.map_or(0, pg_sys::Oid::to_u32);
+        Ok((oid, Role { name: row.get::<String>(2)?.unwrap_or_default(), oid }))
+    })?;
+    Ok(roles.into_iter().collect())
+}
+
+/// Keeps a statement as a workload.
+fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &StatementReplay) -> Result<(), UserError> {
+    if store::workload(name)?.is_some() {
+        let message = format!("workload \"{name}\" already exists");
+        return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message).hint(
+            "The workloads of a capture have its name and a number. Drop this workload, or choose another \
+             name.",
+        ));
+    }
+    let description = format!("Captured as a part of {}", spec.name);
+    store::put_workload(name, role.oid.into(), None, &replay.script, Some(&description))?;
+    // Texts and constants are what this role has executed.
+    store::hide_workload(name)?;
+    let workload = Workload {
+        name: name.to_owned(),
+        owner: role.name.clone(),
+        owner_oid: role.oid.into(),
+        fixture: None,
+        script: replay.script.clone(),
+        mix: None,
+        builtin: false,
+        captured: true,
+        private: true,
+        terminal: None,
+    };
+    for fed in &replay.fed {
+        let mut feeder = fed.feeder.clone();
+        if !fed.rows.is_empty() {
+            feeder.query = fed.select(&store::select_captured_rows(name, &feeder.prefix, &fed.columns, true));
+            store::put_captured_rows(name, &feeder.prefix, fed.rows.clone())?;
+        }
+        store::put_feeder(&workload, &feeder)?;
+    }
+    Ok(())
+}
