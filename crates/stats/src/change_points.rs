@@ -19,7 +19,6 @@
 //!
 //! It assumes levels: a drift is found as steps.
 
-mod energy;
 mod levels;
 mod noise;
 
@@ -28,7 +27,6 @@ use rand_pcg::Pcg64;
 
 use super::compare::Effect;
 use super::estimate::Estimate;
-use energy::Split;
 
 /// Fixed, so that a series has the same answer each time.
 const SEED: u64 = 2014;
@@ -38,6 +36,8 @@ const PERMUTATIONS: usize = 199;
 const SIGNIFICANCE: f64 = 0.05;
 /// Confidence of the intervals around a level, as a fraction.
 const CONFIDENCE: f64 = 0.95;
+/// Values that a segment has at least: two have a spread, the third keeps a single wild value from being a level.
+const LEAST_SEGMENT: usize = 3;
 
 /// A change of level.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +53,15 @@ pub struct ChangePoint {
     pub change: Option<Estimate>,
     /// Probability of as great a difference where there is no change, from the permutation test: 0.005 at least.
     pub p: f64,
+}
+
+/// The point at which a segment falls apart most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Split {
+    /// Index of the first value after it.
+    index: usize,
+    /// mn / (m + n) times the energy distance of the m values before from the n after.
+    statistic: f64,
 }
 
 /// The changes of a series, in its order, at least three values apart from each other and the ends, and each of at
@@ -84,10 +93,8 @@ fn search(values: &[f64], likeness: f64) -> Vec<(usize, f64)> {
     loop {
         let segments: Vec<Vec<f64>> =
             bounds.windows(2).map(|ends| noise::tamed(&values[ends[0].0..ends[1].0])).collect();
-        let splits = segments
-            .iter()
-            .enumerate()
-            .filter_map(|(number, segment)| Some((number, energy::split(segment)?)));
+        let splits =
+            segments.iter().enumerate().filter_map(|(number, segment)| Some((number, split(segment)?)));
         let Some((number, found)) = splits.max_by(|one, other| one.1.statistic.total_cmp(&other.1.statistic))
         else {
             return bounds;
@@ -95,6 +102,46 @@ fn search(values: &[f64], likeness: f64) -> Vec<(usize, f64)> {
         let Some(p) = significance(&segments, &found, likeness, &mut random) else { return bounds };
         bounds.insert(number + 1, (bounds[number].0 + found.index, p));
     }
+}
+
+/// The split of a segment with the greatest statistic; `None` for less than six values.
+///
+/// Q = mn / (m + n) × (2 E|X − Y| − E|X − X'| − E|Y − Y'|), the means being over all pairs (Matteson & James 2014,
+/// with α = 1; Székely & Rizzo 2005), of the m values before the split and the n after it up to any end:
+/// the best end, so that a level that returns does not hide among what follows. Quadratic in the length: from one end
+/// to the next, a single value joins.
+fn split(values: &[f64]) -> Option<Split> {
+    let count = values.len();
+    // Sums over the pairs from each index up to the end: that of index 0 is of both sides together.
+    let mut right = vec![0.0; count];
+    // Sums over the pairs up to each index.
+    let mut left = vec![0.0; count + 1];
+    // By the number of values, what turns a sum over their pairs into half its mean, times that number.
+    let shares: Vec<f64> = (0..=count).map(|number| 1.0 / (number as f64 - 1.0)).collect();
+    let mut best: Option<Split> = None;
+    for (last, joins) in values.iter().enumerate() {
+        let mut sum = 0.0;
+        for (right, value) in right[..last].iter_mut().zip(&values[..last]).rev() {
+            sum += (joins - value).abs();
+            *right += sum;
+        }
+        let end = last + 1;
+        let both = right[0];
+        left[end] = both;
+        // Q (m + n) / 2.
+        let scale = end as f64 / 2.0;
+        let mut most = best.map_or(f64::NEG_INFINITY, |best| best.statistic * scale);
+        for index in LEAST_SEGMENT..=end.saturating_sub(LEAST_SEGMENT) {
+            let (left, right) = (left[index], right[index]);
+            let (m, n) = (index as f64, (end - index) as f64);
+            let scaled = both - left - right - left * shares[index] * n - right * shares[end - index] * m;
+            if scaled > most {
+                most = scaled;
+                best = Some(Split { index, statistic: scaled / scale });
+            }
+        }
+    }
+    best
 }
 
 /// The share of random series of the segments' values, as like their neighbours as `likeness` says, in which the best
@@ -107,7 +154,7 @@ fn significance(segments: &[Vec<f64>], found: &Split, likeness: f64, random: &mu
         let best = segments.iter().filter_map(|segment| {
             let mut segment = segment.clone();
             noise::reorder(&mut segment, likeness, random);
-            energy::split(&segment)
+            split(&segment)
         });
         // Sums in another order may differ in their last digits.
         if best.map(|split| split.statistic).fold(0.0, f64::max) >= found.statistic * (1.0 - 1e-9) {

@@ -25,7 +25,6 @@
 
 mod intervals;
 mod least_squares;
-mod profile;
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
@@ -136,7 +135,7 @@ pub fn fit(points: &[(f64, f64)]) -> Scalability {
         return Scalability::nothing(FitVerdict::NotEnoughRungs);
     };
     let farthest = FARTHEST_PEAK * means[means.len() - 1].0;
-    let peak = profile::peak(&law, &errors, &means, farthest);
+    let peak = intervals::peak(&law, &errors, &means, farthest);
     let verdict = match peak {
         _ if misses(&law, &rungs) => FitVerdict::DoesNotFit,
         Some(_) => FitVerdict::Fits,

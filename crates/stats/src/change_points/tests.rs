@@ -221,7 +221,7 @@ proptest! {
     fn the_split_is_the_best_of_all(values in prop::collection::vec(-100.0..100.0f64, 0..20)) {
         let all = (6..=values.len()).flat_map(|end| (3..=end - 3).map(move |index| (index, end)));
         let best = all.map(|(index, end)| statistic(&values[..index], &values[index..end])).reduce(f64::max);
-        let found = energy::split(&values);
+        let found = split(&values);
         prop_assert_eq!(found.is_some(), best.is_some());
         if let (Some(found), Some(best)) = (found, best) {
             prop_assert!((found.statistic - best).abs() < 1e-9, "{:?} {}", found, best);
