@@ -5,8 +5,6 @@
 //! so does a backslash outside quotes and comments, which begins a meta command that ends with its line. A
 //! semicolon alone is a statement, and so is a block comment; a comment to the end of the line is not.
 
-mod routine;
-
 use std::ops::Range;
 
 use bench_base::error::{UserError, sqlstate};
@@ -15,7 +13,9 @@ use bench_base::interrupts;
 use super::blanks::{continuation_length, is_blank, trim_end};
 use super::position::ScriptText;
 use super::variables::{is_name_part, is_name_start};
-use routine::Routine;
+
+/// How many words a statement's beginning has at most: CREATE OR REPLACE FUNCTION.
+const BEGINNING_LENGTH: usize = 4;
 
 /// A part of a script that becomes one command.
 #[derive(Debug, PartialEq, Eq)]
@@ -487,6 +487,70 @@ impl Scanner<'_> {
 
 fn is_newline(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
+}
+
+/// What a word at a statement's beginning is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum RoutineWord {
+    #[default]
+    Other,
+    Create,
+    Or,
+    Replace,
+    /// FUNCTION or PROCEDURE.
+    Routine,
+}
+
+/// What psql's heuristic remembers of a statement (`psqlscan_track_identifier`): if its first words create a
+/// routine, it counts BEGIN and END pairs, and within them CASE, which also ends with END.
+#[derive(Debug, Default)]
+struct Routine {
+    beginning: [RoutineWord; BEGINNING_LENGTH],
+    /// How many words of the beginning there are so far.
+    words: usize,
+    begin_depth: usize,
+}
+
+impl Routine {
+    /// Whether the statement is inside BEGIN … END.
+    fn is_in_body(&self) -> bool {
+        self.begin_depth > 0
+    }
+
+    /// Takes note of an identifier outside parentheses.
+    fn track(&mut self, identifier: &[u8]) {
+        let is = |word: &str| identifier.eq_ignore_ascii_case(word.as_bytes());
+        if let Some(word) = self.beginning.get_mut(self.words) {
+            self.words += 1;
+            *word = if is("create") {
+                RoutineWord::Create
+            } else if is("or") {
+                RoutineWord::Or
+            } else if is("replace") {
+                RoutineWord::Replace
+            } else if is("function") || is("procedure") {
+                RoutineWord::Routine
+            } else {
+                RoutineWord::Other
+            };
+        }
+        if !self.creates_routine() {
+            return;
+        }
+        if is("begin") || (is("case") && self.is_in_body()) {
+            self.begin_depth += 1;
+        } else if is("end") {
+            self.begin_depth = self.begin_depth.saturating_sub(1);
+        }
+    }
+
+    fn creates_routine(&self) -> bool {
+        matches!(
+            self.beginning,
+            [RoutineWord::Create, RoutineWord::Routine, ..]
+                | [RoutineWord::Create, RoutineWord::Or, RoutineWord::Replace, RoutineWord::Routine]
+        )
+    }
 }
 
 #[cfg(test)]
