@@ -8,7 +8,6 @@
 mod choice;
 mod lateness;
 mod pace;
-mod pauses;
 mod recorder;
 mod state_machine;
 mod stretches;
@@ -17,7 +16,6 @@ mod tests;
 mod workload;
 
 pub use lateness::Lateness;
-pub use pauses::Pauses;
 pub use recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
 pub use state_machine::{Client, ClientStart, Step, back_off_ns};
-pub use workload::{ClientWorkload, Program, Tolerance};
+pub use workload::{ClientWorkload, Pauses, Program, Tolerance};
