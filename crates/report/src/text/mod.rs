@@ -4,7 +4,6 @@ mod lines;
 mod run;
 mod section;
 mod sparkline;
-mod table;
 
 pub use lines::{WIDTH, hanging, joined, write_title};
 pub use run::render;
