@@ -2,9 +2,7 @@
 
 mod activity;
 mod call;
-mod counts;
 
 pub use activity::{Activity, CPU, ReplayShares, ReplayedCall, calls, parts};
 pub use bench_results::{FidelityPart, whole};
-pub use call::{Call, Likeness, likeness, overall};
-pub use counts::Counts;
+pub use call::{Call, Counts, Likeness, likeness, overall};
