@@ -28,11 +28,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "{view}",
         "pg_stat_statements with its schema, as the target has said, by the role there",
     ),
-    (
-        "store/transfer/columns.rs",
-        "{sql_type}",
-        "the type of a column's elements, as format_type() writes it",
-    ),
+    ("store/transfer/tables.rs", "{sql_type}", "the type of a column's elements, as format_type() writes it"),
     (
         "store/transfer/deletion.rs",
         "{source}",

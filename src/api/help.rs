@@ -1,11 +1,11 @@
 //! bench.help.
 
 use bench_base::error::UserError;
-use bench_report::help::Help;
+use bench_report::help::{Declared, Help};
 use pgrx::prelude::*;
 
 use crate::error::{OrRaise, for_client, internal};
-use crate::server::functions::declaration;
+use crate::server::spi::{fetch, fetch_all};
 
 /// What the functions do. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -20,4 +20,31 @@ fn lines(name: Option<&str>) -> Result<Vec<String>, UserError> {
     let (arguments, result) = declaration(name)?
         .ok_or_else(|| internal(format!("function bench.{name} is not in this database")))?;
     Ok(help.function(name, &arguments, &result))
+}
+
+/// The arguments, as the server's catalog has them, of a function of schema `bench`, in their order, and its result; `None`
+/// where there is no such function.
+fn declaration(name: &str) -> Result<Option<(Vec<Declared>, String)>, UserError> {
+    const RESULT: &str = "SELECT pg_catalog.pg_get_function_result(p.oid) FROM pg_catalog.pg_proc p \
+         WHERE p.pronamespace OPERATOR(pg_catalog.=) 'bench'::pg_catalog.regnamespace::pg_catalog.oid \
+           AND p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.name";
+    // A default without its cast, which is to the argument's type.
+    const ARGUMENTS: &str = "SELECT a.name, pg_catalog.format_type(a.type, NULL), \
+           pg_catalog.regexp_replace(pg_catalog.pg_get_function_arg_default(p.oid, a.place::pg_catalog.int4), \
+               '::[a-z ]+(\\[\\])?$', '') \
+         FROM pg_catalog.pg_proc p, \
+           ROWS FROM (pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]), \
+                      pg_catalog.unnest(p.proargnames[1:p.pronargs])) WITH ORDINALITY AS a (type, name, place) \
+         WHERE p.pronamespace OPERATOR(pg_catalog.=) 'bench'::pg_catalog.regnamespace::pg_catalog.oid \
+           AND p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.name ORDER BY a.place";
+    let Some(result) = fetch::<String>(RESULT, &[name.into()])? else { return Ok(None) };
+    let arguments = fetch_all(ARGUMENTS, &[name.into()], |row| {
+        let text = |column| row.get::<String>(column);
+        Ok(Declared {
+            name: text(1)?.unwrap_or_default(),
+            sql_type: text(2)?.unwrap_or_default(),
+            default: text(3)?,
+        })
+    })?;
+    Ok(Some((arguments, result)))
 }

@@ -9,8 +9,8 @@ use pgrx::prelude::*;
 
 use super::{reports, required};
 use crate::error::OrRaise;
+use crate::server::jsonb::StoredJsonb;
 use crate::server::roles;
-use crate::server::stored_jsonb::StoredJsonb;
 use crate::server::transaction::all_or_nothing;
 use crate::shm::Work;
 use crate::store;

@@ -17,8 +17,7 @@ use super::log::sampling::LogSampling;
 use super::spec::CaptureSpec;
 use crate::driver::session::Session;
 use crate::error::internal;
-use crate::launch::handle::LaunchHandle;
-use crate::launch::horizon::releasable_or_warn;
+use crate::launch::handle::{LaunchHandle, releasable_or_warn};
 use crate::run::server_parameters;
 use crate::server::background_worker::{
     WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,

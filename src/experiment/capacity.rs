@@ -4,8 +4,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_questions::capacity::{CapacitySearch, NextTrial, Purpose, answers, next, outcome_of};
 use bench_results::Document;
 
-use super::leader::RunningSweep;
-use super::order::Order;
+use super::leader::{Order, RunningSweep};
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::shm::StopReason;
 use crate::store;

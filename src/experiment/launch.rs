@@ -11,8 +11,7 @@ use bench_questions::sweep::{Resumption, SweepArguments, SweepOptions, SweepSpec
 use super::leader::KIND;
 use super::{changes, parameters, state};
 use crate::error::{OrRaise, notice, warn};
-use crate::launch::handle::{LaunchHandle, Watch};
-use crate::launch::horizon::releasable_or_warn;
+use crate::launch::handle::{LaunchHandle, Watch, releasable_or_warn};
 use crate::launch::role_limit;
 use crate::load::fixture::LoadSpec;
 use crate::load::prepare::load::choose_jobs;

@@ -6,12 +6,11 @@ use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::Results;
+use bench_model::spec::{Extent, Results, RunArguments, RunSpec};
 use bench_questions::sweep::{Resumption, SweepSpec, Variant};
 use pgrx::pg_sys;
 
 use super::changes::{Changes, revert_left};
-use super::order::{Order, checkpoint_ns};
 use super::parameters;
 use super::restarts::Restarts;
 use super::state::State;
@@ -234,6 +233,16 @@ fn write_end(
         );
     }
     written
+}
+
+/// A run that a sweep is to make.
+pub(super) struct Order<'a> {
+    pub place: i32,
+    pub round: u32,
+    pub variant: &'a Variant,
+    pub arguments: RunArguments,
+    /// A checkpoint is to fall into it.
+    pub over_checkpoint: bool,
 }
 
 /// A sweep under way.
@@ -467,5 +476,16 @@ impl RunningSweep<'_> {
     ) -> Result<(), UserError> {
         let context = self.context;
         interruptibly(context.segment.header(), || work(self))
+    }
+}
+
+/// A checkpoint begins after this part of a run, so that the rest of it shows what it costs.
+const CHECKPOINT_AFTER: i64 = 3;
+
+/// How long after its measuring begins a run is to have a checkpoint.
+fn checkpoint_ns(spec: &RunSpec) -> Option<i64> {
+    match spec.options.extent {
+        Extent::Secs(secs) => Some((secs * 1e9) as i64 / CHECKPOINT_AFTER),
+        _ => None,
     }
 }

@@ -6,7 +6,6 @@ mod changes;
 pub mod index_worth;
 pub mod launch;
 mod leader;
-mod order;
 pub mod parameters;
 mod restarts;
 mod state;

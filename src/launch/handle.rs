@@ -10,8 +10,9 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::role_session::check_may_start;
+use crate::error::warn;
 use crate::server::background_worker::{Worker, WorkerKind};
-use crate::server::horizon::Releasable;
+use crate::server::horizon::{ISOLATION, Releasable, can_release};
 use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{
     check_client_connection, forget_cancel_request, is_backend, nap, serve_interrupts, wait_for_latch,
@@ -240,6 +241,22 @@ impl Watch {
             crate::error::raise(
                 UserError::new(sqlstate::DEADLOCK_DETECTED, message).hint("Commit before the call."),
             );
+        }
+    }
+}
+
+/// Making the call a statement of its own is of no use where this is the session's default.
+const READ_COMMITTED: &str = "Meanwhile, dead rows cannot be removed, which slows update workloads. \
+     Call it at isolation level READ COMMITTED: SET default_transaction_isolation = 'read committed'.";
+
+/// The right to let the horizon go while this session waits; where it has to be held back, a WARNING with what to do.
+pub fn releasable_or_warn(hint: &str) -> Option<Releasable> {
+    match can_release() {
+        Ok(releasable) => Some(releasable),
+        Err(why) => {
+            let hint = if why == ISOLATION { READ_COMMITTED } else { hint };
+            warn(format!("this call holds back the xmin horizon while it waits, because {why}"), hint);
+            None
         }
     }
 }

@@ -3,6 +3,5 @@
 
 pub mod checks;
 pub mod handle;
-pub mod horizon;
 pub mod role_limit;
 pub mod role_session;

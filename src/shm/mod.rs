@@ -14,7 +14,6 @@
 pub mod build;
 mod cells;
 mod client_slot;
-mod connection_cell;
 mod leader;
 mod nodes;
 mod segment;
@@ -27,7 +26,6 @@ mod work;
 pub use bench_model::tally::{Counter, Tally};
 pub use cells::*;
 pub use client_slot::*;
-pub use connection_cell::ConnectionCell;
 pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
 pub use segment::{DetachCallback, Segment};

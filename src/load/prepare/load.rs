@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 
 use super::load_progress::LoadReporter;
 use crate::error::{notice, warn};
-use crate::launch::handle::LaunchHandle;
-use crate::launch::horizon::releasable_or_warn;
+use crate::launch::handle::{LaunchHandle, releasable_or_warn};
 use crate::launch::role_limit;
 use crate::load::fixture;
 use crate::load::fixture::LoadSpec;

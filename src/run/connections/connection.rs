@@ -1,15 +1,16 @@
 //! One client of a job, and its connection.
 
-mod failure;
 mod lifecycle;
-mod switch;
+
+use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{SqlError, UserError};
-use bench_model::client::{Client, ClientStart, Step, TransactionRecorder};
+use bench_model::client::{Client, ClientStart, Consequence, Step, TransactionRecorder};
 use bench_model::spec::QueryMode;
 use bench_protocol::{SessionEvent, TransactionStatus, WireSession};
 use bench_script::{Action, Pipeline, PipelineMode};
 
+use super::arms::ArmMessage;
 use super::shared::{JobState, Sent, keep};
 use crate::driver::connection::{Link, Route};
 use crate::shm::{ClientState, ConnectionCell};
@@ -435,4 +436,87 @@ impl<'a> Connection<'a> {
     pub fn backlog(&self, end_ns: i64) -> u64 {
         self.client.as_ref().map_or(0, |client| client.backlog(end_ns))
     }
+
+    /// Makes the session that of an arm, for which so many messages have been `sent` and answered; the next step, unless the
+    /// server has to answer another one first.
+    fn switch(&mut self, arm: usize, sent: usize, shared: &mut JobState) -> Option<Step> {
+        if sent > 0
+            && let Some(error) = self.session.outcome().error
+        {
+            return Some(not_switched(error, shared));
+        }
+        let asked = match shared.arms[arm].get(sent) {
+            Some(ArmMessage::Reset(text)) => self.session.query(text),
+            Some(ArmMessage::Set(text, values)) => {
+                self.session.capture(false);
+                self.session.execute_params(text, values.iter().map(Some))
+            }
+            None => {
+                self.cell.arm.store(arm as u32 + 1, Relaxed);
+                let client = self.client.as_mut()?;
+                return Some(client.switched(&shared.workload, &mut shared.recorder));
+            }
+        };
+        if let Err(error) = asked {
+            return Some(not_switched(error.into(), shared));
+        }
+        self.flush();
+        self.waits = WaitsFor::Switched { arm, sent: sent + 1 };
+        None
+    }
+
+    #[cold]
+    fn point_at(&self, error: SqlError, place: (usize, usize), shared: &JobState) -> SqlError {
+        match &self.client {
+            Some(client) => shared.point_at(error, &client.variables, place),
+            None => error,
+        }
+    }
+
+    /// The command under way has failed: what is open is rolled back, where the client may go on after it.
+    fn failed(&mut self, (program, command): (usize, usize), error: SqlError, shared: &mut JobState) -> Next {
+        let of = &shared.workload.programs[program];
+        shared.counters[of.first_command + command].errors.add(1);
+        let in_pipeline = matches!(of.script.commands[command].action, Action::Pipeline(Pipeline::End));
+        self.pipeline = PipelineMode::default();
+        if !of.outlives(command, &error) {
+            let step = self.fail(error, shared);
+            return self.go_on(step, shared);
+        }
+        self.session.capture(false);
+        if in_pipeline {
+            self.session.discard_until_sync();
+            self.waits = WaitsFor::Discarded(Box::new(error));
+            self.flush();
+            return Next::Server;
+        }
+        match self.roll_back(error, shared) {
+            Some(step) => self.go_on(step, shared),
+            None => Next::Server,
+        }
+    }
+
+    /// Rolls back what is open after this error; the next step, unless the server has to answer first.
+    fn roll_back(&mut self, error: SqlError, shared: &mut JobState) -> Option<Step> {
+        if self.session.status() != TransactionStatus::Idle && self.session.query("ROLLBACK").is_ok() {
+            self.waits = WaitsFor::RolledBack(Box::new(error));
+            self.flush();
+            return None;
+        }
+        Some(self.fail(error, shared))
+    }
+
+    fn fail(&mut self, error: SqlError, shared: &mut JobState) -> Step {
+        match &mut self.client {
+            Some(client) => client.failed(&shared.workload, &mut shared.recorder, error),
+            None => Step::End(None),
+        }
+    }
+}
+
+/// A client that cannot be of its arm is over.
+#[cold]
+fn not_switched(error: SqlError, shared: &mut JobState) -> Step {
+    shared.recorder.error(&error, Consequence::Uncounted);
+    Step::End(Some(Box::new(error)))
 }

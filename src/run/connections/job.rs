@@ -15,25 +15,21 @@ use mio::{Events, Interest, Poll, Token};
 use pgrx::pg_sys;
 
 use super::cancels::{self, Cancels};
-use super::closing_links::ClosingLinks;
 use super::connection::{Connection, Next};
-use super::disconnects::Disconnects;
-use super::open_files;
+use super::disconnects::{ClosingLinks, Disconnects};
 use super::secrets::secrets;
 use super::shared::JobState;
-use crate::driver::connection::Route;
+use crate::driver::connection::{self, Link, Route};
 use crate::error::internal;
 use crate::run::client;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{
-    current_timestamp, my_pid, now_ns, own_cpu_ns, own_switches, wait_for_latch, wake,
+    current_timestamp, my_pid, now_ns, own_cpu_ns, own_switches, raise_open_files, wait_for_latch, wake,
 };
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
 use crate::shm::{ClientCounters, ClientSlot, ClientState, StopReason};
 use crate::worker::{WorkerContext, attach_unconnected, report_fatal_error};
-
-mod opening;
 
 /// The kind of worker that a job is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -52,6 +48,15 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How often, in any case, it looks for the postmaster.
 const LOOK_NS: i64 = 10_000_000;
+
+/// Files that a job has open beside its connections.
+const OTHER_FILES: u64 = 64;
+
+/// Connections that a job opens at a time: each is a process that the server starts.
+const OPENED_AT_ONCE: usize = 32;
+
+/// When a connection is tried again for which there was no room in the server's queue.
+const AGAIN_NS: i64 = 5_000_000;
 
 /// How long the server has to end the sessions.
 const DISCONNECT_NS: i64 = 5_000_000_000;
@@ -140,7 +145,7 @@ impl<'a> Job<'a> {
         let routes = Route::of_run(spec, header.search_path.get().as_deref(), &secrets(header)?)?;
         let clients = segment.clients_of(context.index);
         // With those of the transactions before, which the server has not ended yet.
-        open_files::check(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;
+        check_open_files(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;
         let commands = segment.shape().commands as usize;
         let connections: Vec<Connection> = clients
             .map(|number| {
@@ -356,6 +361,71 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Opens all connections and waits until they stand at the gate; false when the run was stopped before.
+    fn open_all(&mut self) -> Result<bool, UserError> {
+        let (mut begun, mut at_gate) = (0, 0);
+        let mut again_ns = 0;
+        let timeout_ns = self.shared.routes[0].timeout_ns();
+        let mut progress_ns = now_ns();
+        while at_gate < self.connections.len() {
+            if self.is_stopped() {
+                return Ok(false);
+            }
+            while begun < self.connections.len() && begun - at_gate < OPENED_AT_ONCE && now_ns() >= again_ns {
+                if !self.open(begun)? {
+                    again_ns = now_ns() + AGAIN_NS;
+                    break;
+                }
+                begun += 1;
+            }
+            self.wait(GATE)?;
+            for place in 0..self.served.len() {
+                if let Some(Next::Gate) = self.turn(place)? {
+                    at_gate += 1;
+                    progress_ns = now_ns();
+                }
+            }
+            if timeout_ns.is_some_and(|timeout_ns| now_ns() - progress_ns > timeout_ns) {
+                return Err(connection::failed(&self.shared.routes[0].to, "timeout expired"));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Begins to open a connection; false where there is no room for it in the server's queue.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    fn open(&mut self, index: usize) -> Result<bool, UserError> {
+        let Some(mut link) = Link::connect(self.connections[index].route(&self.shared))? else {
+            return Ok(false);
+        };
+        link.register(self.poll.registry(), Token(index)).map_err(failed_to_wait)?;
+        self.connections[index].start(link);
+        Ok(true)
+    }
+
+    /// Opens a connection for a client's next transaction. While as many as the job has clients are still to be ended by
+    /// the server, there is no room for another one.
+    fn open_anew(&mut self, index: usize) -> Next {
+        let has_room = self.shared.closing.reap() <= self.connections.len();
+        let opened = if has_room { self.open(index) } else { Ok(false) };
+        let connection = &mut self.connections[index];
+        match opened {
+            Ok(true) => connection.await_server(&mut self.shared),
+            Ok(false) => connection.connect_later(&mut self.shared),
+            Err(error) => connection.refused(error, &mut self.shared),
+        }
+    }
+
+    /// The run has been stopped: connections that are being opened are given up.
+    fn stop_connecting(&mut self) {
+        for index in 0..self.connections.len() {
+            let next = self.connections[index].stop_connecting(&mut self.shared);
+            self.note(index, next);
+        }
+    }
+
     /// Notes what a connection waits for.
     fn note(&mut self, index: usize, next: Next) {
         match next {
@@ -412,4 +482,19 @@ fn tell_end(slot: &ClientSlot) {
 
 fn failed_to_wait(error: io::Error) -> UserError {
     UserError::new(sqlstate::INTERNAL_ERROR, format!("could not wait for connections: {error}"))
+}
+
+/// Raises the limit as far as it may be raised.
+///
+/// # Errors
+/// 53000 where a process may not have so many connections.
+fn check_open_files(connections: u64) -> Result<(), UserError> {
+    let limit = raise_open_files();
+    if connections + OTHER_FILES <= limit {
+        return Ok(());
+    }
+    let message = format!("a job cannot have {connections} connections");
+    Err(UserError::new(sqlstate::INSUFFICIENT_RESOURCES, message)
+        .detail(format!("The server's processes may have {limit} files open (RLIMIT_NOFILE)."))
+        .hint("Use more jobs, or raise the limit for the server (ulimit -Hn, LimitNOFILE of systemd)."))
 }

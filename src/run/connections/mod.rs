@@ -3,11 +3,9 @@
 
 mod arms;
 mod cancels;
-mod closing_links;
 mod connection;
 mod disconnects;
 pub mod job;
-mod open_files;
 pub mod script_check;
 mod secrets;
 mod shared;

@@ -10,7 +10,7 @@ use bench_protocol::WireSession;
 use bench_script::{Action, CapturedRows, Sql, Value, Variables};
 
 use super::arms::{ArmMessage, messages};
-use super::closing_links::ClosingLinks;
+use super::disconnects::ClosingLinks;
 use crate::driver::connection::Route;
 use crate::run::client::statements::point_at;
 use crate::shm::{ClientCounters, CommandCounters, Header, Segment, Tally, unclear};

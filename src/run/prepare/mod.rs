@@ -3,7 +3,6 @@
 
 pub mod default_clients;
 mod duel;
-pub mod end_messages;
 mod mixes;
 pub mod preflight;
 pub mod run;

@@ -6,8 +6,7 @@ use std::time::Instant;
 use bench_base::error::{UserError, sqlstate};
 
 use crate::error::OrRaise;
-use crate::launch::handle::{Watch, stop_and_wait};
-use crate::launch::horizon::releasable_or_warn;
+use crate::launch::handle::{Watch, releasable_or_warn, stop_and_wait};
 use crate::server::database::is_standby;
 use crate::server::roles;
 use crate::server::transaction::rolled_back;

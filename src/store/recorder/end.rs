@@ -8,13 +8,35 @@ use bench_base::error::{UserError, sqlstate};
 use bench_results::unwritten_parts::UnwrittenParts;
 
 use super::extension_hold::hold;
-use super::status::RunStatus;
 use crate::server::guc::set_local;
 use crate::server::process::report_idle;
 use crate::server::signals::termination_requested;
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 use crate::store::lock_timeout::{LockTimeout, try_to_write};
+
+/// How a run, or a sweep of them, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunStatus {
+    Completed,
+    /// Clients were lost on the way, or runs of a sweep; the rest is there.
+    Incomplete,
+    Canceled,
+    /// Nothing was measured.
+    Failed,
+}
+
+impl RunStatus {
+    /// As the columns status have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Canceled => "canceled",
+            Self::Failed => "failed",
+        }
+    }
+}
 
 /// A part of the end, by the view that users read it in.
 pub type Part = &'static str;

@@ -5,12 +5,11 @@ use bench_capture::fidelity::Counts;
 use bench_model::spec::RunSpec;
 use bench_results::{CommandSummary, DuelMeasured, Environment, Event};
 
-use super::end::{Part, RunColumns, RunEnd};
-use super::json::json_of;
+use super::end::{Part, RunColumns, RunEnd, RunStatus};
 use super::lines::{self, ErrorRow};
 use super::relations;
-use super::status::RunStatus;
 use crate::observe::audit::AuditRow;
+use crate::server::jsonb::json_of;
 use crate::server::spi::run;
 use crate::store::duels::put_duel;
 use crate::store::totals::{Totals, ms, percentile_ms};

@@ -7,9 +7,9 @@ use bench_model::views::Standby;
 use bench_results::{CommandSummary, Event};
 use bench_stats::histogram::{Histogram, bucket_bounds_ns};
 
-use super::json::json_of;
 use crate::observe::audit::AuditRow;
 use crate::observe::waits::split;
+use crate::server::jsonb::json_of;
 use crate::server::spi::{run, timestamp};
 use crate::store::totals::{Totals, ms, percentile_ms};
 

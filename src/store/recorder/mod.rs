@@ -6,20 +6,17 @@
 mod end;
 mod extension_hold;
 mod finish;
-mod json;
 mod lines;
 mod relations;
 mod samples;
 mod start;
-mod status;
 mod transactions;
 
-pub use end::{Part, RunColumns, RunEnd};
+pub use end::{Part, RunColumns, RunEnd, RunStatus};
 pub use finish::{Closing, finish, status_only};
 pub use lines::ErrorRow;
 pub use samples::samples;
 pub use start::{begin, running};
-pub use status::RunStatus;
 pub use transactions::{Logged, transactions};
 
 pub use super::totals::{RunSample, Totals, ms};

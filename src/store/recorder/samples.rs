@@ -5,8 +5,8 @@ use bench_stats::coarse_histogram::coarse;
 
 use super::end;
 use super::extension_hold::hold;
-use super::json::json_of;
 use super::lines;
+use crate::server::jsonb::json_of;
 use crate::server::spi::{run, timestamp};
 use crate::server::transaction::transaction;
 use crate::store::totals::{RunSample, ms, percentile_ms};

@@ -6,8 +6,8 @@ use bench_results::Environment;
 use pgrx::Spi;
 
 use super::extension_hold::hold;
-use super::json::json_of;
 use crate::guard::planner_hook;
+use crate::server::jsonb::json_of;
 use crate::server::spi::{run, spi_error, timestamp};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work};

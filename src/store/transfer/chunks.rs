@@ -5,8 +5,7 @@ use std::cell::RefCell;
 use bench_base::error::UserError;
 use bench_results::chunks::{DocumentChunk, RowRange};
 
-use super::columns::key;
-use super::tables::{RESULT_TABLES, qualified};
+use super::tables::{RESULT_TABLES, key, qualified};
 use crate::server::spi::fetch;
 use crate::store::as_owner;
 

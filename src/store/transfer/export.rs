@@ -6,11 +6,10 @@ use bench_base::error::{UserError, sqlstate};
 use bench_results::chunks::DocumentChunk;
 use pgrx::PgTryBuilder;
 
-use super::columns::{Column, columns, key};
-use super::tables::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
+use super::tables::{Column, FORMAT_VERSION, RESULT_TABLES, RUN_LOG, columns, key, qualified};
 use crate::error::{from_caught, internal};
+use crate::server::jsonb::StoredJsonb;
 use crate::server::spi::fetch;
-use crate::server::stored_jsonb::StoredJsonb;
 use crate::store::as_owner;
 
 /// Everything that is kept of these runs, in their order.

@@ -8,12 +8,13 @@ use std::cell::Cell;
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::columns::{Column, columns, joined, rows_of_lists};
 use super::ranges::out_of_range;
-use super::tables::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
+use super::tables::{
+    Column, FORMAT_VERSION, RESULT_TABLES, RUN_LOG, columns, joined, qualified, rows_of_lists,
+};
+use crate::server::jsonb::StoredJsonb;
 use crate::server::roles::{current_role_oid, name_of};
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
-use crate::server::stored_jsonb::StoredJsonb;
 use crate::server::transaction::all_or_nothing;
 use crate::store::as_owner;
 

@@ -1,7 +1,6 @@
 //! Runs as documents, and their end: bench.export, bench.import, bench.prune and bench.delete_run.
 
 mod chunks;
-mod columns;
 mod deletion;
 mod export;
 mod import;

@@ -8,8 +8,8 @@ use super::Imported;
 use super::import::insert_results;
 use super::tables::{RESULT_TABLES, RUN_LOG, qualified};
 use crate::error::internal;
+use crate::server::jsonb::StoredJsonb;
 use crate::server::spi::{fetch, run};
-use crate::server::stored_jsonb::StoredJsonb;
 use crate::store::as_owner;
 
 /// Writes what a node has measured as that node's share of a run of this one's: a part of it, the first of which takes the

@@ -2,10 +2,9 @@
 
 use bench_base::error::{UserError, sqlstate};
 
-use super::columns::{columns, joined, rows_of_lists};
-use super::tables::{RUN_LOG, qualified};
+use super::tables::{RUN_LOG, columns, joined, qualified, rows_of_lists};
+use crate::server::jsonb::StoredJsonb;
 use crate::server::spi::{fetch, fetch_all};
-use crate::server::stored_jsonb::StoredJsonb;
 
 /// The error for the first value of a document's table that breaks a constraint of schema/tables/12_ranges.sql; `None` if
 /// there is no such value.

@@ -1,22 +1,23 @@
-//! From a prepared run to a started coordinator, and the wait of the session that asked.
+//! From a prepared run to a started coordinator, the wait of the session that asked, and what it reports at the end.
 
 use std::sync::atomic::Ordering::*;
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::{UserError, is_of_data, sqlstate};
 use bench_model::spec::{Driver, RunArguments};
 use bench_stats::duel::BATCHES;
 
 use super::prepared::{PreparedRun, prepare};
-use crate::launch::handle::{LaunchHandle, stop_and_wait};
-use crate::launch::horizon::releasable_or_warn;
+use crate::error::{notice, warn};
+use crate::launch::handle::{LaunchHandle, releasable_or_warn, stop_and_wait};
 use crate::run::coordinator;
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::run_progress::RunReporter;
 use crate::run::prepare::sessions::workers_of;
-use crate::run::prepare::{end_messages, preflight, settings};
+use crate::run::prepare::{preflight, settings};
 use crate::server::process::my_pid;
-use crate::shm::{Segment, SegmentShape, StopReason, log_for, ring_for};
+use crate::shm::{Segment, SegmentShape, StopReason, Work, log_for, ring_for};
+use crate::store;
 
 /// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.
 const MAX_SEGMENT: usize = 1 << 30;
@@ -91,17 +92,64 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     // What was measured up to a cancel is told before the cancel goes on, as pgbench does at SIGINT.
     if waited.is_err()
         && measured
-        && let Ok(report) = end_messages::closing_report(run_id)
+        && let Ok(report) = closing_report(run_id)
     {
         pgrx::notice!("{report}");
     }
     waited??;
-    pgrx::notice!("{}", end_messages::closing_report(run_id)?);
+    pgrx::notice!("{}", closing_report(run_id)?);
     if prepared.spec.scripts.iter().any(|script| script.captured) {
-        end_messages::tell_of_errors(run_id)?;
+        tell_of_errors(run_id)?;
     }
-    end_messages::warn_of_status(run_id)?;
+    warn_of_status(run_id)?;
     Ok(run_id)
+}
+
+/// Says when a run is not what was asked for, or its samples are not what they should be.
+fn warn_of_status(run_id: i64) -> Result<(), UserError> {
+    if let Some(misplaced) = store::misplaced(run_id)? {
+        warn(
+            format!("run {run_id} counted {misplaced} transactions in the sample of an earlier interval"),
+            "The coordinator was delayed. The results of the whole run are correct; a longer sample_interval makes the samples correct, too.",
+        );
+    }
+    let status = store::status(Work::Run(run_id))?;
+    if status != "completed" {
+        let why = store::error_line(run_id)?;
+        let (columns, view) = if store::has_errors(run_id)? { ("*", "errors") } else { ("error", "runs") };
+        let hint = store::error_hint(run_id)?.map(|hint| hint + "\n").unwrap_or_default();
+        warn(
+            format!("run {run_id} is {status}: {}", why.unwrap_or_default()),
+            format!("{hint}See SELECT {columns} FROM bench.{view} WHERE run_id = {run_id}."),
+        );
+    }
+    Ok(())
+}
+
+/// Says how many transactions of a capture failed, with the client going on, and why.
+fn tell_of_errors(run_id: i64) -> Result<(), UserError> {
+    let errors = store::failures(run_id)?.into_iter().filter(|(state, _)| is_of_data(state));
+    let (mut sum, mut states) = (0, Vec::new());
+    for (state, failed) in errors {
+        sum += failed;
+        states.push(format!("{state} ({failed})"));
+    }
+    if sum > 0 {
+        notice(
+            format!(
+                "{sum} transactions of run {run_id} failed with data errors: SQLSTATE {}",
+                states.join(", ")
+            ),
+            "Clients of a capture continue after such errors. Typical causes are rows that runs have deleted and \
+             keys that they have inserted: run it on a fresh copy of the data. See bench.errors and bench.fidelity.",
+        );
+    }
+    Ok(())
+}
+
+/// What pgbench prints at its end, for a run.
+fn closing_report(run_id: i64) -> Result<String, UserError> {
+    Ok(bench_report::closing(&store::headline(run_id)?))
 }
 
 /// Starts a run and returns its id as soon as it has one.
