@@ -97,13 +97,13 @@ fn try_out(definition: &Definition) -> Result<(), UserError> {
 
 fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {
     let name = &definition.name;
-    spi::run(&definition.ddl, &[])?;
+    spi::in_session::run(&definition.ddl, &[])?;
     let table = format!("{}.{}", quote_identifier(schema), quote_identifier(name));
     let check = || {
         let sql = "SELECT true FROM pg_catalog.pg_class \
                    WHERE oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid \
                      AND NOT relispartition AND relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[])";
-        match spi::fetch::<bool>(sql, &[table.as_str().into()])? {
+        match spi::in_session::fetch::<bool>(sql, &[table.as_str().into()])? {
             Some(_) => fixture::check_made(name, schema),
             None => Err(fixture::does_not_make(name, name)),
         }
@@ -111,9 +111,9 @@ fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {
     check()?;
     // No ids: what can go wrong without a row does.
     let insert = fixture::insertion(schema, name, &definition.rows_query)?;
-    spi::run(&insert, &[1i64.into(), 0i64.into()])?;
+    spi::in_session::run(&insert, &[1i64.into(), 0i64.into()])?;
     if let Some(after) = &definition.after_ddl {
-        spi::run(after, &[])?;
+        spi::in_session::run(after, &[])?;
         check()?;
     }
     Ok(())

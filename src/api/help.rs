@@ -25,18 +25,18 @@ fn lines(name: Option<&str>) -> Result<Vec<String>, UserError> {
 /// The arguments, as the server's catalog has them, of a function of schema `bench`, in their order, and its result; `None`
 /// where there is no such function.
 fn declaration(name: &str) -> Result<Option<(Vec<Declared>, String)>, UserError> {
-    const RESULT: &str = "SELECT pg_catalog.pg_get_function_result(p.oid) FROM pg_catalog.pg_proc p \
-         WHERE p.pronamespace OPERATOR(pg_catalog.=) 'bench'::pg_catalog.regnamespace::pg_catalog.oid \
-           AND p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.name";
+    const RESULT: &str = "SELECT pg_get_function_result(p.oid) FROM pg_proc p \
+         WHERE p.pronamespace = 'bench'::regnamespace::oid \
+           AND p.proname = $1::name";
     // A default without its cast, which is to the argument's type.
-    const ARGUMENTS: &str = "SELECT a.name, pg_catalog.format_type(a.type, NULL), \
-           pg_catalog.regexp_replace(pg_catalog.pg_get_function_arg_default(p.oid, a.place::pg_catalog.int4), \
+    const ARGUMENTS: &str = "SELECT a.name, format_type(a.type, NULL), \
+           regexp_replace(pg_get_function_arg_default(p.oid, a.place::int4), \
                '::[a-z ]+(\\[\\])?$', '') \
-         FROM pg_catalog.pg_proc p, \
-           ROWS FROM (pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]), \
-                      pg_catalog.unnest(p.proargnames[1:p.pronargs])) WITH ORDINALITY AS a (type, name, place) \
-         WHERE p.pronamespace OPERATOR(pg_catalog.=) 'bench'::pg_catalog.regnamespace::pg_catalog.oid \
-           AND p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.name ORDER BY a.place";
+         FROM pg_proc p, \
+           ROWS FROM (unnest(p.proargtypes::oid[]), \
+                      unnest(p.proargnames[1:p.pronargs])) WITH ORDINALITY AS a (type, name, place) \
+         WHERE p.pronamespace = 'bench'::regnamespace::oid \
+           AND p.proname = $1::name ORDER BY a.place";
     let Some(result) = fetch::<String>(RESULT, &[name.into()])? else { return Ok(None) };
     let arguments = fetch_all(ARGUMENTS, &[name.into()], |row| {
         let text = |column| row.get::<String>(column);

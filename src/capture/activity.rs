@@ -56,8 +56,8 @@ impl ActivityMoment {
     pub fn read(&mut self) -> Result<(), UserError> {
         let server = server::read()?;
         let of_database = transaction(|| {
-            let sql = "SELECT ARRAY[pg_catalog.pg_stat_get_db_xact_commit($1) OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_db_xact_rollback($1), \
-                                    pg_catalog.pg_stat_get_db_active_time($1)]";
+            let sql = "SELECT ARRAY[pg_stat_get_db_xact_commit($1) + pg_stat_get_db_xact_rollback($1), \
+                                    pg_stat_get_db_active_time($1)]";
             fetch::<Vec<Option<f64>>>(sql, &[database::oid().into()])
         })?;
         let server = [server.wal_bytes, server.wal_fpi, server.wal_syncs];
@@ -93,9 +93,9 @@ impl ActivityMoment {
 
 /// Sessions of this database that have been at work since then, a TimestampTz, as far as this role may see them.
 pub fn sessions_at_work(since: i64) -> Result<u64, UserError> {
-    let sql = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_get_activity(NULL) a \
-               WHERE a.datid OPERATOR(pg_catalog.=) $1 AND a.backend_type OPERATOR(pg_catalog.=) 'client backend' \
-                   AND a.query_start OPERATOR(pg_catalog.>) $2";
+    let sql = "SELECT count(*) FROM pg_stat_get_activity(NULL) a \
+               WHERE a.datid = $1 AND a.backend_type = 'client backend' \
+                   AND a.query_start > $2";
     let count = fetch::<i64>(sql, &[database::oid().into(), timestamp(since).into()])?;
     Ok(count.unwrap_or_default().unsigned_abs())
 }
@@ -129,11 +129,11 @@ impl WaitWatch {
     pub fn look(&mut self) -> Result<(), UserError> {
         let seen = transaction(|| {
             fetch_all(
-                "SELECT CASE WHEN a.state OPERATOR(pg_catalog.<>) 'active' THEN $3 WHEN a.wait_event IS NULL THEN $1 ELSE pg_catalog.concat(a.wait_event_type, ':', a.wait_event) END, \
-                     pg_catalog.count(*) \
-                 FROM pg_catalog.pg_stat_get_activity(NULL) a \
-                 WHERE a.datid OPERATOR(pg_catalog.=) $2 AND a.state OPERATOR(pg_catalog.=) ANY ('{active,idle in transaction}') \
-                     AND a.backend_type OPERATOR(pg_catalog.=) 'client backend' GROUP BY 1",
+                "SELECT CASE WHEN a.state <> 'active' THEN $3 WHEN a.wait_event IS NULL THEN $1 ELSE concat(a.wait_event_type, ':', a.wait_event) END, \
+                     count(*) \
+                 FROM pg_stat_get_activity(NULL) a \
+                 WHERE a.datid = $2 AND a.state = ANY ('{active,idle in transaction}') \
+                     AND a.backend_type = 'client backend' GROUP BY 1",
                 &[CPU.into(), database::oid().into(), IDLE.into()],
                 |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default())),
             )

@@ -238,7 +238,7 @@ fn execute_one(session: &mut Session, text: &str) -> Result<(), UserError> {
 /// Sets parameters for the session, up to RESET ALL.
 fn set(settings: &[(String, String)]) -> Result<(), UserError> {
     for (name, value) in settings.iter().filter(|(name, _)| !is_own(&name.to_ascii_lowercase())) {
-        spi::run(
+        spi::in_session::run(
             "SELECT pg_catalog.set_config($1, $2, false)",
             &[name.as_str().into(), value.as_str().into()],
         )?;
@@ -260,7 +260,7 @@ fn files() -> Result<HashSet<(pg_sys::Oid, pg_sys::Oid)>, UserError> {
 /// The relations with files that were not there, TOAST tables left out, and the size of all.
 fn made_since(before: &HashSet<(pg_sys::Oid, pg_sys::Oid)>) -> Result<(Vec<String>, i64), UserError> {
     let made: Vec<pg_sys::Oid> = files()?.difference(before).map(|(oid, _)| *oid).collect();
-    let rows = spi::fetch_all(
+    let rows = spi::in_session::fetch_all(
         "SELECT CASE WHEN relkind OPERATOR(pg_catalog.<>) 't'::pg_catalog.\"char\" \
                       AND relnamespace OPERATOR(pg_catalog.<>) 99::pg_catalog.oid \
                      THEN oid::pg_catalog.regclass::pg_catalog.text END, pg_catalog.pg_relation_size(oid) \

@@ -98,7 +98,7 @@ fn check_of_start(name: &str, value: &str) -> Result<(), UserError> {
 /// # Errors
 /// 42704 for an unknown one.
 pub fn context(name: &str) -> Result<String, UserError> {
-    let sql = "SELECT context FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
+    let sql = "SELECT context FROM pg_settings WHERE lower(name) = lower($1)";
     fetch::<String>(sql, &[name.into()])?.ok_or_else(|| {
         let message = format!("unrecognized configuration parameter \"{name}\"");
         UserError::new(sqlstate::UNDEFINED_OBJECT, message)

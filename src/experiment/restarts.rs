@@ -106,10 +106,10 @@ fn does_not_start(variant: &str, reason: &str) -> UserError {
 
 /// The start of this server, and what restarts it.
 fn this_start() -> Result<Wait, UserError> {
-    let start = fetch::<String>("SELECT pg_catalog.pg_postmaster_start_time()::pg_catalog.text", &[])?;
-    let sql = "SELECT pg_catalog.format('%s/pg_ctl restart -D ''%s''', \
-                   (SELECT setting FROM pg_catalog.pg_config() WHERE name OPERATOR(pg_catalog.=) 'BINDIR'), \
-                   pg_catalog.replace(pg_catalog.current_setting('data_directory'), '''', '''\\'''''))";
+    let start = fetch::<String>("SELECT pg_postmaster_start_time()::text", &[])?;
+    let sql = "SELECT format('%s/pg_ctl restart -D ''%s''', \
+                   (SELECT setting FROM pg_config() WHERE name = 'BINDIR'), \
+                   replace(current_setting('data_directory'), '''', '''\\'''''))";
     let command = fetch::<String>(sql, &[])?.unwrap_or_default();
     Ok(Wait { command, server_start: start.unwrap_or_default(), ..Wait::default() })
 }

@@ -234,12 +234,12 @@ fn not_a_superusers(kind: u8, name: &str, owner: &str) -> UserError {
 /// 42501 where one of the extension's tables, views and row types belongs to a role that is no superuser.
 pub fn check_all() -> Result<(), UserError> {
     let others = fetch_all(
-        "SELECT c.relkind::pg_catalog.text, pg_catalog.format('%I.%I', n.nspname, c.relname), r.rolname::pg_catalog.text \
-         FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) c.relowner \
-         WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{bench,bench_internal}'::pg_catalog.name[]) \
-           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,v,c}'::pg_catalog.\"char\"[]) AND NOT r.rolsuper \
+        "SELECT c.relkind::text, format('%I.%I', n.nspname, c.relname), r.rolname::text \
+         FROM pg_class c \
+         JOIN pg_namespace n ON n.oid = c.relnamespace \
+         JOIN pg_roles r ON r.oid = c.relowner \
+         WHERE n.nspname = ANY ('{bench,bench_internal}'::name[]) \
+           AND c.relkind = ANY ('{r,v,c}'::\"char\"[]) AND NOT r.rolsuper \
          ORDER BY c.relname LIMIT 1",
         &[],
         |row| {

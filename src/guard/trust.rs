@@ -19,39 +19,39 @@ use crate::server::spi::{fetch_all, quote_identifier};
 /// rename, replace or add anything after this, so there is nothing to lock.
 const STRANGERS: &str = "\
     WITH extension AS ( \
-        SELECT e.oid, e.extowner, e.extnamespace FROM pg_catalog.pg_extension e \
-        WHERE e.extname OPERATOR(pg_catalog.=) $1::pg_catalog.name \
+        SELECT e.oid, e.extowner, e.extnamespace FROM pg_extension e \
+        WHERE e.extname = $1::name \
     ), member AS ( \
-        SELECT d.classid, d.objid FROM extension e JOIN pg_catalog.pg_depend d \
-            ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-            AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
+        SELECT d.classid, d.objid FROM extension e JOIN pg_depend d \
+            ON d.refclassid = 'pg_extension'::regclass \
+            AND d.refobjid = e.oid AND d.deptype = 'e'::\"char\" \
     ), home AS ( \
         SELECT n.oid, n.nspname, n.nspacl, n.nspowner, \
-               CASE WHEN n.nspowner OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.regrole THEN \
-                   (SELECT b.datdba FROM pg_catalog.pg_database b WHERE b.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()) \
+               CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN \
+                   (SELECT b.datdba FROM pg_database b WHERE b.datname = current_database()) \
                ELSE n.nspowner END AS owner \
-        FROM pg_catalog.pg_namespace n WHERE n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.name AND n.oid OPERATOR(pg_catalog.=) ANY (ARRAY( \
+        FROM pg_namespace n WHERE n.nspname <> 'pg_catalog'::name AND n.oid = ANY (ARRAY( \
             SELECT extnamespace FROM extension UNION \
-            SELECT p.pronamespace FROM member m JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) m.objid \
-            WHERE m.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass)) \
+            SELECT p.pronamespace FROM member m JOIN pg_proc p ON p.oid = m.objid \
+            WHERE m.classid = 'pg_proc'::regclass)) \
     ), object (schema, owner) AS ( \
-        SELECT pronamespace, proowner FROM pg_catalog.pg_proc UNION \
-        SELECT relnamespace, relowner FROM pg_catalog.pg_class UNION \
-        SELECT oprnamespace, oprowner FROM pg_catalog.pg_operator UNION \
-        SELECT typnamespace, typowner FROM pg_catalog.pg_type UNION \
-        SELECT collnamespace, collowner FROM pg_catalog.pg_collation \
+        SELECT pronamespace, proowner FROM pg_proc UNION \
+        SELECT relnamespace, relowner FROM pg_class UNION \
+        SELECT oprnamespace, oprowner FROM pg_operator UNION \
+        SELECT typnamespace, typowner FROM pg_type UNION \
+        SELECT collnamespace, collowner FROM pg_collation \
     ), power (place, what, schema, role) AS ( \
-        SELECT 1, 'extension', NULL::pg_catalog.name, extowner FROM extension UNION ALL \
+        SELECT 1, 'extension', NULL::name, extowner FROM extension UNION ALL \
         SELECT 2, 'schema', nspname, owner FROM home UNION ALL \
-        SELECT 3, 'create', nspname, a.grantee FROM home CROSS JOIN LATERAL pg_catalog.aclexplode(nspacl) AS a \
-        WHERE a.privilege_type OPERATOR(pg_catalog.=) 'CREATE' AND a.grantee OPERATOR(pg_catalog.<>) nspowner UNION ALL \
-        SELECT 4, 'object', nspname, o.owner FROM home JOIN object o ON o.schema OPERATOR(pg_catalog.=) home.oid UNION ALL \
-        SELECT 4, 'object', NULL, p.proowner FROM member m JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) m.objid \
-        WHERE m.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass) \
-    SELECT p.what, p.schema::pg_catalog.text, coalesce(r.rolname::pg_catalog.text, 'public') \
-    FROM power p LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) p.role \
+        SELECT 3, 'create', nspname, a.grantee FROM home CROSS JOIN LATERAL aclexplode(nspacl) AS a \
+        WHERE a.privilege_type = 'CREATE' AND a.grantee <> nspowner UNION ALL \
+        SELECT 4, 'object', nspname, o.owner FROM home JOIN object o ON o.schema = home.oid UNION ALL \
+        SELECT 4, 'object', NULL, p.proowner FROM member m JOIN pg_proc p ON p.oid = m.objid \
+        WHERE m.classid = 'pg_proc'::regclass) \
+    SELECT p.what, p.schema::text, coalesce(r.rolname::text, 'public') \
+    FROM power p LEFT JOIN pg_roles r ON r.oid = p.role \
     WHERE r.rolsuper IS DISTINCT FROM true \
-      AND (r.rolname IS NULL OR r.rolname OPERATOR(pg_catalog.<>) current_user OR r.rolname OPERATOR(pg_catalog.<>) session_user) \
+      AND (r.rolname IS NULL OR r.rolname <> current_user OR r.rolname <> session_user) \
     ORDER BY p.place, p.schema, r.rolname LIMIT 1";
 
 /// # Errors

@@ -45,7 +45,7 @@ pub fn check_role() -> Result<(), UserError> {
 /// # Errors
 /// 28000, 42501.
 pub fn check_session_of(role: &Role) -> Result<(), UserError> {
-    let sql = "SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
+    let sql = "SELECT rolcanlogin FROM pg_roles WHERE oid = $1";
     let oid = pg_sys::Oid::from(role.oid);
     let name = &role.name;
     if spi::fetch::<bool>(sql, &[oid.into()])? != Some(true) {
@@ -56,7 +56,7 @@ pub fn check_session_of(role: &Role) -> Result<(), UserError> {
         .detail("Each client of a run is a new session of this role.")
         .hint(format!("Use ALTER ROLE {} LOGIN, or another role that may log in.", quote_identifier(name))));
     }
-    let sql = "SELECT pg_catalog.has_database_privilege($1, $2, 'CONNECT')";
+    let sql = "SELECT has_database_privilege($1, $2, 'CONNECT')";
     if spi::fetch::<bool>(sql, &[oid.into(), database::oid().into()])? == Some(true) {
         return Ok(());
     }
@@ -92,10 +92,10 @@ pub fn connection_limit() -> Result<Option<u32>, UserError> {
 
 /// The lower of the limits, and whose it is: `role` or `database`. As in the server they do not bind superusers.
 fn connection_limit_of(role: pg_sys::Oid) -> Result<Option<(u32, String)>, UserError> {
-    let sql = "SELECT l.value, l.whose FROM pg_catalog.pg_roles r, pg_catalog.pg_database d, \
+    let sql = "SELECT l.value, l.whose FROM pg_roles r, pg_database d, \
                    LATERAL (VALUES (r.rolconnlimit, 'role'), (d.datconnlimit, 'database')) AS l (value, whose) \
-               WHERE r.oid OPERATOR(pg_catalog.=) $1 AND NOT r.rolsuper AND l.value OPERATOR(pg_catalog.>=) 0 \
-                 AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() \
+               WHERE r.oid = $1 AND NOT r.rolsuper AND l.value >= 0 \
+                 AND d.datname = current_database() \
                ORDER BY l.value, l.whose DESC LIMIT 1";
     let limits = spi::fetch_all(sql, &[role.into()], |row| Ok((row.get::<i32>(1)?, row.get::<String>(2)?)))?;
     let limit = limits.into_iter().next();
@@ -111,12 +111,12 @@ pub fn check_own_locks(
 ) -> Result<(), UserError> {
     let held = store::as_owner(|| {
         spi::fetch_all(
-            "SELECT l.relation::pg_catalog.regclass::pg_catalog.text, l.mode FROM pg_catalog.pg_locks l \
-             WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted \
-               AND l.database = (SELECT oid FROM pg_catalog.pg_database \
-                                 WHERE datname = pg_catalog.current_database()) \
+            "SELECT l.relation::regclass::text, l.mode FROM pg_locks l \
+             WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted \
+               AND l.database = (SELECT oid FROM pg_database \
+                                 WHERE datname = current_database()) \
                AND (l.relation = ANY ($1) \
-                    OR l.relation IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1))) \
+                    OR l.relation IN (SELECT indexrelid FROM pg_index WHERE indrelid = ANY ($1))) \
              ORDER BY l.relation = ANY ($1) DESC, l.relation",
             &[tables.to_vec().into()],
             |row| {

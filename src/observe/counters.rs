@@ -63,48 +63,48 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
         let tables: Vec<pg_sys::Oid> = spec.tables().map(pg_sys::Oid::from).collect();
         let sum = |function: &str| -> Result<i64, UserError> {
             let sql = format!(
-                "SELECT pg_catalog.sum(pg_catalog.{function}(t))::pg_catalog.int8 FROM pg_catalog.unnest($1) AS t"
+                "SELECT sum({function}(t))::int8 FROM unnest($1) AS t"
             );
             Ok(fetch::<i64>(&sql, &[tables.clone().into()])?.unwrap_or_default())
         };
         let indexes = fetch::<Vec<pg_sys::Oid>>(
-            "SELECT pg_catalog.array_agg(indexrelid ORDER BY indexrelid) FROM pg_catalog.pg_index \
+            "SELECT array_agg(indexrelid ORDER BY indexrelid) FROM pg_index \
              WHERE indrelid = ANY ($1)",
             &[tables.clone().into()],
         )?
         .unwrap_or_default();
         let index_scans = fetch::<i64>(
-            "SELECT pg_catalog.sum(pg_catalog.pg_stat_get_numscans(i))::pg_catalog.int8 FROM pg_catalog.unnest($1) AS i",
+            "SELECT sum(pg_stat_get_numscans(i))::int8 FROM unnest($1) AS i",
             &[indexes.clone().into()],
         )?;
         let existing = fetch::<i64>(
-            "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class WHERE oid = ANY ($1)",
+            "SELECT count(*) FROM pg_class WHERE oid = ANY ($1)",
             &[tables.clone().into()],
         )?;
         let hidden_scans = fetch::<bool>(
-            "SELECT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = ANY ($1) AND (indisexclusion OR indpred IS NOT NULL))",
+            "SELECT EXISTS (SELECT FROM pg_index WHERE indrelid = ANY ($1) AND (indisexclusion OR indpred IS NOT NULL))",
             &[tables.clone().into()],
         )?;
         let children = fetch::<bool>(
-            "SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = ANY ($1) AND inhrelid <> ALL ($1))",
+            "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhparent = ANY ($1) AND inhrelid <> ALL ($1))",
             &[tables.clone().into()],
         )?;
         let side_effects = fetch::<bool>(
             // Citus has a trigger of its own on each of its tables, for TRUNCATE.
-            "SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE t.tgrelid = ANY ($1) \
-                                AND NOT (p.proname = 'citus_truncate_trigger' AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)) \
-                 OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = ANY ($1))",
+            "SELECT EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE t.tgrelid = ANY ($1) \
+                                AND NOT (p.proname = 'citus_truncate_trigger' AND p.pronamespace = 'pg_catalog'::regnamespace)) \
+                 OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = ANY ($1))",
             &[tables.clone().into()],
         )?;
         let watched = spec.cluster.as_ref().map_or(0, |cluster| cluster.tables.len());
         let is_distributed = distributed::distributed(&tables)?.len() > watched;
         let database = pg_sys::Oid::from(spec.database_oid);
         let reset = fetch::<f64>(
-            "SELECT pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_db_stat_reset_time($1))",
+            "SELECT date_part('epoch', pg_stat_get_db_stat_reset_time($1))",
             &[database.into()],
         )?;
         let of_database = |function: &str| -> Result<i64, UserError> {
-            Ok(fetch::<i64>(&format!("SELECT pg_catalog.{function}($1)"), &[database.into()])?
+            Ok(fetch::<i64>(&format!("SELECT {function}($1)"), &[database.into()])?
                 .unwrap_or_default())
         };
         Ok(Counters {
@@ -141,9 +141,9 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
 /// `starter` of the run is left out: it has looked itself.
 fn has_unsent(database: pg_sys::Oid, starter: i32) -> Result<bool, UserError> {
     let found = fetch::<bool>(
-        "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE datid = $1 AND pid <> $2 \
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datid = $1 AND pid <> $2 \
              AND backend_type NOT LIKE 'pgbench\\_ext %' AND backend_type NOT IN ('autovacuum worker', 'parallel worker', 'walsender') \
-             AND (state <> 'idle' OR state_change > pg_catalog.clock_timestamp() - '15 s'::pg_catalog.interval))",
+             AND (state <> 'idle' OR state_change > clock_timestamp() - '15 s'::interval))",
         &[database.into(), starter.into()],
     )?;
     Ok(found.unwrap_or_default())
@@ -154,11 +154,11 @@ fn has_unsent(database: pg_sys::Oid, starter: i32) -> Result<bool, UserError> {
 pub fn has_unsent_itself(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
     // Runs with the caller's search_path.
     let found = fetch::<bool>(
-        "SELECT EXISTS (SELECT FROM pg_catalog.unnest($1) AS t WHERE 0 OPERATOR(pg_catalog.<) greatest( \
-                 pg_catalog.pg_stat_get_xact_tuples_inserted(t), pg_catalog.pg_stat_get_xact_tuples_updated(t), \
-                 pg_catalog.pg_stat_get_xact_tuples_deleted(t))) \
-             OR EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid OPERATOR(pg_catalog.=) ANY ($1) \
-                 AND 0 OPERATOR(pg_catalog.<) pg_catalog.pg_stat_get_xact_numscans(indexrelid))",
+        "SELECT EXISTS (SELECT FROM unnest($1) AS t WHERE 0 < greatest( \
+                 pg_stat_get_xact_tuples_inserted(t), pg_stat_get_xact_tuples_updated(t), \
+                 pg_stat_get_xact_tuples_deleted(t))) \
+             OR EXISTS (SELECT FROM pg_index WHERE indrelid = ANY ($1) \
+                 AND 0 < pg_stat_get_xact_numscans(indexrelid))",
         &[tables.to_vec().into()],
     )?;
     Ok(found.unwrap_or_default())

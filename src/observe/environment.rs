@@ -10,7 +10,7 @@ use bench_results::{Environment, ServerSetting};
 use super::{machine, probes};
 use crate::error::internal;
 use crate::server::process::processors;
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::spi::{fetch, in_session};
 use crate::server::transaction::transaction;
 use crate::server::{database, guc};
 
@@ -43,7 +43,7 @@ pub fn settings_json() -> Result<String, UserError> {
                WHERE NOT s.source OPERATOR(pg_catalog.=) ANY (ARRAY['default', 'override']) \
                  AND coalesce(s.setting OPERATOR(pg_catalog.<>) s.boot_val, true) ORDER BY s.name";
     let settings = transaction(|| {
-        fetch_all(sql, &[], |row| {
+        in_session::fetch_all(sql, &[], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
             Ok(ServerSetting { name: text(1)?, setting: text(2)?, source: text(3)? })
         })

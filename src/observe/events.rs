@@ -260,18 +260,18 @@ impl EventWatch {
     fn summary(&self) -> Result<Summary, UserError> {
         let found = transaction(|| {
             fetch_all(
-                "SELECT (SELECT coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_vacuum_count(t) \
-                             + pg_catalog.pg_stat_get_autovacuum_count(t) + pg_catalog.pg_stat_get_analyze_count(t) \
-                             + pg_catalog.pg_stat_get_autoanalyze_count(t)), 0)::pg_catalog.int8 \
-                         FROM pg_catalog.unnest($1) AS t), \
-                        (SELECT pg_catalog.count(*) FROM ( \
-                             SELECT p.relid, p.datname FROM pg_catalog.pg_stat_progress_vacuum p \
-                             UNION ALL SELECT p.relid, p.datname FROM pg_catalog.pg_stat_progress_analyze p) p \
-                         WHERE p.relid = ANY ($1) AND p.datname = pg_catalog.current_database()), \
-                        EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info('BASEBACKUP')) \
-                            OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info('CREATE INDEX')) \
-                            OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_progress_info($2)) \
-                            OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_wal_senders())",
+                "SELECT (SELECT coalesce(sum(pg_stat_get_vacuum_count(t) \
+                             + pg_stat_get_autovacuum_count(t) + pg_stat_get_analyze_count(t) \
+                             + pg_stat_get_autoanalyze_count(t)), 0)::int8 \
+                         FROM unnest($1) AS t), \
+                        (SELECT count(*) FROM ( \
+                             SELECT p.relid, p.datname FROM pg_stat_progress_vacuum p \
+                             UNION ALL SELECT p.relid, p.datname FROM pg_stat_progress_analyze p) p \
+                         WHERE p.relid = ANY ($1) AND p.datname = current_database()), \
+                        EXISTS (SELECT FROM pg_stat_get_progress_info('BASEBACKUP')) \
+                            OR EXISTS (SELECT FROM pg_stat_get_progress_info('CREATE INDEX')) \
+                            OR EXISTS (SELECT FROM pg_stat_get_progress_info($2)) \
+                            OR EXISTS (SELECT FROM pg_stat_get_wal_senders())",
                 &[self.tables.clone().into(), REWRITE.to_uppercase().into()],
                 |row| {
                     let summary = Summary {
@@ -293,17 +293,17 @@ impl EventWatch {
 
     fn task_rows(&self) -> Result<Vec<Task>, UserError> {
         let query = format!(
-            "SELECT t.pid, t.kind, t.relid::pg_catalog.regclass::pg_catalog.text FROM ( \
-                         SELECT b.pid, 'backup', NULL::pg_catalog.oid FROM pg_catalog.pg_stat_progress_basebackup b \
-                         UNION ALL SELECT w.pid, 'standby', NULL FROM pg_catalog.pg_stat_get_wal_senders() w \
-                         LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(w.pid) a ON true \
+            "SELECT t.pid, t.kind, t.relid::regclass::text FROM ( \
+                         SELECT b.pid, 'backup', NULL::oid FROM pg_stat_progress_basebackup b \
+                         UNION ALL SELECT w.pid, 'standby', NULL FROM pg_stat_get_wal_senders() w \
+                         LEFT JOIN LATERAL pg_stat_get_activity(w.pid) a ON true \
                          WHERE a.application_name IS DISTINCT FROM 'pg_basebackup' \
-                         UNION ALL SELECT i.pid, pg_catalog.lower(pg_catalog.replace(i.command, ' CONCURRENTLY', '')), i.relid \
-                         FROM pg_catalog.pg_stat_progress_create_index i \
-                         WHERE i.relid = ANY ($1) AND i.datname = pg_catalog.current_database() \
-                         UNION ALL SELECT c.pid, pg_catalog.lower(c.command), c.relid \
-                         FROM pg_catalog.pg_stat_progress_{REWRITE} c \
-                         WHERE c.relid = ANY ($1) AND c.datname = pg_catalog.current_database()) AS t (pid, kind, relid)"
+                         UNION ALL SELECT i.pid, lower(replace(i.command, ' CONCURRENTLY', '')), i.relid \
+                         FROM pg_stat_progress_create_index i \
+                         WHERE i.relid = ANY ($1) AND i.datname = current_database() \
+                         UNION ALL SELECT c.pid, lower(c.command), c.relid \
+                         FROM pg_stat_progress_{REWRITE} c \
+                         WHERE c.relid = ANY ($1) AND c.datname = current_database()) AS t (pid, kind, relid)"
         );
         transaction(|| {
             fetch_all(&query, &[self.tables.clone().into()], |row| {
@@ -325,14 +325,14 @@ impl EventWatch {
     fn rows_of(&self, kind: WorkKind) -> Result<Vec<WorkRow>, UserError> {
         let word = kind.as_str();
         let query = format!(
-            "SELECT t, t::pg_catalog.regclass::pg_catalog.text, \
-                    pg_catalog.pg_stat_get_{word}_count(t), pg_catalog.pg_stat_get_auto{word}_count(t), \
-                    pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_last_{word}_time(t)), \
-                    pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_last_auto{word}_time(t)), \
-                    pg_catalog.date_part('epoch', a.query_start), a.backend_type = 'autovacuum worker' \
-             FROM pg_catalog.unnest($1) AS t \
-             LEFT JOIN (pg_catalog.pg_stat_progress_{word} p JOIN pg_catalog.pg_stat_activity a USING (pid)) \
-                 ON p.relid = t AND p.datname = pg_catalog.current_database()"
+            "SELECT t, t::regclass::text, \
+                    pg_stat_get_{word}_count(t), pg_stat_get_auto{word}_count(t), \
+                    date_part('epoch', pg_stat_get_last_{word}_time(t)), \
+                    date_part('epoch', pg_stat_get_last_auto{word}_time(t)), \
+                    date_part('epoch', a.query_start), a.backend_type = 'autovacuum worker' \
+             FROM unnest($1) AS t \
+             LEFT JOIN (pg_stat_progress_{word} p JOIN pg_stat_activity a USING (pid)) \
+                 ON p.relid = t AND p.datname = current_database()"
         );
         transaction(|| {
             fetch_all(&query, &[self.tables.clone().into()], |row| {
@@ -420,6 +420,6 @@ const STANDBY: &str = "standby";
 /// Whether the checkpoint with this redo pointer has ended: the control file is written last.
 fn is_complete(redo: u64) -> Result<bool, UserError> {
     let lsn = format!("{:X}/{:X}", redo >> 32, redo & 0xFFFF_FFFF);
-    let sql = "SELECT redo_lsn >= $1::pg_catalog.pg_lsn FROM pg_catalog.pg_control_checkpoint()";
+    let sql = "SELECT redo_lsn >= $1::pg_lsn FROM pg_control_checkpoint()";
     Ok(transaction(|| fetch::<bool>(sql, &[lsn.as_str().into()]))?.unwrap_or(true))
 }

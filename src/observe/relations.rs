@@ -18,8 +18,8 @@ pub fn none() -> Value {
 pub fn unlogged(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
     let found = transaction(|| {
         fetch::<Vec<String>>(
-            "SELECT pg_catalog.array_agg(c.oid::pg_catalog.regclass::pg_catalog.text ORDER BY c.oid) \
-             FROM pg_catalog.pg_class c WHERE c.oid = ANY ($1) AND c.relpersistence = 'u'",
+            "SELECT array_agg(c.oid::regclass::text ORDER BY c.oid) \
+             FROM pg_class c WHERE c.oid = ANY ($1) AND c.relpersistence = 'u'",
             &[tables.to_vec().into()],
         )
     })?;
@@ -45,26 +45,26 @@ fn read_with(tables: &[pg_sys::Oid], sizes: bool) -> Result<Value, UserError> {
 }
 
 const READ: &str = "\
-SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(r)) FROM ( \
-    SELECT c.oid::pg_catalog.int8 AS oid, c.oid::pg_catalog.regclass::pg_catalog.text AS relation, 'table' AS kind, \
-           CASE WHEN $2 THEN pg_catalog.pg_table_size(c.oid) END AS bytes, \
-           pg_catalog.pg_stat_get_live_tuples(c.oid) AS live, pg_catalog.pg_stat_get_dead_tuples(c.oid) AS dead, \
-           pg_catalog.pg_stat_get_tuples_inserted(c.oid) AS inserted, pg_catalog.pg_stat_get_tuples_updated(c.oid) AS updated, \
-           pg_catalog.pg_stat_get_tuples_hot_updated(c.oid) AS hot_updated, pg_catalog.pg_stat_get_tuples_deleted(c.oid) AS deleted, \
-           pg_catalog.pg_stat_get_mod_since_analyze(c.oid) AS mod_since_analyze, \
-           pg_catalog.pg_stat_get_numscans(c.oid) AS seq_scan, pg_catalog.pg_stat_get_tuples_returned(c.oid) AS seq_tup_read, \
-           (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_numscans(i.indexrelid))::pg_catalog.int8 \
-            FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid) AS idx_scan, \
-           pg_catalog.pg_stat_get_vacuum_count(c.oid) AS vacuums, pg_catalog.pg_stat_get_autovacuum_count(c.oid) AS autovacuums, \
-           pg_catalog.pg_stat_get_analyze_count(c.oid) AS analyzes, pg_catalog.pg_stat_get_autoanalyze_count(c.oid) AS autoanalyzes, \
-           pg_catalog.pg_stat_get_last_vacuum_time(c.oid) AS last_vacuum, \
-           pg_catalog.pg_stat_get_last_autovacuum_time(c.oid) AS last_autovacuum, \
-           pg_catalog.pg_stat_get_last_analyze_time(c.oid) AS last_analyze, \
-           pg_catalog.pg_stat_get_last_autoanalyze_time(c.oid) AS last_autoanalyze \
-    FROM pg_catalog.pg_class c WHERE c.oid = ANY ($1) \
+SELECT jsonb_agg(to_jsonb(r)) FROM ( \
+    SELECT c.oid::int8 AS oid, c.oid::regclass::text AS relation, 'table' AS kind, \
+           CASE WHEN $2 THEN pg_table_size(c.oid) END AS bytes, \
+           pg_stat_get_live_tuples(c.oid) AS live, pg_stat_get_dead_tuples(c.oid) AS dead, \
+           pg_stat_get_tuples_inserted(c.oid) AS inserted, pg_stat_get_tuples_updated(c.oid) AS updated, \
+           pg_stat_get_tuples_hot_updated(c.oid) AS hot_updated, pg_stat_get_tuples_deleted(c.oid) AS deleted, \
+           pg_stat_get_mod_since_analyze(c.oid) AS mod_since_analyze, \
+           pg_stat_get_numscans(c.oid) AS seq_scan, pg_stat_get_tuples_returned(c.oid) AS seq_tup_read, \
+           (SELECT sum(pg_stat_get_numscans(i.indexrelid))::int8 \
+            FROM pg_index i WHERE i.indrelid = c.oid) AS idx_scan, \
+           pg_stat_get_vacuum_count(c.oid) AS vacuums, pg_stat_get_autovacuum_count(c.oid) AS autovacuums, \
+           pg_stat_get_analyze_count(c.oid) AS analyzes, pg_stat_get_autoanalyze_count(c.oid) AS autoanalyzes, \
+           pg_stat_get_last_vacuum_time(c.oid) AS last_vacuum, \
+           pg_stat_get_last_autovacuum_time(c.oid) AS last_autovacuum, \
+           pg_stat_get_last_analyze_time(c.oid) AS last_analyze, \
+           pg_stat_get_last_autoanalyze_time(c.oid) AS last_autoanalyze \
+    FROM pg_class c WHERE c.oid = ANY ($1) \
     UNION ALL \
-    SELECT i.indexrelid::pg_catalog.int8, i.indexrelid::pg_catalog.regclass::pg_catalog.text, 'index', \
-           CASE WHEN $2 THEN pg_catalog.pg_relation_size(i.indexrelid) END, \
-           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, pg_catalog.pg_stat_get_numscans(i.indexrelid), \
+    SELECT i.indexrelid::int8, i.indexrelid::regclass::text, 'index', \
+           CASE WHEN $2 THEN pg_relation_size(i.indexrelid) END, \
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, pg_stat_get_numscans(i.indexrelid), \
            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
-    FROM pg_catalog.pg_index i WHERE i.indrelid = ANY ($1)) AS r";
+    FROM pg_index i WHERE i.indrelid = ANY ($1)) AS r";

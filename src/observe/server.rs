@@ -16,13 +16,13 @@ pub fn read() -> Result<ServerCounters, UserError> {
 
 /// Reads what replicates from this server.
 pub fn replication() -> Result<Replication, UserError> {
-    let query = format!("SELECT ({})::pg_catalog.text", replication_query());
+    let query = format!("SELECT ({})::text", replication_query());
     let json = transaction(|| fetch::<String>(&query, &[]))?;
     Ok(json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
 }
 
 /// Whether a role may read who replicates from this server (pg_stat_replication).
 pub fn shows_standbys_to(role_oid: u32) -> Result<bool, UserError> {
-    let sql = "SELECT pg_catalog.pg_has_role($1, 'pg_read_all_stats', 'USAGE')";
+    let sql = "SELECT pg_has_role($1, 'pg_read_all_stats', 'USAGE')";
     Ok(transaction(|| fetch::<bool>(sql, &[pg_sys::Oid::from(role_oid).into()]))?.unwrap_or_default())
 }

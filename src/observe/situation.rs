@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::machine;
 use crate::error::{internal, log};
-use crate::server::guc::{set_local, with_search_path};
+use crate::server::guc::with_setting;
 use crate::server::process::{forget_statistics, memory_bytes, processors};
 use crate::server::spi::fetch;
 use crate::server::transaction::rolled_back;
@@ -23,11 +23,8 @@ use crate::server::{database, wait};
 pub fn known<T>(ask: impl FnOnce() -> Result<Option<T>, UserError>) -> Result<Option<T>, UserError> {
     // An error of the question's rolls back no more than the question.
     let answer = rolled_back(|| {
-        with_search_path("pg_catalog, pg_temp", || {
-            // A size needs a lock, which somebody's LOCK TABLE may keep for long.
-            set_local(c"lock_timeout", c"50ms");
-            ask()
-        })
+        // A size needs a lock, which somebody's LOCK TABLE may keep for long.
+        with_setting(c"lock_timeout", c"50ms", ask)
     });
     match answer {
         Err(e)
@@ -55,8 +52,8 @@ fn ask<T: DeserializeOwned>(sql: &str, arguments: &[DatumWithOid]) -> Result<Opt
 pub fn active() -> Result<Option<i64>, UserError> {
     forget_statistics();
     ask(
-        "SELECT pg_catalog.count(*)::pg_catalog.text FROM pg_catalog.pg_stat_activity a \
-         WHERE a.state = 'active' AND a.pid <> pg_catalog.pg_backend_pid() \
+        "SELECT count(*)::text FROM pg_stat_activity a \
+         WHERE a.state = 'active' AND a.pid <> pg_backend_pid() \
            AND a.backend_type IN ('client backend', 'pgbench_ext client')",
         &[],
     )
@@ -66,7 +63,7 @@ pub fn active() -> Result<Option<i64>, UserError> {
 /// ended is idle.
 pub fn runs() -> Result<Option<i64>, UserError> {
     ask(
-        "SELECT pg_catalog.count(*)::pg_catalog.text FROM pg_catalog.pg_stat_activity a \
+        "SELECT count(*)::text FROM pg_stat_activity a \
          WHERE a.backend_type = 'pgbench_ext coordinator' AND a.state IS DISTINCT FROM 'idle'",
         &[],
     )
@@ -79,15 +76,15 @@ pub fn checkpoint() -> Result<Option<Checkpoint>, UserError> {
     let redo = database::redo_pointer();
     let lsn = format!("{:X}/{:X}", redo >> 32, redo & 0xFFFF_FFFF);
     ask(
-        "SELECT pg_catalog.json_build_object( \
-             'is_under_way', c.redo_lsn < $1::pg_catalog.pg_lsn, \
-             'since_secs', pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() \
-                 - greatest(c.checkpoint_time, pg_catalog.pg_postmaster_start_time())), \
-             'timeout_secs', (SELECT s.setting::pg_catalog.float8 FROM pg_catalog.pg_settings s WHERE s.name = 'checkpoint_timeout'), \
-             'wal_bytes', pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), c.redo_lsn), \
-             'max_wal_bytes', pg_catalog.pg_size_bytes(pg_catalog.current_setting('max_wal_size')), \
-             'completion_target', pg_catalog.current_setting('checkpoint_completion_target')::pg_catalog.float8)::pg_catalog.text \
-         FROM pg_catalog.pg_control_checkpoint() c",
+        "SELECT json_build_object( \
+             'is_under_way', c.redo_lsn < $1::pg_lsn, \
+             'since_secs', date_part('epoch', clock_timestamp() \
+                 - greatest(c.checkpoint_time, pg_postmaster_start_time())), \
+             'timeout_secs', (SELECT s.setting::float8 FROM pg_settings s WHERE s.name = 'checkpoint_timeout'), \
+             'wal_bytes', pg_wal_lsn_diff(pg_current_wal_insert_lsn(), c.redo_lsn), \
+             'max_wal_bytes', pg_size_bytes(current_setting('max_wal_size')), \
+             'completion_target', current_setting('checkpoint_completion_target')::float8)::text \
+         FROM pg_control_checkpoint() c",
         &[lsn.as_str().into()],
     )
 }
@@ -95,18 +92,18 @@ pub fn checkpoint() -> Result<Option<Checkpoint>, UserError> {
 /// Locks of others on tables that vacuums and changes of tables take, with the command where it reports its progress.
 pub fn locks(tables: &[pg_sys::Oid]) -> Result<Option<Vec<BlockingLock>>, UserError> {
     ask(
-        "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
-             'relation', l.relation::pg_catalog.regclass::pg_catalog.text, 'mode', l.mode, 'pid', l.pid, \
+        "SELECT coalesce(json_agg(json_build_object( \
+             'relation', l.relation::regclass::text, 'mode', l.mode, 'pid', l.pid, \
              'command', CASE \
-                 WHEN EXISTS (SELECT FROM pg_catalog.pg_stat_progress_vacuum p WHERE p.pid = l.pid) THEN 'VACUUM' \
-                 WHEN EXISTS (SELECT FROM pg_catalog.pg_stat_progress_analyze p WHERE p.pid = l.pid) THEN 'ANALYZE' \
-                 WHEN EXISTS (SELECT FROM pg_catalog.pg_stat_progress_create_index p WHERE p.pid = l.pid) THEN 'CREATE INDEX' \
+                 WHEN EXISTS (SELECT FROM pg_stat_progress_vacuum p WHERE p.pid = l.pid) THEN 'VACUUM' \
+                 WHEN EXISTS (SELECT FROM pg_stat_progress_analyze p WHERE p.pid = l.pid) THEN 'ANALYZE' \
+                 WHEN EXISTS (SELECT FROM pg_stat_progress_create_index p WHERE p.pid = l.pid) THEN 'CREATE INDEX' \
              END, \
              'is_autovacuum', a.backend_type = 'autovacuum worker', \
-             'secs', pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start)) ORDER BY l.pid, l.relation), '[]')::pg_catalog.text \
-         FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid \
-         WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY ($1) AND l.pid <> pg_catalog.pg_backend_pid() \
-           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()) \
+             'secs', date_part('epoch', clock_timestamp() - a.xact_start)) ORDER BY l.pid, l.relation), '[]')::text \
+         FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid \
+         WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY ($1) AND l.pid <> pg_backend_pid() \
+           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) \
            AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')",
         &[tables.to_vec().into()],
     )
@@ -115,14 +112,14 @@ pub fn locks(tables: &[pg_sys::Oid]) -> Result<Option<Vec<BlockingLock>>, UserEr
 /// Statistics of tables.
 pub fn tables(tables: &[pg_sys::Oid]) -> Result<Option<Vec<TableStatistics>>, UserError> {
     ask(
-        "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
-             'relation', c.oid::pg_catalog.regclass::pg_catalog.text, 'live', pg_catalog.pg_stat_get_live_tuples(c.oid), \
-             'dead', pg_catalog.pg_stat_get_dead_tuples(c.oid), 'modified', pg_catalog.pg_stat_get_mod_since_analyze(c.oid), \
-             'inserted', pg_catalog.pg_stat_get_ins_since_vacuum(c.oid), 'reltuples', c.reltuples, \
-             'xid_age', pg_catalog.age(c.relfrozenxid), \
-             'options', (SELECT pg_catalog.json_object_agg(o.option_name, o.option_value) \
-                         FROM pg_catalog.pg_options_to_table(c.reloptions) o)) ORDER BY c.oid), '[]')::pg_catalog.text \
-         FROM pg_catalog.pg_class c WHERE c.oid = ANY ($1) AND c.relkind = 'r'",
+        "SELECT coalesce(json_agg(json_build_object( \
+             'relation', c.oid::regclass::text, 'live', pg_stat_get_live_tuples(c.oid), \
+             'dead', pg_stat_get_dead_tuples(c.oid), 'modified', pg_stat_get_mod_since_analyze(c.oid), \
+             'inserted', pg_stat_get_ins_since_vacuum(c.oid), 'reltuples', c.reltuples, \
+             'xid_age', age(c.relfrozenxid), \
+             'options', (SELECT json_object_agg(o.option_name, o.option_value) \
+                         FROM pg_options_to_table(c.reloptions) o)) ORDER BY c.oid), '[]')::text \
+         FROM pg_class c WHERE c.oid = ANY ($1) AND c.relkind = 'r'",
         &[tables.to_vec().into()],
     )
 }
@@ -131,25 +128,25 @@ pub fn tables(tables: &[pg_sys::Oid]) -> Result<Option<Vec<TableStatistics>>, Us
 /// (PROC_IN_VACUUM in ComputeXidHorizons, procarray.c), and autovacuum's ANALYZE ends by itself.
 pub fn holders() -> Result<Option<Vec<Holder>>, UserError> {
     ask(
-        "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
-             'kind', h.kind, 'name', h.name, 'state', h.state, 'age', h.age, 'secs', h.secs)), '[]')::pg_catalog.text \
+        "SELECT coalesce(json_agg(json_build_object( \
+             'kind', h.kind, 'name', h.name, 'state', h.state, 'age', h.age, 'secs', h.secs)), '[]')::text \
          FROM ( \
-             SELECT 'session' AS kind, a.pid::pg_catalog.text AS name, a.state, \
-                    greatest(pg_catalog.age(a.backend_xmin), pg_catalog.age(a.backend_xid)) AS age, \
-                    pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start) AS secs \
-             FROM pg_catalog.pg_stat_activity a \
+             SELECT 'session' AS kind, a.pid::text AS name, a.state, \
+                    greatest(age(a.backend_xmin), age(a.backend_xid)) AS age, \
+                    date_part('epoch', clock_timestamp() - a.xact_start) AS secs \
+             FROM pg_stat_activity a \
              WHERE (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL) \
-               AND (a.datname = pg_catalog.current_database() OR a.datname IS NULL) AND a.pid <> pg_catalog.pg_backend_pid() \
-               AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_progress_vacuum v WHERE v.pid = a.pid) \
+               AND (a.datname = current_database() OR a.datname IS NULL) AND a.pid <> pg_backend_pid() \
+               AND NOT EXISTS (SELECT FROM pg_stat_progress_vacuum v WHERE v.pid = a.pid) \
                AND a.backend_type IS DISTINCT FROM 'autovacuum worker' \
              UNION ALL \
-             SELECT 'prepared transaction', p.gid, NULL, pg_catalog.age(p.transaction), \
-                    pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - p.prepared) \
-             FROM pg_catalog.pg_prepared_xacts p WHERE p.database = pg_catalog.current_database() \
+             SELECT 'prepared transaction', p.gid, NULL, age(p.transaction), \
+                    date_part('epoch', clock_timestamp() - p.prepared) \
+             FROM pg_prepared_xacts p WHERE p.database = current_database() \
              UNION ALL \
-             SELECT 'replication slot', s.slot_name::pg_catalog.text, CASE WHEN s.active THEN 'active' ELSE 'inactive' END, \
-                    pg_catalog.age(s.xmin), NULL \
-             FROM pg_catalog.pg_replication_slots s WHERE s.xmin IS NOT NULL) AS h",
+             SELECT 'replication slot', s.slot_name::text, CASE WHEN s.active THEN 'active' ELSE 'inactive' END, \
+                    age(s.xmin), NULL \
+             FROM pg_replication_slots s WHERE s.xmin IS NOT NULL) AS h",
         &[],
     )
 }
@@ -157,9 +154,9 @@ pub fn holders() -> Result<Option<Vec<Holder>>, UserError> {
 /// Replication slots, and how much WAL each retains.
 pub fn slots() -> Result<Option<Vec<ReplicationSlot>>, UserError> {
     ask(
-        "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', s.slot_name, 'active', s.active, \
-             'wal_bytes', pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), s.restart_lsn))), '[]')::pg_catalog.text \
-         FROM pg_catalog.pg_replication_slots s WHERE s.restart_lsn IS NOT NULL",
+        "SELECT coalesce(json_agg(json_build_object('name', s.slot_name, 'active', s.active, \
+             'wal_bytes', pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn))), '[]')::text \
+         FROM pg_replication_slots s WHERE s.restart_lsn IS NOT NULL",
         &[],
     )
 }
@@ -167,7 +164,7 @@ pub fn slots() -> Result<Option<Vec<ReplicationSlot>>, UserError> {
 /// Parameters of safety and of autovacuum as a new session has them.
 pub fn settings() -> Result<Option<BTreeMap<String, String>>, UserError> {
     ask(
-        "SELECT pg_catalog.json_object_agg(s.name, s.reset_val)::pg_catalog.text FROM pg_catalog.pg_settings s \
+        "SELECT json_object_agg(s.name, s.reset_val)::text FROM pg_settings s \
          WHERE s.name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'track_counts') OR s.name LIKE 'autovacuum%'",
         &[],
     )

@@ -152,8 +152,8 @@ fn write_and_read(
     reload_and_read()?;
     // This session has its own of these: what its runs' clients have is in the files.
     for name in wanted.keys().filter(|name| !is_own(name)) {
-        let sql = "SELECT source OPERATOR(pg_catalog.=) 'configuration file' AND NOT pending_restart \
-                   FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) $1";
+        let sql = "SELECT source = 'configuration file' AND NOT pending_restart \
+                   FROM pg_settings WHERE lower(name) = $1";
         if transaction(|| spi::fetch::<bool>(sql, &[name.as_str().into()]))? != Some(true) {
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
@@ -239,8 +239,8 @@ pub fn write_for_restart(
 /// 55000 where none would, as the files are not what the server has it from.
 fn pending(names: &[String], wanted: &BTreeMap<String, String>) -> Result<Vec<String>, UserError> {
     let rows = spi::fetch_all(
-        "SELECT pg_catalog.lower(name), pending_restart, source OPERATOR(pg_catalog.=) 'configuration file' \
-         FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY ($1) ORDER BY 1",
+        "SELECT lower(name), pending_restart, source = 'configuration file' \
+         FROM pg_settings WHERE lower(name) = ANY ($1) ORDER BY 1",
         &[names.to_vec().into()],
         |row| {
             let is = |place| Ok::<_, pgrx::spi::Error>(row.get::<bool>(place)?.unwrap_or_default());
@@ -268,8 +268,8 @@ fn read_if_told() -> Result<bool, UserError> {
 fn server_settings(names: &[String]) -> Result<BTreeMap<String, String>, UserError> {
     let rows = transaction(|| {
         spi::fetch_all(
-            "SELECT pg_catalog.lower(name), setting FROM pg_catalog.pg_settings \
-             WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY ($1)",
+            "SELECT lower(name), setting FROM pg_settings \
+             WHERE lower(name) = ANY ($1)",
             &[names.to_vec().into()],
             |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
         )
@@ -280,10 +280,10 @@ fn server_settings(names: &[String]) -> Result<BTreeMap<String, String>, UserErr
 /// What the file has for these parameters; null for nothing.
 fn file_settings(names: &[String]) -> Result<FileSettings, UserError> {
     let rows = spi::fetch_all(
-        "SELECT n, (SELECT f.setting FROM pg_catalog.pg_show_all_file_settings() f \
-                    WHERE pg_catalog.lower(f.name) OPERATOR(pg_catalog.=) n AND f.sourcefile OPERATOR(pg_catalog.~) '/postgresql\\.auto\\.conf$' \
+        "SELECT n, (SELECT f.setting FROM pg_show_all_file_settings() f \
+                    WHERE lower(f.name) = n AND f.sourcefile ~ '/postgresql\\.auto\\.conf$' \
                     ORDER BY f.seqno DESC LIMIT 1) \
-         FROM pg_catalog.unnest($1) AS n",
+         FROM unnest($1) AS n",
         &[names.to_vec().into()],
         |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?)),
     )?;

@@ -13,7 +13,7 @@ pub fn oid() -> pg_sys::Oid {
 
 /// The name of this session's database.
 pub fn name() -> Result<String, UserError> {
-    Ok(fetch::<String>("SELECT pg_catalog.current_database()::pg_catalog.text", &[])?.unwrap_or_default())
+    Ok(fetch::<String>("SELECT current_database()::text", &[])?.unwrap_or_default())
 }
 
 /// Whether texts of this database can travel between processes as UTF-8: its encoding is UTF8 or SQL_ASCII.

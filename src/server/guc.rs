@@ -5,10 +5,10 @@ use std::ffi::{CStr, CString};
 use bench_base::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
-pub use super::local_settings::{in_nest_level, set_local, set_own_syntax, with_search_path, with_setting};
+pub use super::local_settings::{in_nest_level, restrict, set_local, with_search_path, with_setting};
 
 use super::roles::superuser;
-use super::spi::{fetch, quote_identifier};
+use super::spi::{fetch, in_session, quote_identifier};
 use crate::error::from_caught;
 
 /// A parameter's value in this session; `None` for one that does not exist.
@@ -78,7 +78,7 @@ pub fn initial_search_path() -> Result<String, UserError> {
                                              WHERE r.rolname OPERATOR(pg_catalog.=) session_user) \
                                 THEN boot_val ELSE reset_val END \
                     FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'))";
-    Ok(fetch::<String>(sql, &[])?.unwrap_or_default())
+    Ok(in_session::fetch::<String>(sql, &[])?.unwrap_or_default())
 }
 
 /// A search_path with schemas put before it, each once.

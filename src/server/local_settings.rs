@@ -40,8 +40,34 @@ pub fn with_setting<T>(
     })
 }
 
-/// Does something with this project's own SQL: what it reads and compares is the same whatever the session, its role or its
-/// database has set. As pg_dump has it.
+/// The search_path of this project's own SQL.
+const SAFE_PATH: &CStr = c"pg_catalog, pg_temp";
+
+/// Runs this project's own SQL: names and operators in it are the server's, whatever other roles have created, and texts are
+/// read and written as by default, whatever the session, its role or its database has set. As TimescaleDB's
+/// RestrictSearchPath and pg_dump do it.
+pub fn restricted<T>(work: impl FnOnce() -> T) -> T {
+    if has_own_syntax() && has_safe_path() {
+        return work();
+    }
+    in_nest_level(|| {
+        restrict();
+        work()
+    })
+}
+
+/// Sets what [`restricted`] sets, up to the end of the nest level.
+pub fn restrict() {
+    set_local(c"search_path", SAFE_PATH);
+    set_own_syntax();
+}
+
+fn has_safe_path() -> bool {
+    // SAFETY: a variable of the process's: the value of a parameter, which is never NULL.
+    unsafe { CStr::from_ptr(pg_sys::namespace_search_path) == SAFE_PATH }
+}
+
+/// Does something with texts that are read and written as by default, whatever the session, its role or its database has set.
 pub fn with_own_syntax<T>(work: impl FnOnce() -> T) -> T {
     if has_own_syntax() {
         return work();
@@ -77,7 +103,7 @@ fn has_own_syntax() -> bool {
 }
 
 /// What [`with_own_syntax`] sets, up to the end of the nest level.
-pub fn set_own_syntax() {
+fn set_own_syntax() {
     if has_own_syntax() {
         return;
     }

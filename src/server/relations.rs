@@ -4,7 +4,7 @@ use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::buffers::{SHARE, lock};
-use super::spi::{fetch, run};
+use super::spi::{fetch, in_session};
 use crate::error::internal;
 
 /// The owner of a table.
@@ -39,7 +39,7 @@ pub fn drop_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
         "SELECT pg_catalog.string_agg(t::pg_catalog.regclass::pg_catalog.text, ', ') FROM pg_catalog.unnest($1) AS t",
         &[tables.to_vec().into()],
     )?;
-    names.map_or(Ok(()), |names| run(&format!("DROP TABLE {names}"), &[]).map(drop))
+    names.map_or(Ok(()), |names| in_session::run(&format!("DROP TABLE {names}"), &[]).map(drop))
 }
 
 /// Tables, and then the partitions that they have, without a lock on any.

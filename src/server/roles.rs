@@ -58,7 +58,7 @@ pub fn name_of(role: pg_sys::Oid) -> Option<String> {
 
 /// The OID of the role that has a name now.
 pub fn oid_of(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
-    let sql = "SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    let sql = "SELECT oid FROM pg_roles WHERE rolname = $1::text";
     fetch::<pg_sys::Oid>(sql, &[name.into()])
 }
 
@@ -81,7 +81,7 @@ const SET_ROLE: &str = if cfg!(since_16) { "SET" } else { "MEMBER" };
 /// # Errors
 /// 42501.
 pub fn check_may_become(role: &Role) -> Result<(), UserError> {
-    let sql = "SELECT pg_catalog.pg_has_role($1, $2)";
+    let sql = "SELECT pg_has_role($1, $2)";
     if fetch::<bool>(sql, &[pg_sys::Oid::from(role.oid).into(), SET_ROLE.into()])? == Some(true) {
         return Ok(());
     }

@@ -40,27 +40,27 @@ impl ResultValue {
 
 /// Nobody but a superuser can make a function in C; the path is that of the library which the server was installed with.
 const FIND: &str = "\
-    SELECT p.oid FROM pg_catalog.pg_extension e \
-    JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-        AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
-        AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
-    JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid \
-    JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang \
-    JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) p.proowner \
-    WHERE e.extname OPERATOR(pg_catalog.=) $1::pg_catalog.name \
-      AND p.proname OPERATOR(pg_catalog.=) $2::pg_catalog.name \
-      AND l.lanname OPERATOR(pg_catalog.=) 'c'::pg_catalog.name AND r.rolsuper AND p.proconfig IS NULL \
-      AND p.probin OPERATOR(pg_catalog.=) pg_catalog.concat('$libdir/', $1) AND ";
+    SELECT p.oid FROM pg_extension e \
+    JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass \
+        AND d.refobjid = e.oid AND d.classid = 'pg_proc'::regclass \
+        AND d.deptype = 'e'::\"char\" \
+    JOIN pg_proc p ON p.oid = d.objid \
+    JOIN pg_language l ON l.oid = p.prolang \
+    JOIN pg_roles r ON r.oid = p.proowner \
+    WHERE e.extname = $1::name \
+      AND p.proname = $2::name \
+      AND l.lanname = 'c'::name AND r.rolsuper AND p.proconfig IS NULL \
+      AND p.probin = concat('$libdir/', $1) AND ";
 
 /// What is asked of a set-returning function of one boolean.
 const OF_BOOLEAN: &str = "\
-    p.proretset AND p.pronargs OPERATOR(pg_catalog.=) 1 \
-    AND p.proargtypes[0] OPERATOR(pg_catalog.=) 'pg_catalog.bool'::pg_catalog.regtype::pg_catalog.oid";
+    p.proretset AND p.pronargs = 1 \
+    AND p.proargtypes[0] = 'bool'::regtype::oid";
 
 /// What is asked of a function of no argument that returns one row.
 const OF_NOTHING: &str = "\
-    NOT p.proretset AND p.pronargs OPERATOR(pg_catalog.=) 0 \
-    AND p.prorettype OPERATOR(pg_catalog.=) 'pg_catalog.record'::pg_catalog.regtype::pg_catalog.oid";
+    NOT p.proretset AND p.pronargs = 0 \
+    AND p.prorettype = 'record'::regtype::oid";
 
 fn find(extension: &str, function: &str, conditions: &str) -> Result<Option<pg_sys::Oid>, UserError> {
     fetch(&format!("{FIND}{conditions}"), &[extension.into(), function.into()])

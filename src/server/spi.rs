@@ -1,4 +1,5 @@
-//! Statements by the server programming interface.
+//! Statements by the server programming interface: this project's own, which run under a search_path of pg_catalog alone, and
+//! those [`in_session`], which find names as the session does.
 
 use std::ffi::CString;
 
@@ -8,7 +9,7 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiHeapTupleData};
 use pgrx::{PgTrigger, Spi, pg_sys};
 
-use super::local_settings::with_own_syntax;
+use super::local_settings::{restricted, with_own_syntax};
 use crate::error::internal;
 
 /// An identifier, quoted where it needs to be.
@@ -33,13 +34,27 @@ pub fn spi_error(error: pgrx::spi::Error) -> UserError {
 
 /// Reads with the latest snapshot, for what workers commit while this session's statement runs has
 /// to be seen, whatever its isolation level. No transaction id is assigned: one would hold back the xmin horizon.
-pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
+fn latest<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
     unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
-    let result = with_own_syntax(|| Spi::connect(body)).map_err(spi_error);
+    let result = Spi::connect(body).map_err(spi_error);
     // SAFETY: the one that was pushed above.
     unsafe { pg_sys::PopActiveSnapshot() };
     result
+}
+
+fn first_value<T: FromDatum + IntoDatum>(
+    client: &SpiClient,
+    sql: &str,
+    arguments: &[DatumWithOid],
+) -> pgrx::spi::Result<Option<T>> {
+    let table = client.select(sql, Some(1), arguments)?;
+    if table.is_empty() { Ok(None) } else { table.first().get(1) }
+}
+
+/// Reads by several queries, with the latest snapshot.
+pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
+    restricted(|| latest(body))
 }
 
 /// Runs a query for its first value.
@@ -47,22 +62,17 @@ pub fn fetch<T: FromDatum + IntoDatum>(
     sql: &str,
     arguments: &[DatumWithOid],
 ) -> Result<Option<T>, UserError> {
-    read(|client| {
-        let table = client.select(sql, Some(1), arguments)?;
-        if table.is_empty() { Ok(None) } else { table.first().get(1) }
-    })
+    restricted(|| latest(|client| first_value(client, sql, arguments)))
 }
 
 /// Runs a statement for its effect; the number of rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
-    let update = |client: &mut SpiClient| client.update(sql, None, arguments).map(|table| table.len());
-    Spi::connect_mut(update).map_err(spi_error)
+    restricted(|| in_session::run(sql, arguments))
 }
 
 /// Runs a statement for its effect and its first value.
 pub fn call<T: FromDatum + IntoDatum>(sql: &str, arguments: &[DatumWithOid]) -> Result<Option<T>, UserError> {
-    let update = |client: &mut SpiClient| client.update(sql, None, arguments)?.first().get(1);
-    Spi::connect_mut(update).map_err(spi_error)
+    restricted(|| in_session::call(sql, arguments))
 }
 
 /// All rows of a query, each as `row` has it.
@@ -71,7 +81,7 @@ pub fn fetch_all<T>(
     arguments: &[DatumWithOid],
     row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
 ) -> Result<Vec<T>, UserError> {
-    read(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect())
+    restricted(|| latest(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect()))
 }
 
 /// All rows of a query that locks the rows it finds, which is no reading.
@@ -83,7 +93,47 @@ pub fn locked_rows<T>(
     let all = |client: &mut SpiClient| -> pgrx::spi::Result<Vec<T>> {
         client.update(sql, None, arguments)?.map(|found| row(&found)).collect()
     };
-    Spi::connect_mut(all).map_err(spi_error)
+    restricted(|| Spi::connect_mut(all).map_err(spi_error))
+}
+
+/// Statements under the session's search_path: users' own text, names that users have given, and what fires users' code, which
+/// may lean on that path. Names of the server's in these are written with their schema.
+pub mod in_session {
+    use super::*;
+
+    /// As [`super::fetch`].
+    pub fn fetch<T: FromDatum + IntoDatum>(
+        sql: &str,
+        arguments: &[DatumWithOid],
+    ) -> Result<Option<T>, UserError> {
+        with_own_syntax(|| latest(|client| first_value(client, sql, arguments)))
+    }
+
+    /// As [`super::fetch_all`].
+    pub fn fetch_all<T>(
+        sql: &str,
+        arguments: &[DatumWithOid],
+        row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
+    ) -> Result<Vec<T>, UserError> {
+        with_own_syntax(|| {
+            latest(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect())
+        })
+    }
+
+    /// As [`super::run`].
+    pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
+        let update = |client: &mut SpiClient| client.update(sql, None, arguments).map(|table| table.len());
+        Spi::connect_mut(update).map_err(spi_error)
+    }
+
+    /// As [`super::call`].
+    pub fn call<T: FromDatum + IntoDatum>(
+        sql: &str,
+        arguments: &[DatumWithOid],
+    ) -> Result<Option<T>, UserError> {
+        let update = |client: &mut SpiClient| client.update(sql, None, arguments)?.first().get(1);
+        Spi::connect_mut(update).map_err(spi_error)
+    }
 }
 
 /// All rows of a query on the transition tables of a trigger that is firing.
@@ -92,12 +142,12 @@ pub fn fetch_in_trigger<T>(
     sql: &str,
     row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
 ) -> Result<Vec<T>, UserError> {
-    Spi::connect(|client| {
+    let rows = |client: &SpiClient| {
         // SAFETY: inside an SPI connection, to whose queries it makes the transition table known; nothing is changed.
         unsafe { pg_sys::SPI_register_trigger_data(std::ptr::from_ref(trigger.trigger_data()).cast_mut()) };
         client.select(sql, None, &[])?.map(|found| row(&found)).collect::<pgrx::spi::Result<Vec<T>>>()
-    })
-    .map_err(spi_error)
+    };
+    restricted(|| Spi::connect(rows).map_err(spi_error))
 }
 
 /// The text that a query of some ids finds with the snapshot of the statement under way, which sees the rows that it
@@ -106,7 +156,7 @@ pub fn fetch_as_of_statement(sql: &str, ids: &[i64]) -> Result<Option<String>, U
     let sql = CString::new(sql).map_err(|e| internal(e.to_string()))?;
     let mut types = [pg_sys::INT8ARRAYOID];
     let mut values = [ids.to_vec().into_datum().unwrap_or(pg_sys::Datum::null())];
-    Spi::connect(|_| {
+    let found = |_: &SpiClient| {
         // SAFETY: inside an SPI connection, with one argument, which is not NULL. Being read-only it takes the active
         // snapshot as it is, and there is one while triggers fire. The result is a text or NULL, and copied.
         let found = unsafe {
@@ -127,7 +177,8 @@ pub fn fetch_as_of_statement(sql: &str, ids: &[i64]) -> Result<Option<String>, U
             (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned())
         };
         Ok(found)
-    })
+    };
+    restricted(|| Spi::connect(found))
 }
 
 /// A TimestampTz, microseconds since 2000-01-01, as an argument of a statement.

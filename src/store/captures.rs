@@ -27,7 +27,7 @@ pub struct CaptureHandle {
 pub fn capture(name: &str) -> Result<Option<CaptureHandle>, UserError> {
     as_owner(|| {
         let sql = "SELECT bench_internal.role_name(l.owner_oid, l.role), CASE WHEN l.status = 'capturing' AND NOT EXISTS ( \
-                       SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL) \
+                       SELECT FROM pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL) \
                    THEN 'crashed' ELSE l.status END, l.pid, l.owner_oid FROM bench_internal.capture_list l WHERE l.name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
@@ -75,9 +75,9 @@ pub fn captured_ms(workload: &str) -> Result<Option<f64>, UserError> {
 /// A workload that has a name of those that a capture gives to its workloads, and is none of them.
 pub fn alien_part(name: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {
-        let sql = "SELECT pg_catalog.min(w.name) FROM bench.workloads w \
-                   WHERE pg_catalog.starts_with(w.name, $1 || '/') \
-                     AND pg_catalog.translate(pg_catalog.substr(w.name, pg_catalog.length($1) + 2), '0123456789', '') = '' \
+        let sql = "SELECT min(w.name) FROM bench.workloads w \
+                   WHERE starts_with(w.name, $1 || '/') \
+                     AND translate(substr(w.name, length($1) + 2), '0123456789', '') = '' \
                      AND NOT EXISTS (SELECT FROM bench.capture_statements s WHERE s.capture = $1 AND s.workload = w.name)";
         fetch::<String>(sql, &[name.into()])
     })
@@ -153,7 +153,7 @@ pub fn end_capture(name: &str, end: &CaptureEnd) -> Result<(), UserError> {
         end.activity.as_ref().map(|activity| JsonB(serde_json::to_value(activity).unwrap_or_default()));
     as_owner(|| {
         run(
-            "UPDATE bench_internal.capture_list SET status = $2, finished_at = pg_catalog.clock_timestamp(), calls = $3, exec_ms = $4, \
+            "UPDATE bench_internal.capture_list SET status = $2, finished_at = clock_timestamp(), calls = $3, exec_ms = $4, \
                  dealloc = $5, notes = $6, error = $7, activity = $8 WHERE name = $1",
             &[
                 name.into(),

@@ -46,7 +46,7 @@ pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
 /// The names of all that users have defined.
 pub fn definition_names() -> Result<Vec<String>, UserError> {
     as_owner(|| {
-        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench_internal.custom_fixtures";
+        let names = "SELECT array_agg(name ORDER BY name) FROM bench_internal.custom_fixtures";
         Ok(fetch::<Vec<String>>(names, &[])?.unwrap_or_default())
     })
 }

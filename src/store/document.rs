@@ -14,49 +14,49 @@ use crate::server::spi::{fetch, fetch_all, read};
 
 /// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\
-SELECT pg_catalog.jsonb_build_object( \
-    'run', pg_catalog.to_jsonb(r) || pg_catalog.jsonb_build_object('script_hash', \
-            pg_catalog.md5(r.script || coalesce(pg_catalog.jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != \"rows\").value', '{}', true)::pg_catalog.text, '')), \
-        'other_runs', (SELECT coalesce(pg_catalog.jsonb_agg(o.run_id ORDER BY o.run_id), '[]') FROM bench_internal.run_log o \
-            WHERE r.origin IS NULL AND o.origin IS NULL AND o.part_of IS NULL AND o.run_id OPERATOR(pg_catalog.<>) r.run_id \
-              AND o.started_at OPERATOR(pg_catalog.<) r.finished_at \
-              AND coalesce(o.finished_at, 'infinity') OPERATOR(pg_catalog.>) r.started_at \
-              AND pg_catalog.tstzrange(least(o.counted_from, o.started_at), CASE WHEN o.finished_at IS NOT NULL \
+SELECT jsonb_build_object( \
+    'run', to_jsonb(r) || jsonb_build_object('script_hash', \
+            md5(r.script || coalesce(jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != \"rows\").value', '{}', true)::text, '')), \
+        'other_runs', (SELECT coalesce(jsonb_agg(o.run_id ORDER BY o.run_id), '[]') FROM bench_internal.run_log o \
+            WHERE r.origin IS NULL AND o.origin IS NULL AND o.part_of IS NULL AND o.run_id <> r.run_id \
+              AND o.started_at < r.finished_at \
+              AND coalesce(o.finished_at, 'infinity') > r.started_at \
+              AND tstzrange(least(o.counted_from, o.started_at), CASE WHEN o.finished_at IS NOT NULL \
                   THEN greatest(o.finished_at, least(o.counted_from, o.started_at)) END) \
-                  OPERATOR(pg_catalog.&&) pg_catalog.tstzrange(r.started_at, greatest(r.started_at, r.finished_at)))), \
-    'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
-    'scripts', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(x)) ORDER BY x.script), '[]') FROM ( \
-        SELECT script, pg_catalog.min(workload) AS workload, \
-            pg_catalog.sum(latency_avg_ms * transactions) / nullif(pg_catalog.sum(transactions), 0) AS latency_avg_ms \
+                  && tstzrange(r.started_at, greatest(r.started_at, r.finished_at)))), \
+    'summary', (SELECT jsonb_strip_nulls(to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
+    'scripts', (SELECT coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(x)) ORDER BY x.script), '[]') FROM ( \
+        SELECT script, min(workload) AS workload, \
+            sum(latency_avg_ms * transactions) / nullif(sum(transactions), 0) AS latency_avg_ms \
         FROM bench.scripts WHERE run_id = $1 GROUP BY script) x), \
-    'nodes', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(n)) ORDER BY n.node), '[]') FROM bench.nodes n \
+    'nodes', (SELECT coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(n)) ORDER BY n.node), '[]') FROM bench.nodes n \
               WHERE n.run_id = $1 AND EXISTS (SELECT FROM bench_internal.node_log l WHERE l.run_id = $1)), \
-    'environment', pg_catalog.jsonb_strip_nulls(r.environment)) \
+    'environment', jsonb_strip_nulls(r.environment)) \
 FROM bench.runs r WHERE r.run_id = $1";
 
 /// All but these and the samples. Nulls are left out where the document has a number that cannot be null; users' own JSON
 /// keeps its own.
 const DETAILS: &str = "\
-SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
-    'latencies', (SELECT pg_catalog.jsonb_agg(l ORDER BY low_ms) FROM ( \
-        SELECT low_ms, high_ms, pg_catalog.sum(count) AS count FROM bench.latencies WHERE run_id = $1 GROUP BY low_ms, high_ms) l), \
-    'scripts', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script) FROM ( \
-        SELECT script, pg_catalog.min(workload) AS workload, pg_catalog.min(weight) AS weight, pg_catalog.min(fixture) AS fixture, \
-            pg_catalog.sum(transactions) AS transactions, pg_catalog.sum(tps) AS tps, pg_catalog.sum(failed) AS failed, pg_catalog.sum(aborted) AS aborted, \
-            pg_catalog.sum(retried) AS retried, pg_catalog.sum(skipped) AS skipped, pg_catalog.sum(late) AS late, \
-            pg_catalog.sum(latency_avg_ms * transactions) / nullif(pg_catalog.sum(transactions), 0) AS latency_avg_ms, \
-            CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_stddev_ms) END AS latency_stddev_ms, \
-            CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p50_ms) END AS latency_p50_ms, \
-            CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p95_ms) END AS latency_p95_ms, \
-            CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p99_ms) END AS latency_p99_ms, \
-            pg_catalog.max(latency_max_ms) AS latency_max_ms \
+SELECT jsonb_strip_nulls(jsonb_build_object( \
+    'latencies', (SELECT jsonb_agg(l ORDER BY low_ms) FROM ( \
+        SELECT low_ms, high_ms, sum(count) AS count FROM bench.latencies WHERE run_id = $1 GROUP BY low_ms, high_ms) l), \
+    'scripts', (SELECT jsonb_agg(x ORDER BY x.script) FROM ( \
+        SELECT script, min(workload) AS workload, min(weight) AS weight, min(fixture) AS fixture, \
+            sum(transactions) AS transactions, sum(tps) AS tps, sum(failed) AS failed, sum(aborted) AS aborted, \
+            sum(retried) AS retried, sum(skipped) AS skipped, sum(late) AS late, \
+            sum(latency_avg_ms * transactions) / nullif(sum(transactions), 0) AS latency_avg_ms, \
+            CASE WHEN count(*) = 1 THEN max(latency_stddev_ms) END AS latency_stddev_ms, \
+            CASE WHEN count(*) = 1 THEN max(latency_p50_ms) END AS latency_p50_ms, \
+            CASE WHEN count(*) = 1 THEN max(latency_p95_ms) END AS latency_p95_ms, \
+            CASE WHEN count(*) = 1 THEN max(latency_p99_ms) END AS latency_p99_ms, \
+            max(latency_max_ms) AS latency_max_ms \
         FROM bench.scripts WHERE run_id = $1 GROUP BY script) x), \
-    'statements', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script, x.command, x.node) FROM bench.statements x WHERE x.run_id = $1), \
-    'waits', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.share DESC, x.wait_event, x.node) FROM bench.waits x WHERE x.run_id = $1), \
-    'events', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.started, x.node, x.event) FROM bench.events x WHERE x.run_id = $1), \
-    'relations', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.kind DESC, x.relation, x.node) FROM bench.relations x WHERE x.run_id = $1), \
-    'errors', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.count DESC, x.sqlstate, x.node) FROM bench.errors x WHERE x.run_id = $1), \
-    'audit', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.node, x.counter) FROM bench.audits x \
+    'statements', (SELECT jsonb_agg(x ORDER BY x.script, x.command, x.node) FROM bench.statements x WHERE x.run_id = $1), \
+    'waits', (SELECT jsonb_agg(x ORDER BY x.share DESC, x.wait_event, x.node) FROM bench.waits x WHERE x.run_id = $1), \
+    'events', (SELECT jsonb_agg(x ORDER BY x.started, x.node, x.event) FROM bench.events x WHERE x.run_id = $1), \
+    'relations', (SELECT jsonb_agg(x ORDER BY x.kind DESC, x.relation, x.node) FROM bench.relations x WHERE x.run_id = $1), \
+    'errors', (SELECT jsonb_agg(x ORDER BY x.count DESC, x.sqlstate, x.node) FROM bench.errors x WHERE x.run_id = $1), \
+    'audit', (SELECT jsonb_agg(x ORDER BY x.node, x.counter) FROM bench.audits x \
               WHERE x.run_id = $1 AND (x.node = 0 OR NOT x.ok))))";
 
 /// So that ten of them are beyond the 99.9th percentile: of fewer it would be noise.
@@ -113,16 +113,14 @@ fn parsed(sql: &str, run_id: i64) -> Result<Document, UserError> {
 /// The intervals of a run, of all nodes together where there are several. Column by column: there may be tens of thousands.
 fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, UserError> {
     let (table, waits) = if is_of_several {
-        (format!("bench.total_{name}"), "NULL::pg_catalog.jsonb")
+        (format!("bench.total_{name}"), "NULL::jsonb")
     } else {
         (format!("bench.{name}"), "waits")
     };
-    let columns: Vec<String> = Samples::COLUMNS
-        .iter()
-        .map(|name| format!("pg_catalog.array_agg({name}::pg_catalog.float8 ORDER BY elapsed)"))
-        .collect();
+    let columns: Vec<String> =
+        Samples::COLUMNS.iter().map(|name| format!("array_agg({name}::float8 ORDER BY elapsed)")).collect();
     let sql = format!(
-        "SELECT {}, pg_catalog.json_agg({waits} ORDER BY elapsed)::pg_catalog.text FROM {table} WHERE run_id = $1",
+        "SELECT {}, json_agg({waits} ORDER BY elapsed)::text FROM {table} WHERE run_id = $1",
         columns.join(", ")
     );
     let mut samples = Samples::default();
@@ -147,13 +145,13 @@ fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, User
 
 /// Intervals of a node that are put together where there are many: as many as leave 360, enough for a curve.
 const CURVES: &str = "\
-SELECT node, pg_catalog.array_agg(elapsed ORDER BY elapsed), pg_catalog.array_agg(secs ORDER BY elapsed), \
-    pg_catalog.array_agg(transactions / nullif(secs, 0) ORDER BY elapsed), pg_catalog.array_agg(latency_p99_ms ORDER BY elapsed) \
-FROM (SELECT node, pg_catalog.max(elapsed) AS elapsed, pg_catalog.sum(secs) AS secs, \
-          pg_catalog.sum(transactions)::pg_catalog.float8 AS transactions, pg_catalog.max(latency_p99_ms) AS latency_p99_ms \
+SELECT node, array_agg(elapsed ORDER BY elapsed), array_agg(secs ORDER BY elapsed), \
+    array_agg(transactions / nullif(secs, 0) ORDER BY elapsed), array_agg(latency_p99_ms ORDER BY elapsed) \
+FROM (SELECT node, max(elapsed) AS elapsed, sum(secs) AS secs, \
+          sum(transactions)::float8 AS transactions, max(latency_p99_ms) AS latency_p99_ms \
       FROM (SELECT node, elapsed, secs, transactions, latency_p99_ms, \
-                (pg_catalog.row_number() OVER (PARTITION BY node ORDER BY elapsed) - 1) \
-                    / ((pg_catalog.count(*) OVER (PARTITION BY node) + 359) / 360) AS place \
+                (row_number() OVER (PARTITION BY node ORDER BY elapsed) - 1) \
+                    / ((count(*) OVER (PARTITION BY node) + 359) / 360) AS place \
             FROM bench.samples WHERE run_id = $1) s GROUP BY node, place) c GROUP BY node ORDER BY node";
 
 /// The curves of each node that clients ran on.
@@ -178,7 +176,7 @@ fn latency_histogram(
     intervals: usize,
 ) -> Result<BTreeMap<u32, Vec<f64>>, UserError> {
     let sql = format!(
-        "SELECT pg_catalog.json_agg(latency_histogram ORDER BY elapsed)::pg_catalog.text FROM bench.{table} \
+        "SELECT json_agg(latency_histogram ORDER BY elapsed)::text FROM bench.{table} \
          WHERE run_id = $1 GROUP BY node"
     );
     let mut together: BTreeMap<u32, Vec<f64>> = BTreeMap::new();

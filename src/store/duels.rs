@@ -102,7 +102,7 @@ fn sessions(given: &Value) -> u32 {
 /// As [`duel_of`], for a caller who may see the run; `None` for a run that is no duel.
 pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserError> {
     as_owner(|| {
-        let sql = "SELECT duel || pg_catalog.jsonb_build_object('secs', secs, 'clients', clients) FROM bench_internal.run_log \
+        let sql = "SELECT duel || jsonb_build_object('secs', secs, 'clients', clients) FROM bench_internal.run_log \
                    WHERE run_id = $1 AND duel IS NOT NULL";
         let Some(JsonB(given)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(None) };
         let batches = batches(run_id)?;
@@ -198,9 +198,9 @@ fn commands(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
 }
 
 fn waits(run_id: i64) -> Result<Vec<DuelWait>, UserError> {
-    let sql = "SELECT wait_event_type, wait_event, coalesce(pg_catalog.sum(share) FILTER (WHERE arm = 'a'), 0), \
-                   coalesce(pg_catalog.sum(share) FILTER (WHERE arm = 'b'), 0) \
-               FROM bench_internal.duel_wait_log WHERE run_id = $1 GROUP BY 1, 2 ORDER BY pg_catalog.sum(share) DESC, 1, 2";
+    let sql = "SELECT wait_event_type, wait_event, coalesce(sum(share) FILTER (WHERE arm = 'a'), 0), \
+                   coalesce(sum(share) FILTER (WHERE arm = 'b'), 0) \
+               FROM bench_internal.duel_wait_log WHERE run_id = $1 GROUP BY 1, 2 ORDER BY sum(share) DESC, 1, 2";
     fetch_all(sql, &[run_id.into()], |row| {
         let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
         let share = |place| Ok::<_, pgrx::spi::Error>(row.get::<f64>(place)?.unwrap_or_default());

@@ -18,7 +18,7 @@ use crate::server::spi::{fetch, fetch_all};
 /// The server's.
 pub fn parts_of_replay(run_id: i64) -> Result<Vec<FidelityPart>, UserError> {
     let sql = "SELECT EXISTS (SELECT FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload \
-               WHERE r.run_id = $1 AND r.started_at OPERATOR(pg_catalog.>) k.finished_at)";
+               WHERE r.run_id = $1 AND r.started_at > k.finished_at)";
     if as_owner(|| fetch::<bool>(sql, &[run_id.into()]))? != Some(true) {
         return Ok(Vec::new());
     }
@@ -34,12 +34,12 @@ pub fn parts_of_replay(run_id: i64) -> Result<Vec<FidelityPart>, UserError> {
 /// The server's.
 pub fn unreplayed(run_id: i64) -> Result<Option<Unreplayed>, UserError> {
     // Scripts of a duel have their arm behind their names.
-    let sql = "SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(s.share), 0) \
+    let sql = "SELECT count(*), coalesce(sum(s.share), 0) \
         FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload \
         JOIN bench.capture_statements s ON s.capture = k.name \
-        WHERE r.run_id = $1 AND r.started_at OPERATOR(pg_catalog.>) k.finished_at AND NOT (s.kept AND EXISTS ( \
+        WHERE r.run_id = $1 AND r.started_at > k.finished_at AND NOT (s.kept AND EXISTS ( \
             SELECT FROM bench_internal.script_log l WHERE l.run_id = r.run_id \
-                AND l.workload IN (s.workload, pg_catalog.concat(s.workload, ' [a]'))))";
+                AND l.workload IN (s.workload, concat(s.workload, ' [a]'))))";
     let found = as_owner(|| {
         fetch_all(sql, &[run_id.into()], |row| {
             let statements = row.get::<i64>(1)?.unwrap_or_default().unsigned_abs();
@@ -240,13 +240,13 @@ fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
     as_owner(|| {
         let sql = "SELECT s.workload, s.exec_ms, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
                        c.calls, c.rows, c.shared_blks_hit, c.shared_blks_read, c.exec_ms, l.transactions, l.failed, s.statements \
-                   FROM (SELECT run_id, script, workload, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
-                           pg_catalog.sum(failed + coalesce(aborted, 0))::pg_catalog.int8 AS failed \
+                   FROM (SELECT run_id, script, workload, sum(transactions)::int8 AS transactions, \
+                           sum(failed + coalesce(aborted, 0))::int8 AS failed \
                        FROM bench_internal.script_log WHERE run_id = $1 GROUP BY run_id, script, workload) l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
                        AND (s.rows IS NOT NULL OR s.statements IS NULL) \
-                   LEFT JOIN (SELECT run_id, script, pg_catalog.sum(calls)::pg_catalog.int8 AS calls, \
-                           pg_catalog.sum(rows)::pg_catalog.int8 AS rows, pg_catalog.sum(shared_blks_hit)::pg_catalog.int8 AS shared_blks_hit, \
-                           pg_catalog.sum(shared_blks_read)::pg_catalog.int8 AS shared_blks_read, pg_catalog.sum(exec_ms) AS exec_ms \
+                   LEFT JOIN (SELECT run_id, script, sum(calls)::int8 AS calls, \
+                           sum(rows)::int8 AS rows, sum(shared_blks_hit)::int8 AS shared_blks_hit, \
+                           sum(shared_blks_read)::int8 AS shared_blks_read, sum(exec_ms) AS exec_ms \
                        FROM bench_internal.call_log GROUP BY run_id, script) c ON c.run_id = l.run_id AND c.script = l.script \
                    ORDER BY l.script";
         fetch_all(sql, &[run_id.into()], |row| {
@@ -292,20 +292,20 @@ struct ReplayOfCapture {
 fn replay_of_capture(run_id: i64) -> Result<Option<ReplayOfCapture>, UserError> {
     as_owner(|| {
         let sql = "SELECT k.activity, \
-                (SELECT pg_catalog.sum(l.transactions + l.failed + coalesce(l.aborted, 0))::pg_catalog.int8 \
+                (SELECT sum(l.transactions + l.failed + coalesce(l.aborted, 0))::int8 \
                  FROM bench_internal.script_log l WHERE l.run_id = r.run_id), \
-                (SELECT pg_catalog.sum(s.wal_bytes)::pg_catalog.int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
-                (SELECT pg_catalog.sum(s.wal_syncs)::pg_catalog.int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
-                (SELECT pg_catalog.sum(s.wal_fpi)::pg_catalog.int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
-                (SELECT pg_catalog.sum(c.count * c.latency_avg_ms) FROM bench_internal.statement_log c \
+                (SELECT sum(s.wal_bytes)::int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
+                (SELECT sum(s.wal_syncs)::int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
+                (SELECT sum(s.wal_fpi)::int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
+                (SELECT sum(c.count * c.latency_avg_ms) FROM bench_internal.statement_log c \
                  WHERE c.run_id = r.run_id AND c.rows IS NOT NULL), \
-                (SELECT pg_catalog.jsonb_object_agg(CASE w.wait_event_type WHEN w.wait_event THEN w.wait_event \
-                     ELSE pg_catalog.concat(w.wait_event_type, ':', w.wait_event) END, w.share) \
-                 FROM bench_internal.wait_log w WHERE w.run_id = r.run_id AND w.node = (SELECT pg_catalog.min(node) \
+                (SELECT jsonb_object_agg(CASE w.wait_event_type WHEN w.wait_event THEN w.wait_event \
+                     ELSE concat(w.wait_event_type, ':', w.wait_event) END, w.share) \
+                 FROM bench_internal.wait_log w WHERE w.run_id = r.run_id AND w.node = (SELECT min(node) \
                      FROM bench_internal.wait_log WHERE run_id = r.run_id)), \
-                (SELECT pg_catalog.sum(s.share) FROM bench.capture_statements s WHERE s.capture = k.name AND s.kept \
+                (SELECT sum(s.share) FROM bench.capture_statements s WHERE s.capture = k.name AND s.kept \
                      AND s.workload IN (SELECT l.workload FROM bench_internal.script_log l WHERE l.run_id = r.run_id)), \
-                (SELECT pg_catalog.sum(c.writes) > 0 FROM bench_internal.statement_log c WHERE c.run_id = r.run_id) \
+                (SELECT sum(c.writes) > 0 FROM bench_internal.statement_log c WHERE c.run_id = r.run_id) \
             FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload WHERE r.run_id = $1";
         let found = fetch_all(sql, &[run_id.into()], |row| {
             let waits = row.get::<JsonB>(7)?.and_then(|json| serde_json::from_value(json.0).ok());
@@ -339,8 +339,8 @@ struct ReplayedShape {
 /// The scripts of a run that are a capture's from the log.
 fn shapes_of_captured(run_id: i64) -> Result<Vec<ReplayedShape>, UserError> {
     as_owner(|| {
-        let sql = "SELECT s.workload, pg_catalog.min(s.share), pg_catalog.sum(l.transactions)::pg_catalog.int8, \
-                       pg_catalog.sum(l.failed + coalesce(l.aborted, 0))::pg_catalog.int8 \
+        let sql = "SELECT s.workload, min(s.share), sum(l.transactions)::int8, \
+                       sum(l.failed + coalesce(l.aborted, 0))::int8 \
                    FROM bench_internal.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
                    JOIN bench_internal.capture_list k ON k.name = s.capture AND k.source = 'log' \
                    WHERE l.run_id = $1 GROUP BY s.workload, l.script ORDER BY l.script";

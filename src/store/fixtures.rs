@@ -27,10 +27,10 @@ pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     as_owner(|| {
         fetch_all(
             "SELECT f.schema, bench_internal.role_name(f.owner_oid, f.owner), f.rows, f.options, \
-                    ARRAY(SELECT c.oid FROM pg_catalog.unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
-                          JOIN pg_catalog.pg_class c ON c.oid = u.relation ORDER BY u.place), \
-                    (SELECT pg_catalog.count(*) FROM pg_catalog.unnest(f.relations) AS u (relation) \
-                     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = u.relation)), f.owner_oid \
+                    ARRAY(SELECT c.oid FROM unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
+                          JOIN pg_class c ON c.oid = u.relation ORDER BY u.place), \
+                    (SELECT count(*) FROM unnest(f.relations) AS u (relation) \
+                     WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = u.relation)), f.owner_oid \
              FROM bench.fixtures f WHERE f.name = $1 ORDER BY f.loaded_at DESC",
             &[name.into()],
             |row| {
@@ -93,7 +93,7 @@ pub fn put_fixture(
             "INSERT INTO bench.fixtures (name, schema, owner, relations, rows, options, loaded_at, load_secs, \
                                          rows_per_sec, table_bytes, index_bytes, rows_query, index_secs, vacuum_secs, \
                                          index_levels, key_correlation, owner_oid) \
-             SELECT $1, $2, bench_internal.role_name($16, $3), $4::pg_catalog.oid[]::pg_catalog.regclass[], $5, $6, pg_catalog.clock_timestamp(), \
+             SELECT $1, $2, bench_internal.role_name($16, $3), $4::oid[]::regclass[], $5, $6, clock_timestamp(), \
                     $7, CASE WHEN $8 > 0 THEN $8 / $7 END, $9, $10, $11, $12, $13, $14, $15, $16 \
              ON CONFLICT (schema, name) DO UPDATE SET owner = EXCLUDED.owner, owner_oid = EXCLUDED.owner_oid, relations = EXCLUDED.relations, \
                  rows = EXCLUDED.rows, options = EXCLUDED.options, loaded_at = EXCLUDED.loaded_at, \
@@ -138,9 +138,9 @@ pub fn growth(name: &str, schema: &str, tables: &[pg_sys::Oid]) -> Result<Option
     let found = as_owner(|| {
         fetch_all(
             "SELECT f.table_bytes, t.bytes, t.live FROM bench.fixtures f CROSS JOIN ( \
-                 SELECT pg_catalog.sum(pg_catalog.pg_table_size(c.oid))::pg_catalog.int8 AS bytes, \
-                        pg_catalog.sum(pg_catalog.pg_stat_get_live_tuples(c.oid))::pg_catalog.int8 AS live \
-                 FROM pg_catalog.pg_class c WHERE c.oid = ANY ($3) AND c.relkind = 'r') AS t \
+                 SELECT sum(pg_table_size(c.oid))::int8 AS bytes, \
+                        sum(pg_stat_get_live_tuples(c.oid))::int8 AS live \
+                 FROM pg_class c WHERE c.oid = ANY ($3) AND c.relkind = 'r') AS t \
              WHERE f.name = $1 AND f.schema = $2",
             &[name.into(), schema.into(), tables.to_vec().into()],
             |row| {
@@ -166,11 +166,11 @@ pub fn delete_fixture(schema: &str, name: &str) -> Result<(), UserError> {
 pub fn load_line(name: &str, schema: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {
         fetch::<String>(
-            "SELECT pg_catalog.format('loaded \"%s\": %s rows in %s s%s, indexes %s s, vacuum and analyze %s s; tables %s, indexes %s', \
-                        name, rows, pg_catalog.round(load_secs::pg_catalog.numeric, 2), \
-                        ' (' || pg_catalog.round(rows_per_sec) || ' rows/s)', \
-                        pg_catalog.round(index_secs::pg_catalog.numeric, 2), pg_catalog.round(vacuum_secs::pg_catalog.numeric, 2), \
-                        pg_catalog.pg_size_pretty(table_bytes), pg_catalog.pg_size_pretty(index_bytes)) \
+            "SELECT format('loaded \"%s\": %s rows in %s s%s, indexes %s s, vacuum and analyze %s s; tables %s, indexes %s', \
+                        name, rows, round(load_secs::numeric, 2), \
+                        ' (' || round(rows_per_sec) || ' rows/s)', \
+                        round(index_secs::numeric, 2), round(vacuum_secs::numeric, 2), \
+                        pg_size_pretty(table_bytes), pg_size_pretty(index_bytes)) \
              FROM bench.fixtures WHERE name = $1 AND schema = $2",
             &[name.into(), schema.into()],
         )

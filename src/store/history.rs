@@ -33,9 +33,9 @@ pub fn history(workload: &str, metric: &str, tags: Map<String, Value>) -> Result
     };
     // As the caller, for the views show each their own.
     let sql = format!(
-        "SELECT h.options::pg_catalog.text OPERATOR(pg_catalog.||) h.tags::pg_catalog.text, h.run_id, h.started_at, h.{metric} \
+        "SELECT h.options::text || h.tags::text, h.run_id, h.started_at, h.{metric} \
          FROM bench.history h \
-         WHERE h.workload OPERATOR(pg_catalog.=) $1 AND h.tags OPERATOR(pg_catalog.@>) $2 AND h.{metric} IS NOT NULL \
+         WHERE h.workload = $1 AND h.tags @> $2 AND h.{metric} IS NOT NULL \
            AND h.started_at IS NOT NULL ORDER BY 1, h.started_at, h.run_id"
     );
     let rows = fetch_all(&sql, &[workload.into(), JsonB(Value::Object(tags)).into()], |row| {
@@ -61,10 +61,10 @@ const MOST_CALIBRATIONS: i64 = 50;
 pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<i64>)>, UserError> {
     let made = as_owner(|| {
         fetch_all(
-            "SELECT s.sweep_id, s.owner_oid, pg_catalog.array_agg(l.run_id ORDER BY l.place) \
+            "SELECT s.sweep_id, s.owner_oid, array_agg(l.run_id ORDER BY l.place) \
              FROM bench_internal.sweep_log s JOIN bench_internal.sweep_run_log l USING (sweep_id) JOIN bench_internal.run_log r USING (run_id) \
              WHERE s.options ->> 'calibrates' = 'true' AND l.error IS NULL AND r.status = 'completed' \
-             GROUP BY s.sweep_id, s.owner_oid HAVING pg_catalog.count(*) >= $1 ORDER BY s.sweep_id DESC LIMIT $2",
+             GROUP BY s.sweep_id, s.owner_oid HAVING count(*) >= $1 ORDER BY s.sweep_id DESC LIMIT $2",
             &[(least as i64).into(), MOST_CALIBRATIONS.into()],
             |row| {
                 let role = row.get::<pg_sys::Oid>(2)?.unwrap_or(pg_sys::InvalidOid);
@@ -90,8 +90,8 @@ pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<
 fn are_of_kind(run_ids: &[i64], other: i64) -> Result<bool, UserError> {
     let found = as_owner(|| {
         fetch::<bool>(
-            "SELECT pg_catalog.bool_and(h.workload = o.workload AND h.options = o.options AND h.tags @> o.tags) \
-                    AND pg_catalog.count(*) = pg_catalog.cardinality($1) \
+            "SELECT bool_and(h.workload = o.workload AND h.options = o.options AND h.tags @> o.tags) \
+                    AND count(*) = cardinality($1) \
              FROM bench.history h CROSS JOIN (SELECT workload, options, tags FROM bench.history WHERE run_id = $2) AS o \
              WHERE h.run_id = ANY ($1)",
             &[run_ids.to_vec().into(), other.into()],

@@ -40,8 +40,7 @@ pub fn clients_of(role: pg_sys::Oid) -> Result<u64, UserError> {
     let mut open = open_runs("owner_oid = $1 AND (nodes = 'local' OR part_of IS NOT NULL)", &[role.into()])?;
     open.retain(|&(run_id, segment)| is_led(Work::Run(run_id), segment));
     let ids: Vec<i64> = open.into_iter().map(|(run_id, _)| run_id).collect();
-    let sql =
-        "SELECT pg_catalog.sum(clients)::pg_catalog.int8 FROM bench_internal.run_log WHERE run_id = ANY ($1)";
+    let sql = "SELECT sum(clients)::int8 FROM bench_internal.run_log WHERE run_id = ANY ($1)";
     let clients = as_owner(|| fetch::<i64>(sql, &[ids.into()]))?.unwrap_or_default().unsigned_abs();
     let (other_databases, others) = worker_slots::workers_of_role(role);
     Ok(clients + other_databases + others)
@@ -105,6 +104,6 @@ pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserErr
 
 /// Whether a run works on a fixture of this name: all that is known of one of another build of the library.
 fn is_named(run_id: i64, fixture: &str) -> Result<bool, UserError> {
-    let sql = "run_id = $1 AND $2 = ANY (pg_catalog.string_to_array(fixture, ','))";
+    let sql = "run_id = $1 AND $2 = ANY (string_to_array(fixture, ','))";
     Ok(!open_runs(sql, &[run_id.into(), fixture.into()])?.is_empty())
 }

@@ -85,8 +85,7 @@ pub fn try_staging_schema(role: pg_sys::Oid) -> Result<String, UserError> {
 /// One without a schema: a restored database may have what a crash has left in another one.
 fn new_load_id() -> Result<i64, UserError> {
     loop {
-        let load_id =
-            fetch::<i64>("SELECT pg_catalog.nextval('bench_internal.load_id_seq')", &[])?.unwrap_or_default();
+        let load_id = fetch::<i64>("SELECT nextval('bench_internal.load_id_seq')", &[])?.unwrap_or_default();
         if !schema_exists(&staging_schema(load_id))? {
             return Ok(load_id);
         }
@@ -217,9 +216,9 @@ fn abandon_load(load: OwnLoad, timeout: Duration, end: LoadEnd) -> Result<(), Us
 fn lock_tables(schema: &str, timeout: Duration) -> Result<(), UserError> {
     let began = Instant::now();
     let tables = fetch::<Vec<pg_sys::Oid>>(
-        "SELECT pg_catalog.array_agg(c.oid) FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-         WHERE n.nspname = $1::pg_catalog.text AND c.relkind IN ('r', 'p', 'S', 'i', 'I')",
+        "SELECT array_agg(c.oid) FROM pg_class c \
+         JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = $1::text AND c.relkind IN ('r', 'p', 'S', 'i', 'I')",
         &[schema.into()],
     )?;
     // For what else there may be in it. The setting lasts until the transaction ends.
@@ -245,7 +244,7 @@ fn close(load: OwnLoad, end: LoadEnd, dependents: &str) -> Result<(), UserError>
         LoadEnd::Failed(error) => Some(JsonB(serde_json::to_value(error).unwrap_or_default())),
         _ => None,
     };
-    let sql = "UPDATE bench_internal.load_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 \
+    let sql = "UPDATE bench_internal.load_log SET status = $2, finished_at = clock_timestamp(), error = $3 \
                WHERE load_id = $1 AND status = 'running'";
     if run(sql, &[load.load_id.into(), end.status().into(), error.into()])? == 0 {
         return Ok(());
@@ -256,8 +255,7 @@ fn close(load: OwnLoad, end: LoadEnd, dependents: &str) -> Result<(), UserError>
 /// Drops the schema, if it is the one that the load has made.
 fn drop_schema(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(), UserError> {
     let schema = staging_schema(load_id);
-    let is_ours =
-        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname = $1::pg_catalog.text AND nspowner = $2";
+    let is_ours = "SELECT true FROM pg_namespace WHERE nspname = $1::text AND nspowner = $2";
     if fetch::<bool>(is_ours, &[schema.as_str().into(), owner.into()])?.is_none() {
         return Ok(());
     }
@@ -283,28 +281,28 @@ pub fn remove_dead_loads() -> Result<(), UserError> {
 /// becomes of it, in the table or in a partition, or as the rows do not belong here but to other nodes.
 pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
     let or_distributed = if citus::is_installed()? {
-        "OR EXISTS (SELECT FROM pg_catalog.pg_dist_partition p WHERE p.logicalrelid::pg_catalog.oid OPERATOR(pg_catalog.=) c.oid)"
+        "OR EXISTS (SELECT FROM pg_dist_partition p WHERE p.logicalrelid::oid = c.oid)"
     } else {
         ""
     };
     let tables = fetch::<Vec<String>>(
         &format!(
             "WITH RECURSIVE tree (root, relation) AS ( \
-             SELECT c.relname, c.oid FROM pg_catalog.pg_class c \
-             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-             WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
-               AND c.relkind OPERATOR(pg_catalog.=) ANY ('{{r,p}}'::pg_catalog.\"char\"[]) \
+             SELECT c.relname, c.oid FROM pg_class c \
+             JOIN pg_namespace n ON n.oid = c.relnamespace \
+             WHERE n.nspname = $1::text AND NOT c.relispartition \
+               AND c.relkind = ANY ('{{r,p}}'::\"char\"[]) \
              UNION ALL \
              SELECT tree.root, c.oid FROM tree \
-             JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) tree.relation \
-             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid AND c.relispartition) \
-         SELECT pg_catalog.array_agg(DISTINCT tree.root::pg_catalog.text) FROM tree \
-         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) tree.relation \
-         WHERE c.relkind OPERATOR(pg_catalog.<>) ALL ('{{r,p}}'::pg_catalog.\"char\"[]) OR c.relhasrules OR c.relforcerowsecurity \
-            OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid \
-                         AND (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0) \
-            OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid \
-                         AND a.attgenerated OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\") \
+             JOIN pg_inherits i ON i.inhparent = tree.relation \
+             JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition) \
+         SELECT array_agg(DISTINCT tree.root::text) FROM tree \
+         JOIN pg_class c ON c.oid = tree.relation \
+         WHERE c.relkind <> ALL ('{{r,p}}'::\"char\"[]) OR c.relhasrules OR c.relforcerowsecurity \
+            OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid \
+                         AND (t.tgtype::int4 & 4) <> 0) \
+            OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid \
+                         AND a.attgenerated <> ''::\"char\") \
             {or_distributed}"
         ),
         &[staging_schema(load_id).into()],

@@ -2,8 +2,8 @@
 //!
 //! In a caller's session the tables are read and written as the extension's owner, whatever the
 //! caller may do with them, after the question who may do what has been answered; in the
-//! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. All names are
-//! qualified, and the search_path is pg_catalog. [`guard`] sees to it that what is touched belongs to superusers.
+//! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. The
+//! search_path is pg_catalog. [`guard`] sees to it that what is touched belongs to superusers.
 
 mod captured_rows;
 mod captures;

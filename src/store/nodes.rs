@@ -21,10 +21,10 @@ use crate::shm::NodeCell;
 /// Schemas and names of tables, in their order.
 pub fn names_of(tables: &[pg_sys::Oid]) -> Result<Vec<(String, String)>, UserError> {
     fetch_all(
-        "SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text \
-         FROM pg_catalog.unnest($1) WITH ORDINALITY AS t (oid, place) \
-         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.oid \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace ORDER BY t.place",
+        "SELECT n.nspname::text, c.relname::text \
+         FROM unnest($1) WITH ORDINALITY AS t (oid, place) \
+         JOIN pg_class c ON c.oid = t.oid \
+         JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY t.place",
         &[tables.to_vec().into()],
         |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
     )
@@ -33,17 +33,17 @@ pub fn names_of(tables: &[pg_sys::Oid]) -> Result<Vec<(String, String)>, UserErr
 /// The table of that schema and name, whatever the current role may do with it.
 pub fn table_of(schema: &str, name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
     fetch::<pg_sys::Oid>(
-        "SELECT c.oid FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.text",
+        "SELECT c.oid FROM pg_class c \
+         JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = $1::text AND c.relname = $2::text",
         &[schema.into(), name.into()],
     )
 }
 
 /// Whether the current role may start runs here.
 pub fn may_run() -> Result<bool, UserError> {
-    let may = "SELECT pg_catalog.has_function_privilege('bench.run'::pg_catalog.regproc, 'EXECUTE') \
-               OR pg_catalog.has_function_privilege('bench.start'::pg_catalog.regproc, 'EXECUTE')";
+    let may = "SELECT has_function_privilege('bench.run'::regproc, 'EXECUTE') \
+               OR has_function_privilege('bench.start'::regproc, 'EXECUTE')";
     Ok(fetch::<bool>(may, &[])? == Some(true))
 }
 
@@ -169,7 +169,7 @@ fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
                  SELECT $1, $2, x.name, x.is_coordinator, x.clients, x.error, x.start_offset_ms, \
                      x.clock_offset_ms, x.clock_error_ms, x.processors, x.cpu_user, x.cpu_system, x.cpu_iowait, x.cpu_steal, x.cpu_idle, \
                      x.prepared, x.connections_opened, x.connections_reused, x.prepared_left, x.settings, x.machine \
-                 FROM pg_catalog.jsonb_populate_record(NULL::bench_internal.node_log, $3) x \
+                 FROM jsonb_populate_record(NULL::bench_internal.node_log, $3) x \
                  ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name, is_coordinator = excluded.is_coordinator, \
                      clients = excluded.clients, error = coalesce(n.error, excluded.error), \
                      start_offset_ms = excluded.start_offset_ms, clock_offset_ms = excluded.clock_offset_ms, \
@@ -192,7 +192,7 @@ pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, 
         hold()?;
         fetch_all(
             "SELECT name, error FROM bench_internal.node_log WHERE run_id = $1 AND status <> 'completed' \
-             ORDER BY pg_catalog.array_position('{crashed,failed,incomplete}', status), \
+             ORDER BY array_position('{crashed,failed,incomplete}', status), \
                  coalesce(node <> $2, true), node LIMIT 1",
             &[run_id.into(), first.into()],
             |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<JsonB>(2)?)),
@@ -232,9 +232,9 @@ pub fn finish(
 fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> Result<(), UserError> {
     run(
         "INSERT INTO bench_internal.audit_log (run_id, node, counter, harness, server, judged, reason) \
-         SELECT $1, 0, counter, pg_catalog.sum(harness)::pg_catalog.int8, \
-             CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN pg_catalog.sum(server)::pg_catalog.int8 END, \
-             pg_catalog.bool_and(judged), pg_catalog.min(reason) \
+         SELECT $1, 0, counter, sum(harness)::int8, \
+             CASE WHEN bool_and(server IS NOT NULL) THEN sum(server)::int8 END, \
+             bool_and(judged), min(reason) \
          FROM bench_internal.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
         &[run_id.into()],
     )?;
@@ -247,11 +247,11 @@ fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> 
         .map(drop),
         Some(Ok(shards)) => run(
             "UPDATE bench_internal.audit_log a SET server = t.server, judged = true, reason = 'rows of the tables'' shards on all nodes, in all phases' \
-             FROM ROWS FROM (pg_catalog.unnest('{n_tup_ins,n_tup_upd,n_tup_del}'::pg_catalog.text[]), pg_catalog.unnest($2)) AS t (counter, server) \
+             FROM ROWS FROM (unnest('{n_tup_ins,n_tup_upd,n_tup_del}'::text[]), unnest($2)) AS t (counter, server) \
              WHERE a.run_id = $1 AND a.node = 0 AND a.counter = t.counter \
                AND NOT EXISTS (SELECT FROM bench_internal.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter AND p.reason <> $3) \
-               AND (SELECT pg_catalog.count(*) FROM bench_internal.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
-                   = (SELECT pg_catalog.count(*) FROM bench_internal.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
+               AND (SELECT count(*) FROM bench_internal.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
+                   = (SELECT count(*) FROM bench_internal.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
             &[run_id.into(), shards.to_vec().into(), SHARED.into()],
         )
         .map(drop),
@@ -261,19 +261,19 @@ fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> 
 /// The run's row, from its nodes'.
 fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize, UserError> {
     let changed = run(
-        "UPDATE bench_internal.run_log r SET status = $2, finished_at = coalesce(r.finished_at, pg_catalog.clock_timestamp()), error = $3, \
-             latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
+        "UPDATE bench_internal.run_log r SET status = $2, finished_at = coalesce(r.finished_at, clock_timestamp()), error = $3, \
+             latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
              latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
              server_cpu_us = t.server_cpu_us, environment = coalesce(t.environment, '{}'), \
-             warmup_took = CASE WHEN r.started_at IS NOT NULL THEN coalesce((SELECT pg_catalog.max(w.elapsed) FROM bench.warmup_samples w WHERE w.run_id = $1), 0) END \
-         FROM (SELECT pg_catalog.sum(n.transactions * n.latency_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
-                   pg_catalog.sum(n.transactions * (n.latency_stddev_ms ^ 2 + n.latency_avg_ms ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
-                   pg_catalog.max(n.latency_max_ms) AS latency_max_ms, pg_catalog.max(n.lag_max_ms) AS lag_max_ms, \
-                   pg_catalog.sum(n.backlog)::pg_catalog.int8 AS backlog, \
-                   pg_catalog.sum(n.transactions * n.lag_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS lag_avg_ms, \
-                   CASE WHEN pg_catalog.bool_and(n.server_cpu_us IS NOT NULL) FILTER (WHERE n.transactions > 0) \
-                        THEN pg_catalog.sum(n.transactions * n.server_cpu_us) / nullif(pg_catalog.sum(n.transactions), 0) END AS server_cpu_us, \
-                   (pg_catalog.array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
+             warmup_took = CASE WHEN r.started_at IS NOT NULL THEN coalesce((SELECT max(w.elapsed) FROM bench.warmup_samples w WHERE w.run_id = $1), 0) END \
+         FROM (SELECT sum(n.transactions * n.latency_avg_ms) / nullif(sum(n.transactions), 0) AS mean, \
+                   sum(n.transactions * (n.latency_stddev_ms ^ 2 + n.latency_avg_ms ^ 2)) / nullif(sum(n.transactions), 0) AS squares, \
+                   max(n.latency_max_ms) AS latency_max_ms, max(n.lag_max_ms) AS lag_max_ms, \
+                   sum(n.backlog)::int8 AS backlog, \
+                   sum(n.transactions * n.lag_avg_ms) / nullif(sum(n.transactions), 0) AS lag_avg_ms, \
+                   CASE WHEN bool_and(n.server_cpu_us IS NOT NULL) FILTER (WHERE n.transactions > 0) \
+                        THEN sum(n.transactions * n.server_cpu_us) / nullif(sum(n.transactions), 0) END AS server_cpu_us, \
+                   (array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
                FROM bench_internal.node_log n WHERE n.run_id = $1) t \
          WHERE r.run_id = $1",
         &[run_id.into(), status.into(), error.map(JsonB).into()],
@@ -296,7 +296,8 @@ fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize
 /// The nodes of a run whose parts are here.
 pub fn fetched(run_id: i64) -> Result<Vec<i32>, UserError> {
     as_owner(|| {
-        let sql = "SELECT pg_catalog.array_agg(node) FROM bench_internal.node_log WHERE run_id = $1 AND status IS NOT NULL";
+        let sql =
+            "SELECT array_agg(node) FROM bench_internal.node_log WHERE run_id = $1 AND status IS NOT NULL";
         Ok(fetch::<Vec<i32>>(sql, &[run_id.into()])?.unwrap_or_default())
     })
 }
@@ -318,7 +319,7 @@ pub fn add_up_again(run_id: i64, fetched: &[NodeSpec], status: &str) -> Result<(
                 &[run_id.into(), node.node.into(), node.name().into(), node.is_coordinator.into()],
             )?;
         }
-        let complete = "SELECT pg_catalog.bool_and(status IS NOT DISTINCT FROM 'completed') FROM bench_internal.node_log WHERE run_id = $1 AND clients > 0";
+        let complete = "SELECT bool_and(status IS NOT DISTINCT FROM 'completed') FROM bench_internal.node_log WHERE run_id = $1 AND clients > 0";
         let is_complete = fetch::<bool>(complete, &[run_id.into()])? == Some(true);
         let (status, error) = match status {
             "incomplete" if is_complete => ("completed", None),

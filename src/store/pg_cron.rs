@@ -52,7 +52,7 @@ pub fn check_usable(remote_call: impl FnOnce(&str) -> String) -> Result<(), User
         )
         .hint(format!("Run there, as a superuser: {}", remote_call(&database))));
     }
-    let created = "SELECT true FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'pg_cron'::pg_catalog.name";
+    let created = "SELECT true FROM pg_extension WHERE extname = 'pg_cron'::name";
     if spi::fetch::<bool>(created, &[])?.is_none() {
         return Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
@@ -61,7 +61,7 @@ pub fn check_usable(remote_call: impl FnOnce(&str) -> String) -> Result<(), User
         .hint("Run as a superuser: CREATE EXTENSION pg_cron."));
     }
     trust::check_extension_trusted("pg_cron")?;
-    if spi::fetch::<bool>("SELECT pg_catalog.has_schema_privilege('cron', 'USAGE')", &[])? == Some(true) {
+    if spi::fetch::<bool>("SELECT has_schema_privilege('cron', 'USAGE')", &[])? == Some(true) {
         return Ok(());
     }
     let role = quote_identifier(&roles::current_role());
@@ -94,8 +94,8 @@ pub fn unschedule_in_database(name: &str) -> String {
 /// Drops the current role's job of this name; false when there is none.
 pub fn unschedule(name: &str) -> Result<bool, UserError> {
     // By its id, for superusers see everybody's jobs, and cron.unschedule of a name that is not there fails.
-    let sql = "SELECT jobid FROM cron.job WHERE jobname::pg_catalog.text OPERATOR(pg_catalog.=) $1 \
-               AND username OPERATOR(pg_catalog.=) current_user::pg_catalog.text";
+    let sql = "SELECT jobid FROM cron.job WHERE jobname::text = $1 \
+               AND username = current_user::text";
     match spi::fetch::<i64>(sql, &[name.into()])? {
         None => Ok(false),
         Some(id) => {

@@ -9,7 +9,7 @@ use crate::server::spi::{fetch, fetch_all};
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     as_owner(|| {
         fetch_all(
-            "SELECT low_ms, high_ms, pg_catalog.sum(count)::pg_catalog.int8 FROM bench.latencies \
+            "SELECT low_ms, high_ms, sum(count)::int8 FROM bench.latencies \
              WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
             &[run_id.into()],
             |row| {
@@ -50,7 +50,7 @@ pub fn error_hint(run_id: i64) -> Result<Option<String>, UserError> {
 
 /// How many transactions of a run each SQLSTATE has failed, the most frequent first.
 pub fn failures(run_id: i64) -> Result<Vec<(String, i64)>, UserError> {
-    let sql = "SELECT sqlstate, pg_catalog.sum(failed)::pg_catalog.int8 AS failed FROM bench_internal.error_log \
+    let sql = "SELECT sqlstate, sum(failed)::int8 AS failed FROM bench_internal.error_log \
                WHERE run_id = $1 AND failed > 0 GROUP BY sqlstate ORDER BY failed DESC, sqlstate";
     as_owner(|| {
         fetch_all(sql, &[run_id.into()], |row| {

@@ -51,7 +51,7 @@ pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, 
         )?;
         let place = fetch::<i32>(
             "INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients, rate, purpose) \
-             SELECT $1, COALESCE(pg_catalog.max(l.place), 0) OPERATOR(pg_catalog.+) 1, $2, '', $3, $4, $5 \
+             SELECT $1, COALESCE(max(l.place), 0) + 1, $2, '', $3, $4, $5 \
              FROM bench_internal.sweep_run_log l WHERE l.sweep_id = $1 RETURNING place",
             &[
                 sweep_id.into(),

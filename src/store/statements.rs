@@ -14,18 +14,12 @@ use crate::server::spi::{fetch, fetch_all};
 
 /// A run's scripts.
 pub fn scripts(run_id: i64) -> Result<Vec<ScriptSummary>, UserError> {
-    lines(
-        "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(x)) FROM bench.scripts x WHERE x.run_id = $1",
-        run_id,
-    )
+    lines("SELECT jsonb_strip_nulls(jsonb_agg(x)) FROM bench.scripts x WHERE x.run_id = $1", run_id)
 }
 
 /// The commands of its scripts, on each node that clients ran on.
 pub fn commands(run_id: i64) -> Result<Vec<CommandSummary>, UserError> {
-    lines(
-        "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(x)) FROM bench.statements x WHERE x.run_id = $1",
-        run_id,
-    )
+    lines("SELECT jsonb_strip_nulls(jsonb_agg(x)) FROM bench.statements x WHERE x.run_id = $1", run_id)
 }
 
 /// A run's rows of a view whose columns are the fields of a document's lines; none where there is no row.
@@ -59,9 +53,9 @@ pub fn statements_of(run_id: i64) -> Result<StatementsOfRun, UserError> {
 /// # Errors
 /// The server's.
 pub fn calls_per_script(run_id: i64) -> Result<BTreeMap<u32, PerCall>, UserError> {
-    let sql = "SELECT script, pg_catalog.sum(rows)::pg_catalog.float8 / pg_catalog.sum(calls)::pg_catalog.float8, \
-                   pg_catalog.sum(shared_blks_hit + shared_blks_read)::pg_catalog.float8 / pg_catalog.sum(calls)::pg_catalog.float8 \
-               FROM bench_internal.call_log WHERE run_id = $1 GROUP BY script HAVING pg_catalog.sum(calls) > 0";
+    let sql = "SELECT script, sum(rows)::float8 / sum(calls)::float8, \
+                   sum(shared_blks_hit + shared_blks_read)::float8 / sum(calls)::float8 \
+               FROM bench_internal.call_log WHERE run_id = $1 GROUP BY script HAVING sum(calls) > 0";
     let found = as_owner(|| {
         fetch_all(sql, &[run_id.into()], |row| {
             let [rows, blocks] = [row.get::<f64>(2)?, row.get::<f64>(3)?].map(Option::unwrap_or_default);

@@ -18,11 +18,11 @@ use crate::shm::Work;
 pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     visible(Work::Sweep(sweep_id))?;
     const DOCUMENT: &str = "\
-        SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
+        SELECT jsonb_strip_nulls(jsonb_build_object( \
             'changes', (SELECT l.changes FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
             'capacities', (SELECT l.answers FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
-            'sweep', (SELECT pg_catalog.to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
-            'runs', (SELECT pg_catalog.jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
+            'sweep', (SELECT to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
+            'runs', (SELECT jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
             'environment', (SELECT r.environment FROM bench.runs r JOIN bench_internal.sweep_run_log s USING (run_id) \
                             WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
     let json = as_owner(|| fetch::<JsonB>(DOCUMENT, &[sweep_id.into()]))?.map(|json| json.0);

@@ -28,12 +28,12 @@ pub struct Planned {
 pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError> {
     let options = serde_json::to_value(&spec.options).map_err(|e| internal(e.to_string()))?;
     as_owner(|| {
-        let sweep_id = fetch::<i64>("SELECT pg_catalog.nextval('bench_internal.sweep_id_seq')", &[])?
-            .unwrap_or_default();
+        let sweep_id =
+            fetch::<i64>("SELECT nextval('bench_internal.sweep_id_seq')", &[])?.unwrap_or_default();
         segment.claim(Work::Sweep(sweep_id));
         run(
             "INSERT INTO bench_internal.sweep_log (sweep_id, options, status, role, segment, owner_oid, extension_version) \
-             SELECT $1, $2, 'running', bench_internal.role_name($5, $3), $4, $5, extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext'",
+             SELECT $1, $2, 'running', bench_internal.role_name($5, $3), $4, $5, extversion FROM pg_extension WHERE extname = 'pgbench_ext'",
             &[
                 sweep_id.into(),
                 JsonB(options.clone()).into(),
@@ -53,9 +53,9 @@ fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[SweepCell]) -> Res
     let variants: Vec<String> = plan.iter().map(|cell| options.variants[cell.variant].name.clone()).collect();
     run(
         "INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients) \
-         SELECT $1, place + COALESCE((SELECT pg_catalog.max(l.place) FROM bench_internal.sweep_run_log l WHERE l.sweep_id = $1), 0), \
+         SELECT $1, place + COALESCE((SELECT max(l.place) FROM bench_internal.sweep_run_log l WHERE l.sweep_id = $1), 0), \
              round, variant, clients \
-         FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4)) \
+         FROM ROWS FROM (unnest($2), unnest($3), unnest($4)) \
              WITH ORDINALITY AS p (round, variant, clients, place)",
         &[
             sweep_id.into(),
@@ -86,7 +86,7 @@ pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> 
         }
         segment.claim(Work::Sweep(sweep_id));
         run(
-            "UPDATE bench_internal.sweep_log SET status = 'running', resumed_at = pg_catalog.clock_timestamp(), finished_at = NULL, \
+            "UPDATE bench_internal.sweep_log SET status = 'running', resumed_at = clock_timestamp(), finished_at = NULL, \
                  error = NULL, segment = $2 WHERE sweep_id = $1",
             &[sweep_id.into(), i64::from(segment.handle()).into()],
         )
@@ -226,7 +226,7 @@ pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, User
 
 /// How many runs of a sweep are planned so far.
 pub fn sweep_runs(sweep_id: i64) -> Result<u32, UserError> {
-    let sql = "SELECT pg_catalog.count(*) FROM bench_internal.sweep_run_log WHERE sweep_id = $1";
+    let sql = "SELECT count(*) FROM bench_internal.sweep_run_log WHERE sweep_id = $1";
     let count = as_owner(|| fetch::<i64>(sql, &[sweep_id.into()]))?;
     Ok(u32::try_from(count.unwrap_or_default()).unwrap_or(u32::MAX))
 }
@@ -261,9 +261,9 @@ pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserErro
 pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) -> Result<(), UserError> {
     let counts = as_owner(|| {
         fetch_all(
-            "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE s.error IS NULL AND (r.status = 'completed' OR s.outcome IS NOT NULL)), \
+            "SELECT count(*), count(*) FILTER (WHERE s.error IS NULL AND (r.status = 'completed' OR s.outcome IS NOT NULL)), \
                  EXISTS (SELECT FROM bench_internal.sweep_log l WHERE l.sweep_id = $1 AND l.answers IS NULL \
-                     AND pg_catalog.jsonb_exists(l.options, 'search')) \
+                     AND jsonb_exists(l.options, 'search')) \
              FROM bench_internal.sweep_run_log s LEFT JOIN bench_internal.run_log r USING (run_id) WHERE s.sweep_id = $1",
             &[sweep_id.into()],
             |row| {
@@ -282,7 +282,7 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     let error = error.map(|e| JsonB(serde_json::to_value(e).unwrap_or_default()));
     as_owner(|| {
         run(
-            "UPDATE bench_internal.sweep_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE sweep_id = $1",
+            "UPDATE bench_internal.sweep_log SET status = $2, finished_at = clock_timestamp(), error = $3 WHERE sweep_id = $1",
             &[sweep_id.into(), status.as_str().into(), error.into()],
         )
         .map(drop)
@@ -302,8 +302,8 @@ pub fn begin_sweep_change(sweep_id: i64, round: u32, variant: &str) -> Result<()
 /// What has become of the last change; it is undone as soon as it has `revert_secs`.
 pub fn note_sweep_change(sweep_id: i64, noted: &Value) -> Result<(), UserError> {
     as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_log SET changes = pg_catalog.jsonb_set(changes, '{-1}', changes -> -1 || $2) \
-                   WHERE sweep_id = $1 AND pg_catalog.jsonb_array_length(changes) > 0";
+        let sql = "UPDATE bench_internal.sweep_log SET changes = jsonb_set(changes, '{-1}', changes -> -1 || $2) \
+                   WHERE sweep_id = $1 AND jsonb_array_length(changes) > 0";
         run(sql, &[sweep_id.into(), JsonB(noted.clone()).into()]).map(drop)
     })
 }
@@ -311,7 +311,7 @@ pub fn note_sweep_change(sweep_id: i64, noted: &Value) -> Result<(), UserError> 
 /// The round and the variant whose change of the database is not undone.
 pub fn sweep_change_left(sweep_id: i64) -> Result<Option<(u32, String)>, UserError> {
     let sql = "SELECT changes -> -1 FROM bench_internal.sweep_log \
-               WHERE sweep_id = $1 AND pg_catalog.jsonb_typeof(changes) = 'array' AND NOT pg_catalog.jsonb_exists(changes -> -1, 'revert_secs')";
+               WHERE sweep_id = $1 AND jsonb_typeof(changes) = 'array' AND NOT jsonb_exists(changes -> -1, 'revert_secs')";
     let left = as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?;
     let change: Option<SweepChange> = left.and_then(|json| serde_json::from_value(json.0).ok());
     Ok(change.map(|change| (change.round, change.variant)))
@@ -327,7 +327,7 @@ pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
 
 /// The runs of a sweep, in their order.
 pub(super) fn sweep_runs_of(sweep_id: i64) -> Result<Vec<SweepRun>, UserError> {
-    let sql = "SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_agg(r ORDER BY r.place)) FROM bench.sweep_runs r WHERE r.sweep_id = $1";
+    let sql = "SELECT jsonb_strip_nulls(jsonb_agg(r ORDER BY r.place)) FROM bench.sweep_runs r WHERE r.sweep_id = $1";
     let runs = as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?.map(|json| json.0);
     runs.map_or(Ok(Vec::new()), |runs| serde_json::from_value(runs).map_err(|e| internal(e.to_string())))
 }
@@ -351,8 +351,8 @@ pub fn pairs_with(run_id: i64) -> Result<Vec<(i64, i64)>, UserError> {
     let sweep_id = as_owner(|| {
         fetch::<i64>(
             "SELECT s.sweep_id FROM bench_internal.sweep_run_log r JOIN bench_internal.sweep_log s USING (sweep_id) \
-             WHERE r.run_id = $1 AND pg_catalog.jsonb_typeof(s.options -> 'clients') = 'array' \
-               AND pg_catalog.jsonb_array_length(s.options -> 'clients') = 1",
+             WHERE r.run_id = $1 AND jsonb_typeof(s.options -> 'clients') = 'array' \
+               AND jsonb_array_length(s.options -> 'clients') = 1",
             &[run_id.into()],
         )
     })?;
@@ -363,13 +363,13 @@ pub fn pairs_with(run_id: i64) -> Result<Vec<(i64, i64)>, UserError> {
 pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
     let line = as_owner(|| {
         fetch::<String>(
-            "SELECT pg_catalog.format('%s client%s%s, round %s: %s', s.clients, CASE WHEN s.clients > 1 THEN 's' ELSE '' END, \
+            "SELECT format('%s client%s%s, round %s: %s', s.clients, CASE WHEN s.clients > 1 THEN 's' ELSE '' END, \
                         CASE WHEN s.variant <> '' THEN ', ' || s.variant ELSE '' END, s.round, \
                         CASE WHEN s.status = 'completed' AND s.error IS NULL \
-                             THEN pg_catalog.concat_ws(', ', pg_catalog.round(s.tps::pg_catalog.numeric, 1) || ' tps' || \
-                                 COALESCE(' of ' || pg_catalog.round(s.rate::pg_catalog.numeric, 1), ''), \
-                                 pg_catalog.round(((s.outcome -> 'latency_ms') #>> '{}')::pg_catalog.numeric, 3) || ' ms') \
-                             ELSE pg_catalog.concat_ws(': ', s.status, s.error) END) \
+                             THEN concat_ws(', ', round(s.tps::numeric, 1) || ' tps' || \
+                                 COALESCE(' of ' || round(s.rate::numeric, 1), ''), \
+                                 round(((s.outcome -> 'latency_ms') #>> '{}')::numeric, 3) || ' ms') \
+                             ELSE concat_ws(': ', s.status, s.error) END) \
              FROM bench.sweep_runs s WHERE s.sweep_id = $1 AND s.place = $2",
             &[sweep_id.into(), place.into()],
         )

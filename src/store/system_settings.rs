@@ -62,9 +62,9 @@ pub struct Forgotten {
 
 /// What sweeps and captures whose processes are gone, and `own`, have not put back.
 pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, UserError> {
-    let of_sweeps = "SELECT sweep_id, segment, system_settings, status OPERATOR(pg_catalog.=) 'waiting for restart' \
+    let of_sweeps = "SELECT sweep_id, segment, system_settings, status = 'waiting for restart' \
                      FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL";
-    let of_captures = "SELECT l.name, EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL AND a.backend_start OPERATOR(pg_catalog.<=) l.started_at), \
+    let of_captures = "SELECT l.name, EXISTS (SELECT FROM pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL AND a.backend_start <= l.started_at), \
                            l.system_settings FROM bench_internal.capture_list l WHERE l.system_settings IS NOT NULL";
     let (sweeps, captures) = as_owner(|| {
         let sweeps = fetch_all(of_sweeps, &[], |row| {

@@ -11,8 +11,8 @@ use crate::server::spi::fetch;
 /// # Errors
 /// 55000 when it is another one: tables and functions may be others than this library knows.
 pub fn check() -> Result<(), UserError> {
-    let sql = "SELECT extversion FROM pg_catalog.pg_extension \
-               WHERE extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name";
+    let sql = "SELECT extversion FROM pg_extension \
+               WHERE extname = 'pgbench_ext'::name";
     match fetch::<String>(sql, &[])? {
         Some(of_sql) if of_sql != LIBRARY_VERSION => Err(mismatch(&of_sql)),
         _ => Ok(()),

@@ -60,8 +60,8 @@ pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
 pub fn workload_names() -> Result<Vec<String>, UserError> {
     let role = current_role_oid();
     as_owner(|| {
-        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM ( \
-                         SELECT name FROM bench.workloads WHERE pg_catalog.strpos(name, '/') = 0 \
+        let names = "SELECT array_agg(name ORDER BY name) FROM ( \
+                         SELECT name FROM bench.workloads WHERE strpos(name, '/') = 0 \
                          UNION SELECT name FROM bench_internal.capture_list WHERE owner_oid = $1) n";
         Ok(fetch::<Vec<String>>(names, &[role.into()])?.unwrap_or_default())
     })

@@ -140,16 +140,16 @@ fn error_by(role: Option<&str>) -> UserError {
 /// A role that has, or waits for, the lock under which the extension is dropped, and may drop it.
 fn dropper() -> Result<Option<String>, UserError> {
     fetch::<String>(
-        "SELECT a.usename::pg_catalog.text FROM pg_catalog.pg_locks l \
-         JOIN pg_catalog.pg_extension e ON e.oid OPERATOR(pg_catalog.=) l.objid \
-         JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) l.pid \
-         JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) a.usesysid \
-         WHERE l.locktype OPERATOR(pg_catalog.=) 'object' AND e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
-           AND l.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass::pg_catalog.oid \
-           AND l.database OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d \
-                                                  WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()) \
-           AND l.mode OPERATOR(pg_catalog.=) 'AccessExclusiveLock' \
-           AND (r.rolsuper OR pg_catalog.pg_has_role(r.oid, e.extowner, 'MEMBER')) \
+        "SELECT a.usename::text FROM pg_locks l \
+         JOIN pg_extension e ON e.oid = l.objid \
+         JOIN pg_stat_activity a ON a.pid = l.pid \
+         JOIN pg_roles r ON r.oid = a.usesysid \
+         WHERE l.locktype = 'object' AND e.extname = 'pgbench_ext'::name \
+           AND l.classid = 'pg_extension'::regclass::oid \
+           AND l.database = (SELECT d.oid FROM pg_database d \
+                                                  WHERE d.datname = current_database()) \
+           AND l.mode = 'AccessExclusiveLock' \
+           AND (r.rolsuper OR pg_has_role(r.oid, e.extowner, 'MEMBER')) \
          ORDER BY 1 LIMIT 1",
         &[],
     )

@@ -17,7 +17,8 @@ use crate::guard::switch_role::as_run_role;
 use crate::server::files::{Interruptible, open_regular};
 use crate::server::query::{self, ResultRow};
 use crate::server::roles::current_role_oid;
-use crate::server::spi::{fetch, fetch_all, quote_identifier};
+use crate::server::spi::in_session::{fetch, fetch_all};
+use crate::server::spi::quote_identifier;
 
 /// A log.
 pub enum LogSource {

@@ -152,8 +152,8 @@ fn excluded(unwanted: &Excluded, candidates: &[RoleStatement]) -> Result<HashSet
         candidates.iter().enumerate().filter(|(_, one)| is_named(one)).map(|(at, _)| at).collect();
     if !unwanted.patterns.is_empty() {
         let texts: Vec<Option<String>> = candidates.iter().map(|candidate| candidate.query.clone()).collect();
-        let sql = "SELECT q.place FROM ROWS FROM (pg_catalog.unnest($1)) WITH ORDINALITY AS q (text, place) \
-                   WHERE q.text OPERATOR(pg_catalog.~~) ANY ($2)";
+        let sql = "SELECT q.place FROM ROWS FROM (unnest($1)) WITH ORDINALITY AS q (text, place) \
+                   WHERE q.text ~~ ANY ($2)";
         let found =
             fetch_all(sql, &[texts.into(), unwanted.patterns.clone().into()], |row| row.get::<i64>(1))?;
         places.extend(found.into_iter().flatten().map(|place| place as usize - 1));
@@ -201,7 +201,7 @@ fn group(entries: impl Iterator<Item = StatementCalls>) -> Vec<RoleStatement> {
 fn users(entries: &[StatementCalls]) -> Result<HashMap<u32, Role>, UserError> {
     let oids: HashSet<u32> = entries.iter().map(|entry| entry.user).collect();
     let oids: Vec<pg_sys::Oid> = oids.into_iter().map(pg_sys::Oid::from).collect();
-    let sql = "SELECT oid, rolname::pg_catalog.text FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) ANY ($1)";
+    let sql = "SELECT oid, rolname::text FROM pg_roles WHERE oid = ANY ($1)";
     let roles = fetch_all(sql, &[oids.into()], |row| {
         let oid = row.get::<pg_sys::Oid>(1)?.map_or(0, pg_sys::Oid::to_u32);
         Ok((oid, Role { name: row.get::<String>(2)?.unwrap_or_default(), oid }))

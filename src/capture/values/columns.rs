@@ -3,7 +3,8 @@
 use bench_base::error::UserError;
 use pgrx::pg_sys;
 
-use crate::server::spi::{fetch_all, quote_identifier};
+use crate::server::spi::in_session::fetch_all;
+use crate::server::spi::quote_identifier;
 
 /// A relation, as far as drawing its rows is concerned.
 #[derive(Clone, Debug)]

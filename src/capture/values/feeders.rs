@@ -20,7 +20,8 @@ use crate::driver::parameters::{Analysed, How, Parameter, ParameterPlace};
 use crate::guard::trust::objects::untriable;
 use crate::guard::trust::statement;
 use crate::server::guc;
-use crate::server::spi::{call, fetch, fetch_all, quote_identifier, quote_literal};
+use crate::server::spi::in_session::{call, fetch, fetch_all};
+use crate::server::spi::{quote_identifier, quote_literal};
 use crate::server::transaction::rolled_back;
 use crate::store::kept_values;
 

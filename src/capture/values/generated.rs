@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 use super::columns::target;
 use crate::driver::parameters::{TypeShape, shape_of};
-use crate::server::spi::fetch;
+use crate::server::spi::in_session::fetch;
 
 /// SQL for the value of a column that INSERT must not find there already; `None` where an existing row's serves.
 ///

@@ -17,7 +17,8 @@ use crate::run::prepare::run::prepare;
 use crate::server::guc::{self, with_search_path};
 use crate::server::parser::{NamedIndex, named_index};
 use crate::server::process::random_seed;
-use crate::server::spi::{fetch_all, quote_identifier, quote_literal};
+use crate::server::spi::in_session::fetch_all;
+use crate::server::spi::{quote_identifier, quote_literal};
 
 /// More indexes than this are taken for a mistake.
 const MOST_INDEXES: usize = 100;

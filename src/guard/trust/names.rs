@@ -7,7 +7,7 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::objects::{Object, check_objects, guarded, refusal, trusted};
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::spi::in_session::{fetch, fetch_all};
 
 /// The longest name in bytes: the server cuts others to it.
 const NAMEDATALEN: usize = pg_sys::NAMEDATALEN as usize - 1;

@@ -3,7 +3,6 @@
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::server::guc::with_search_path;
 use crate::server::roles;
 use crate::server::spi::{fetch, fetch_all};
 
@@ -45,10 +44,10 @@ pub fn guarded() -> Result<Option<pg_sys::Oid>, UserError> {
         return Ok(Some(role));
     }
     let sql = "SELECT /* pgbench_ext */ r.rolcreaterole OR r.rolreplication OR r.rolbypassrls OR EXISTS ( \
-                   SELECT FROM pg_catalog.pg_roles p WHERE pg_catalog.starts_with(p.rolname::pg_catalog.text, 'pg_') \
-                       AND p.rolname OPERATOR(pg_catalog.<>) 'pg_database_owner'::pg_catalog.name \
-                       AND pg_catalog.pg_has_role(r.oid, p.oid, 'MEMBER')) \
-               FROM pg_catalog.pg_roles r WHERE r.oid OPERATOR(pg_catalog.=) $1";
+                   SELECT FROM pg_roles p WHERE starts_with(p.rolname::text, 'pg_') \
+                       AND p.rolname <> 'pg_database_owner'::name \
+                       AND pg_has_role(r.oid, p.oid, 'MEMBER')) \
+               FROM pg_roles r WHERE r.oid = $1";
     // A role that has gone has no rights to lose, and whatever is done as it fails.
     Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or(true).then_some(role))
 }
@@ -71,10 +70,7 @@ pub fn check_author(
     belongs: impl FnOnce() -> (String, &'static str),
 ) -> Result<(), UserError> {
     let Some(role) = guarded()? else { return Ok(()) };
-    let sql = format!(
-        "SELECT true FROM pg_catalog.pg_roles r WHERE r.oid OPERATOR(pg_catalog.=) $1 AND {}",
-        trusted("$2")
-    );
+    let sql = format!("SELECT true FROM pg_roles r WHERE r.oid = $1 AND {}", trusted("$2"));
     if fetch::<bool>(&sql, &[author.into(), role.into()])? == Some(true) {
         return Ok(());
     }
@@ -94,9 +90,7 @@ pub fn check_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
 /// Roles that a role has nothing to fear from: itself, superusers, and those that can become it. A condition on `r`, a row of
 /// pg_roles, with this parameter for the role.
 pub fn trusted(role: &str) -> String {
-    format!(
-        "(r.rolsuper OR r.oid OPERATOR(pg_catalog.=) {role} OR pg_catalog.pg_has_role(r.oid, {role}, 'MEMBER'))"
-    )
+    format!("(r.rolsuper OR r.oid = {role} OR pg_has_role(r.oid, {role}, 'MEMBER'))")
 }
 
 /// All that the seeds in `$1` and `$2` lead to: what views and rules, defaults, constraints, policies,
@@ -105,56 +99,56 @@ pub fn trusted(role: &str) -> String {
 /// nothing.
 const TOUCHED: &str = "\
     WITH RECURSIVE touched (class, id) AS ( \
-        SELECT s.class, s.id FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS s (class, id) \
+        SELECT s.class, s.id FROM ROWS FROM (unnest($1), unnest($2)) AS s (class, id) \
       UNION \
         SELECT n.class, n.id FROM touched t CROSS JOIN LATERAL ( \
-            SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_depend d \
-            WHERE d.classid OPERATOR(pg_catalog.=) t.class AND d.objid OPERATOR(pg_catalog.=) t.id \
-              AND d.refclassid OPERATOR(pg_catalog.<>) ALL (ARRAY['pg_catalog.pg_extension'::pg_catalog.regclass::pg_catalog.oid, \
-                  'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid]) \
-          UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid, g.tgfoid FROM pg_catalog.pg_trigger g \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND g.tgrelid OPERATOR(pg_catalog.=) t.id \
-          UNION ALL SELECT t.class, g.tgconstrrelid FROM pg_catalog.pg_trigger g \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND g.tgrelid OPERATOR(pg_catalog.=) t.id \
-              AND g.tgisinternal AND g.tgconstrrelid OPERATOR(pg_catalog.<>) 0 \
-          UNION ALL SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid, w.oid FROM pg_catalog.pg_rewrite w \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND w.ev_class OPERATOR(pg_catalog.=) t.id \
-          UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass::pg_catalog.oid, p.oid FROM pg_catalog.pg_policy p \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND p.polrelid OPERATOR(pg_catalog.=) t.id \
-          UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, a.oid FROM pg_catalog.pg_attrdef a \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND a.adrelid OPERATOR(pg_catalog.=) t.id \
-          UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid, k.oid FROM pg_catalog.pg_constraint k \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND k.conrelid OPERATOR(pg_catalog.=) t.id \
-          UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid, k.oid FROM pg_catalog.pg_constraint k \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass AND k.contypid OPERATOR(pg_catalog.=) t.id \
-          UNION ALL SELECT t.class, i.indexrelid FROM pg_catalog.pg_index i \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND i.indrelid OPERATOR(pg_catalog.=) t.id \
-          UNION ALL SELECT t.class, i.inhrelid FROM pg_catalog.pg_inherits i \
-            WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND i.inhparent OPERATOR(pg_catalog.=) t.id \
+            SELECT d.refclassid, d.refobjid FROM pg_depend d \
+            WHERE d.classid = t.class AND d.objid = t.id \
+              AND d.refclassid <> ALL (ARRAY['pg_extension'::regclass::oid, \
+                  'pg_namespace'::regclass::oid]) \
+          UNION ALL SELECT 'pg_proc'::regclass::oid, g.tgfoid FROM pg_trigger g \
+            WHERE t.class = 'pg_class'::regclass AND g.tgrelid = t.id \
+          UNION ALL SELECT t.class, g.tgconstrrelid FROM pg_trigger g \
+            WHERE t.class = 'pg_class'::regclass AND g.tgrelid = t.id \
+              AND g.tgisinternal AND g.tgconstrrelid <> 0 \
+          UNION ALL SELECT 'pg_rewrite'::regclass::oid, w.oid FROM pg_rewrite w \
+            WHERE t.class = 'pg_class'::regclass AND w.ev_class = t.id \
+          UNION ALL SELECT 'pg_policy'::regclass::oid, p.oid FROM pg_policy p \
+            WHERE t.class = 'pg_class'::regclass AND p.polrelid = t.id \
+          UNION ALL SELECT 'pg_attrdef'::regclass::oid, a.oid FROM pg_attrdef a \
+            WHERE t.class = 'pg_class'::regclass AND a.adrelid = t.id \
+          UNION ALL SELECT 'pg_constraint'::regclass::oid, k.oid FROM pg_constraint k \
+            WHERE t.class = 'pg_class'::regclass AND k.conrelid = t.id \
+          UNION ALL SELECT 'pg_constraint'::regclass::oid, k.oid FROM pg_constraint k \
+            WHERE t.class = 'pg_type'::regclass AND k.contypid = t.id \
+          UNION ALL SELECT t.class, i.indexrelid FROM pg_index i \
+            WHERE t.class = 'pg_class'::regclass AND i.indrelid = t.id \
+          UNION ALL SELECT t.class, i.inhrelid FROM pg_inherits i \
+            WHERE t.class = 'pg_class'::regclass AND i.inhparent = t.id \
         ) AS n (class, id) \
     )";
 
 /// Objects among what was touched, as `o`, of roles for which a condition on `r` does not hold.
 const OF_OTHERS: &str = " \
-    SELECT pg_catalog.pg_describe_object(o.class, o.id, 0), \
-           coalesce((SELECT g.rolname::pg_catalog.text FROM pg_catalog.pg_roles g WHERE g.oid OPERATOR(pg_catalog.=) o.owner), \
-               o.owner::pg_catalog.text) \
+    SELECT pg_describe_object(o.class, o.id, 0), \
+           coalesce((SELECT g.rolname::text FROM pg_roles g WHERE g.oid = o.owner), \
+               o.owner::text) \
     FROM ( \
-        SELECT t.class, t.id, c.relowner FROM touched t JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.id \
-        WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
-          AND c.relkind OPERATOR(pg_catalog.<>) ALL ('{i,I,t,S}'::pg_catalog.\"char\"[]) UNION ALL \
-        SELECT t.class, t.id, p.proowner FROM touched t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) t.id \
-        WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass UNION ALL \
-        SELECT t.class, t.id, y.typowner FROM touched t JOIN pg_catalog.pg_type y ON y.oid OPERATOR(pg_catalog.=) t.id \
-        WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass UNION ALL \
-        SELECT t.class, t.id, p.oprowner FROM touched t JOIN pg_catalog.pg_operator p ON p.oid OPERATOR(pg_catalog.=) t.id \
-        WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_operator'::pg_catalog.regclass UNION ALL \
-        SELECT t.class, t.id, f.srvowner FROM touched t JOIN pg_catalog.pg_foreign_server f ON f.oid OPERATOR(pg_catalog.=) t.id \
-        WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_foreign_server'::pg_catalog.regclass UNION ALL \
-        SELECT t.class, t.id, w.fdwowner FROM touched t JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid OPERATOR(pg_catalog.=) t.id \
-        WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_foreign_data_wrapper'::pg_catalog.regclass \
+        SELECT t.class, t.id, c.relowner FROM touched t JOIN pg_class c ON c.oid = t.id \
+        WHERE t.class = 'pg_class'::regclass \
+          AND c.relkind <> ALL ('{i,I,t,S}'::\"char\"[]) UNION ALL \
+        SELECT t.class, t.id, p.proowner FROM touched t JOIN pg_proc p ON p.oid = t.id \
+        WHERE t.class = 'pg_proc'::regclass UNION ALL \
+        SELECT t.class, t.id, y.typowner FROM touched t JOIN pg_type y ON y.oid = t.id \
+        WHERE t.class = 'pg_type'::regclass UNION ALL \
+        SELECT t.class, t.id, p.oprowner FROM touched t JOIN pg_operator p ON p.oid = t.id \
+        WHERE t.class = 'pg_operator'::regclass UNION ALL \
+        SELECT t.class, t.id, f.srvowner FROM touched t JOIN pg_foreign_server f ON f.oid = t.id \
+        WHERE t.class = 'pg_foreign_server'::regclass UNION ALL \
+        SELECT t.class, t.id, w.fdwowner FROM touched t JOIN pg_foreign_data_wrapper w ON w.oid = t.id \
+        WHERE t.class = 'pg_foreign_data_wrapper'::regclass \
     ) AS o (class, id, owner) \
-    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.oid OPERATOR(pg_catalog.=) o.owner AND ";
+    WHERE NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = o.owner AND ";
 
 /// Sees that all that the use of these objects runs belongs to those whom a role trusts.
 ///
@@ -166,11 +160,8 @@ pub fn check_objects(role: pg_sys::Oid, seeds: &[Object]) -> Result<(), UserErro
     }
     let (classes, ids) = columns(seeds);
     let sql = format!("{TOUCHED}{OF_OTHERS}{}) ORDER BY 1 LIMIT 1", trusted("$3"));
-    // Objects are described with their schemas.
-    let strangers = with_search_path("pg_catalog", || {
-        fetch_all(&sql, &[classes.into(), ids.into(), role.into()], |row| {
-            Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default()))
-        })
+    let strangers = fetch_all(&sql, &[classes.into(), ids.into(), role.into()], |row| {
+        Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default()))
     })?;
     match strangers.into_iter().next() {
         None => Ok(()),
@@ -186,14 +177,14 @@ fn columns(seeds: &[Object]) -> (Vec<pg_sys::Oid>, Vec<pg_sys::Oid>) {
 /// what no rollback takes back, and a foreign table connects to its server. `None`: nothing.
 pub fn untriable(seeds: &[Object]) -> Result<Option<String>, UserError> {
     let sql = format!(
-        "{TOUCHED} SELECT pg_catalog.min(pg_catalog.pg_describe_object(t.class, t.id, 0)) FROM touched t \
-         WHERE (t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_foreign_server'::pg_catalog.regclass \
-             OR t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass AND NOT EXISTS ( \
-                 SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) p.proowner \
-                 WHERE p.oid OPERATOR(pg_catalog.=) t.id AND r.rolsuper))"
+        "{TOUCHED} SELECT min(pg_describe_object(t.class, t.id, 0)) FROM touched t \
+         WHERE (t.class = 'pg_foreign_server'::regclass \
+             OR t.class = 'pg_proc'::regclass AND NOT EXISTS ( \
+                 SELECT FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner \
+                 WHERE p.oid = t.id AND r.rolsuper))"
     );
     let (classes, ids) = columns(seeds);
-    with_search_path("pg_catalog", || fetch::<String>(&sql, &[classes.into(), ids.into()]))
+    fetch::<String>(&sql, &[classes.into(), ids.into()])
 }
 
 /// The error for what another role could have run with more rights than it has.

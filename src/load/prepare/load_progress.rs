@@ -91,16 +91,16 @@ impl<'a> LoadReporter<'a> {
 fn server_progress(segment: &Segment) -> Option<String> {
     let loaders = segment.slots().map(|slot| slot.pid.load(Relaxed));
     let workers: Vec<i32> = loaders.chain([segment.header().coordinator_pid.load(Relaxed)]).collect();
-    let sql = "SELECT pg_catalog.string_agg(pg_catalog.format('%s of %s, %s%%', phase, relation, \
-                      pg_catalog.round(100.0 * done / nullif(total, 0))), '; ' ORDER BY pid) FROM ( \
-                   SELECT pid, phase, relid::pg_catalog.regclass AS relation, \
+    let sql = "SELECT string_agg(format('%s of %s, %s%%', phase, relation, \
+                      round(100.0 * done / nullif(total, 0))), '; ' ORDER BY pid) FROM ( \
+                   SELECT pid, phase, relid::regclass AS relation, \
                           CASE WHEN tuples_total > 0 THEN tuples_done ELSE blocks_done END AS done, \
                           CASE WHEN tuples_total > 0 THEN tuples_total ELSE blocks_total END AS total \
-                   FROM pg_catalog.pg_stat_progress_create_index \
+                   FROM pg_stat_progress_create_index \
                    UNION ALL \
-                   SELECT pid, phase, relid::pg_catalog.regclass, heap_blks_scanned, heap_blks_total FROM pg_catalog.pg_stat_progress_vacuum \
+                   SELECT pid, phase, relid::regclass, heap_blks_scanned, heap_blks_total FROM pg_stat_progress_vacuum \
                    UNION ALL \
-                   SELECT pid, phase, relid::pg_catalog.regclass, sample_blks_scanned, sample_blks_total FROM pg_catalog.pg_stat_progress_analyze \
+                   SELECT pid, phase, relid::regclass, sample_blks_scanned, sample_blks_total FROM pg_stat_progress_analyze \
                ) AS steps WHERE pid = ANY ($1)";
     forget_activity();
     // A report is not worth an error.

@@ -179,7 +179,7 @@ impl FilledTable {
         }
         self.by_insert = true;
         let insert = self.insert.to_string_lossy();
-        let inserted = transaction(|| spi::run(&insert, &[first_id.into(), last_id.into()]))?;
+        let inserted = transaction(|| spi::in_session::run(&insert, &[first_id.into(), last_id.into()]))?;
         done.add(inserted as u64);
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::store::{LoadFigures, OwnLoad};
 /// Makes the tables, and sees that they are what a load can put in its place.
 pub fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
     for sql in &spec.create {
-        spi::run(sql, &[])?;
+        spi::in_session::run(sql, &[])?;
     }
     fixture::check_made(&spec.name, &store::staging_schema(load_id))?;
     let made = tables_made(spec, load_id)?;
@@ -35,7 +35,7 @@ fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), U
          WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
         &[relations::with_partitions(&tables)?.into(), spec.alter.clone().into()],
     )?;
-    statements.unwrap_or_default().iter().try_for_each(|sql| spi::run(sql, &[]).map(drop))
+    statements.unwrap_or_default().iter().try_for_each(|sql| spi::in_session::run(sql, &[]).map(drop))
 }
 
 /// The tables that the load has made, without partitions, in the fixture's order.
@@ -137,7 +137,7 @@ pub fn make_schema(spec: &LoadSpec) -> Result<(), UserError> {
     if relations::schema_exists(&spec.schema)? {
         return Ok(());
     }
-    spi::run(&format!("CREATE SCHEMA {}", quote_identifier(&spec.schema)), &[]).map(drop)
+    spi::in_session::run(&format!("CREATE SCHEMA {}", quote_identifier(&spec.schema)), &[]).map(drop)
 }
 
 /// Drops what the fixture had, moves the new tables to its schema, and registers them. With local tables the load is
@@ -167,10 +167,10 @@ pub fn put_in_place(
         &[relations::with_partitions(&tables)?.into(), quote_identifier(&spec.schema).into()],
     )?;
     for sql in moves.unwrap_or_default() {
-        spi::run(&sql, &[])?;
+        spi::in_session::run(&sql, &[])?;
     }
     if !spec.functions.is_empty() {
-        spi::run(&spec.functions, &[])?;
+        spi::in_session::run(&spec.functions, &[])?;
     }
     store::put_fixture(&spec.registration(), &tables, figures)?;
     // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
@@ -199,7 +199,7 @@ fn advance_sequences(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
         &[tables.to_vec().into()],
     )?;
     for sql in statements.unwrap_or_default() {
-        spi::run(&sql, &[])?;
+        spi::in_session::run(&sql, &[])?;
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ fn truncate(run: &RunSpec) -> Result<(), UserError> {
             // Locked first, so that no trigger comes in between.
             tables.iter().for_each(|&table| locks::lock(table, pg_sys::AccessExclusiveLock));
             check_tables(&tables)?;
-            spi::run(&format!("TRUNCATE {}", names(&tables)?.join(", ")), &[]).map(drop)
+            spi::in_session::run(&format!("TRUNCATE {}", names(&tables)?.join(", ")), &[]).map(drop)
         })?;
     }
     Ok(())
@@ -156,7 +156,7 @@ fn check_may_truncate(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let sql = "SELECT c.oid::pg_catalog.regclass::pg_catalog.text FROM pg_catalog.pg_class c \
                WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT pg_catalog.has_table_privilege(c.oid, 'TRUNCATE') \
                ORDER BY c.oid LIMIT 1";
-    match spi::fetch::<String>(sql, &[tables.to_vec().into()])? {
+    match spi::in_session::fetch::<String>(sql, &[tables.to_vec().into()])? {
         None => Ok(()),
         Some(table) => Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
@@ -183,7 +183,7 @@ fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
                  WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())) \
          ORDER BY c.oid LIMIT 1"
     );
-    match spi::fetch::<String>(&sql, &[tables.to_vec().into()])? {
+    match spi::in_session::fetch::<String>(&sql, &[tables.to_vec().into()])? {
         None => Ok(()),
         Some(table) => Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,

@@ -15,7 +15,7 @@ use crate::guard::planner_hook::Judged;
 use crate::guard::trust::statement;
 use crate::observe::environment;
 use crate::server::guc;
-use crate::server::spi::fetch;
+use crate::server::spi::in_session::fetch;
 use crate::server::transaction::transaction;
 use crate::shm::{CommandCounters, Header, unclear, untracked};
 

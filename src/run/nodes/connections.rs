@@ -149,7 +149,8 @@ fn explained(
             }
             guc::set_as_session("citus.explain_all_tasks", "on")?;
             guc::set_as_session("citus.explain_distributed_queries", "on")?;
-            let plan = spi::call::<Json>(&format!("EXPLAIN (COSTS off, FORMAT json) {statement}"), &[])?;
+            let plan =
+                spi::in_session::call::<Json>(&format!("EXPLAIN (COSTS off, FORMAT json) {statement}"), &[])?;
             Ok(Some(plan.map_or(FanOut::default(), |plan| FanOut::of_plan(&plan.0, has_copies))))
         })
     })?;

@@ -13,7 +13,7 @@ use crate::driver::session::unsupported_settings::UnsupportedSetting;
 use crate::error::{notice, warn};
 use crate::launch::role_limit;
 use crate::server::guc;
-use crate::server::spi::fetch;
+use crate::server::spi::in_session::fetch;
 
 /// The library of [`PLAN_ADVICE`].
 const PLAN_ADVICE_MODULE: &str = "pg_plan_advice";

@@ -318,7 +318,7 @@ pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> R
     guc::with_search_path(&path, || {
         for fixture in fixtures {
             let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
-            let hidden = spi::fetch::<String>(
+            let hidden = spi::in_session::fetch::<String>(
                 // Nobody names a partition.
                 "SELECT pg_catalog.min(oid::pg_catalog.regclass::pg_catalog.text) FROM pg_catalog.pg_class \
                  WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT relispartition AND NOT pg_catalog.pg_table_is_visible(oid)",

@@ -106,7 +106,7 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
 /// The row of a run with its status and its error, and nothing else.
 pub fn status_only(run_id: i64, status: RunStatus, error: Option<&UserError>) -> Result<usize, UserError> {
     run(
-        "UPDATE bench_internal.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE run_id = $1",
+        "UPDATE bench_internal.run_log SET status = $2, finished_at = clock_timestamp(), error = $3 WHERE run_id = $1",
         &[run_id.into(), status.as_str().into(), error.map(|e| pgrx::JsonB(json_of(e))).into()],
     )
 }
@@ -121,7 +121,7 @@ fn whole_row(
     let m = &closing.measured.moments;
     let connects = closing.connects;
     run(
-        "UPDATE bench_internal.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
+        "UPDATE bench_internal.run_log SET status = $2, finished_at = clock_timestamp(), error = $3, \
              horizon_held = $4, latency_avg_ms = $5, latency_stddev_ms = $6, latency_p50_ms = $7, \
              latency_p95_ms = $8, latency_p99_ms = $9, latency_p999_ms = $10, latency_max_ms = $11, \
              lag_avg_ms = CASE WHEN rate IS NOT NULL THEN $12 END, \
@@ -131,8 +131,8 @@ fn whole_row(
              logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END, \
              server_cpu_us = $18, connect_avg_ms = $19, connect_p50_ms = $20, connect_p95_ms = $21, \
              connect_p99_ms = $22, connect_max_ms = $23, \
-             unknown = CASE WHEN on_disconnect OPERATOR(pg_catalog.=) 'reconnect' THEN $24 END, warmup_took = $25, \
-             clients_stuck = nullif($26, '{}'::pg_catalog.int4[]) \
+             unknown = CASE WHEN on_disconnect = 'reconnect' THEN $24 END, warmup_took = $25, \
+             clients_stuck = nullif($26, '{}'::int4[]) \
          WHERE run_id = $1",
         &[
             run_id.into(),

@@ -26,7 +26,7 @@ pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), 
     }
     run(
         "INSERT INTO bench.latencies (run_id, script, low_ms, high_ms, count) \
-         SELECT $1, $2, * FROM ROWS FROM (pg_catalog.unnest($3), pg_catalog.unnest($4), pg_catalog.unnest($5))",
+         SELECT $1, $2, * FROM ROWS FROM (unnest($3), unnest($4), unnest($5))",
         &[run_id.into(), script.into(), lows.into(), highs.into(), counts.into()],
     )
     .map(drop)
@@ -203,7 +203,7 @@ pub fn standby_lines(run_id: i64, elapsed_secs: f64, standbys: &[Standby]) -> Re
              replay_lag_bytes) \
          SELECT $1, $2, s.pid, coalesce(s.name, ''), s.state, s.sync_state, greatest(s.write_lag_ms, 0), \
              greatest(s.flush_lag_ms, 0), greatest(s.replay_lag_ms, 0), greatest(s.replay_lag_bytes, 0) \
-         FROM pg_catalog.jsonb_populate_recordset(NULL::bench.standbys, $3) s",
+         FROM jsonb_populate_recordset(NULL::bench.standbys, $3) s",
         &[run_id.into(), elapsed_secs.into(), pgrx::JsonB(json_of(&standbys)).into()],
     )
     .map(drop)

@@ -37,8 +37,8 @@ pub fn lines(
         format!("CASE WHEN a.oid = b.oid AND a.{name} >= b.{name}{is_whole} THEN a.{name} - b.{name} END")
     };
     let sql = format!(
-        "WITH before AS MATERIALIZED (SELECT * FROM pg_catalog.jsonb_populate_recordset(NULL::bench_internal.relation_reading, $2)), \
-              after AS MATERIALIZED (SELECT * FROM pg_catalog.jsonb_populate_recordset(NULL::bench_internal.relation_reading, $3)), \
+        "WITH before AS MATERIALIZED (SELECT * FROM jsonb_populate_recordset(NULL::bench_internal.relation_reading, $2)), \
+              after AS MATERIALIZED (SELECT * FROM jsonb_populate_recordset(NULL::bench_internal.relation_reading, $3)), \
               named AS (SELECT DISTINCT ON (coalesce(a.relation, b.relation)) b.*, coalesce(a.relation, b.relation) AS name \
                         FROM before b LEFT JOIN after a USING (oid) \
                         ORDER BY coalesce(a.relation, b.relation), a.oid IS NULL), \

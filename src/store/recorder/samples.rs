@@ -41,7 +41,7 @@ fn write_sample(run_id: i64, sample: &RunSample, replaces: Option<f64>) -> Resul
              skipped, late, lag_avg_ms, aborted, latency_histogram, {OBSERVED}) \
          SELECT r.run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
              CASE WHEN r.rate IS NOT NULL THEN $18 END, $19, $20, {OBSERVED} \
-         FROM bench_internal.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $21) WHERE r.run_id = $1"
+         FROM bench_internal.run_log r, jsonb_populate_record(NULL::{table}, $21) WHERE r.run_id = $1"
     );
     let t = &sample.totals;
     let m = &t.moments;

@@ -3,12 +3,11 @@
 use bench_base::error::UserError;
 use bench_model::spec::{Before, Driver, Extent, RunSpec, ScriptSpec};
 use bench_results::Environment;
-use pgrx::Spi;
 
 use super::extension_hold::hold;
 use crate::guard::planner_hook;
 use crate::server::jsonb::json_of;
-use crate::server::spi::{run, spi_error, timestamp};
+use crate::server::spi::{call, run, timestamp};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work};
 use crate::store::in_use;
@@ -31,14 +30,14 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
         };
         let settings: serde_json::Map<_, _> =
             o.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-        let run_id = Spi::get_one_with_args::<i64>(
+        let run_id = call::<i64>(
             "INSERT INTO bench_internal.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
                  horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, before, log_rate, driver, target, jobs, \
                  reconnect, on_disconnect, feeders, owner_oid, run_as, duel, applied, rates, extension_version) \
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting', bench_internal.role_name($35, $15), $16, \
-                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, extversion \
-             FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
+                 pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, extversion \
+             FROM pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
             &[
                 o.workload.as_str().into(),
                 spec.fixture_names().into(),
@@ -82,7 +81,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
                 o.rates.clone().map(|rates| pgrx::JsonB(rates.into())).into(),
             ],
         )
-        .map_err(spi_error)?
+        ?
         .ok_or_else(|| crate::error::internal("could not record the run"))?;
         segment.claim(Work::Run(run_id));
         Ok(run_id)
@@ -107,7 +106,7 @@ pub fn running(run_id: i64, environment: &Environment, counted_from: i64) -> Res
     transaction(|| {
         hold()?;
         run(
-            "UPDATE bench_internal.run_log SET status = 'running', started_at = pg_catalog.clock_timestamp(), \
+            "UPDATE bench_internal.run_log SET status = 'running', started_at = clock_timestamp(), \
              environment = $2, counted_from = $3 WHERE run_id = $1",
             &[run_id.into(), pgrx::JsonB(environment.clone()).into(), timestamp(counted_from).into()],
         )

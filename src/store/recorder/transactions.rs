@@ -35,8 +35,8 @@ pub fn transactions(run_id: i64, rows: &[Logged]) -> Result<(), UserError> {
             "INSERT INTO bench.transactions (run_id, client, transaction, script, started, lag_ms, latency_ms, retries, outcome) \
              SELECT r.run_id, x.client, x.transaction, x.script, x.started, CASE WHEN r.rate IS NOT NULL THEN x.lag_ms END, \
                  x.latency_ms, x.retries, x.outcome \
-             FROM bench_internal.run_log r, ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4), \
-                 pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($7), pg_catalog.unnest($8), pg_catalog.unnest($9)) \
+             FROM bench_internal.run_log r, ROWS FROM (unnest($2), unnest($3), unnest($4), \
+                 unnest($5), unnest($6), unnest($7), unnest($8), unnest($9)) \
                  AS x (client, transaction, script, started, lag_ms, latency_ms, retries, outcome) \
              WHERE r.run_id = $1",
             &[

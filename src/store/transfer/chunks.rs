@@ -27,14 +27,14 @@ fn stretches(table: &str, run_ids: &[i64]) -> Result<Vec<RowRange>, UserError> {
     let (runs, relation) = (run_ids.to_vec(), qualified(table));
     let Some(bytes) = row_bytes(table) else {
         let sizes = format!(
-            "SELECT pg_catalog.array_agg(pg_catalog.octet_length(y::pg_catalog.text)::pg_catalog.int8 ORDER BY {}) \
+            "SELECT array_agg(octet_length(y::text)::int8 ORDER BY {}) \
              FROM {relation} y WHERE run_id = ANY ($1)",
             key(table)?
         );
         let sizes = fetch::<Vec<i64>>(&sizes, &[runs.into()])?.unwrap_or_default();
         return Ok(sizes.into_iter().map(|bytes| RowRange { rows: 1, bytes }).collect());
     };
-    let count = format!("SELECT pg_catalog.count(*) FROM {relation} WHERE run_id = ANY ($1)");
+    let count = format!("SELECT count(*) FROM {relation} WHERE run_id = ANY ($1)");
     Ok(vec![RowRange { rows: fetch::<i64>(&count, &[runs.into()])?.unwrap_or_default(), bytes }])
 }
 

@@ -98,13 +98,13 @@ fn check_sweeps(leaving: &[Leaving]) -> Result<(), UserError> {
 /// A sweep goes with the last of its runs, with what it has not come to; but not while it has something to put back.
 fn forget_in_sweeps(runs: &[i64]) -> Result<(), UserError> {
     let sweeps = fetch::<Vec<i64>>(
-        "SELECT pg_catalog.array_agg(DISTINCT sweep_id) FROM bench_internal.sweep_run_log WHERE run_id = ANY ($1)",
+        "SELECT array_agg(DISTINCT sweep_id) FROM bench_internal.sweep_run_log WHERE run_id = ANY ($1)",
         &[runs.to_vec().into()],
     )?;
     let Some(sweeps) = sweeps else { return Ok(()) };
     run("DELETE FROM bench_internal.sweep_run_log WHERE run_id = ANY ($1)", &[runs.to_vec().into()])?;
     let empty = fetch::<Vec<i64>>(
-        "SELECT pg_catalog.array_agg(sweep_id) FROM bench_internal.sweep_log s \
+        "SELECT array_agg(sweep_id) FROM bench_internal.sweep_log s \
          WHERE sweep_id = ANY ($1) AND system_settings IS NULL AND NOT EXISTS ( \
              SELECT FROM bench_internal.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND l.run_id IS NOT NULL)",
         &[sweeps.into()],
@@ -124,7 +124,7 @@ fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
                  WHERE o.run_id = ANY ($1) AND o.origin IS NULL \
                    AND least(r.counted_from, r.started_at) < coalesce(o.finished_at, 'infinity') \
                    AND r.finished_at > least(o.counted_from, o.started_at))) \
-         SELECT pg_catalog.jsonb_agg(v)::pg_catalog.text FROM ( \
+         SELECT jsonb_agg(v)::text FROM ( \
              SELECT a.run_id, a.node, a.counter, a.reason FROM bench.audits a JOIN bench_internal.audit_log l USING (run_id, node, counter) \
              WHERE a.run_id = ANY (ARRAY(SELECT b.run_id FROM beside b)) AND l.judged AND a.reason <> l.reason) v",
         runs,
@@ -132,8 +132,8 @@ fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
     let Some(unjudged) = unjudged else { return Ok(()) };
     run(
         "UPDATE bench_internal.audit_log a SET judged = false, reason = v.reason \
-         FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.jsonb) AS v (run_id pg_catalog.int8, node pg_catalog.int4, \
-             counter pg_catalog.text, reason pg_catalog.text) \
+         FROM jsonb_to_recordset($1::jsonb) AS v (run_id int8, node int4, \
+             counter text, reason text) \
          WHERE v.run_id = a.run_id AND v.node = a.node AND v.counter = a.counter",
         &[unjudged.into()],
     )

@@ -44,11 +44,11 @@ pub fn export_piece(run_ids: &[i64], piece: Option<&DocumentChunk>) -> Result<St
 
 /// The identifier that initdb gave to this cluster; `None` where the extension's owner may not read it.
 fn system_identifier() -> Result<Option<String>, UserError> {
-    let may_read = "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')";
+    let may_read = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')";
     if fetch::<bool>(may_read, &[])? != Some(true) {
         return Ok(None);
     }
-    fetch::<String>("SELECT system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system()", &[])
+    fetch::<String>("SELECT system_identifier::text FROM pg_control_system()", &[])
 }
 
 /// All of it is put together as json, which is text, and parsed once: jsonb's functions take their arguments apart and
@@ -62,22 +62,22 @@ fn document_query(piece: Option<&DocumentChunk>) -> Result<String, UserError> {
         }
     }
     let part = piece.map_or_else(String::new, |piece| {
-        format!("'part', pg_catalog.json_build_object('number', {}, 'of', {}),", piece.number, piece.of)
+        format!("'part', json_build_object('number', {}, 'of', {}),", piece.number, piece.of)
     });
     Ok(format!(
-        "SELECT pg_catalog.json_build_object( \
-             'format_version', $2, {part} 'exported_at', pg_catalog.now(), \
-             'server', pg_catalog.json_build_object( \
-                 'system_identifier', $3, 'database', pg_catalog.current_database(), \
-                 'server_version', pg_catalog.current_setting('server_version'), \
-                 'extension_version', (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext')), \
-             '{RUN_LOG}', (SELECT pg_catalog.json_agg( \
-                     pg_catalog.to_jsonb(r) - '{{segment,coordinator_pid,owner_oid}}'::pg_catalog.text[] \
-                     || pg_catalog.jsonb_build_object('status', bench_internal.status_of(r.status, r.segment, r.run_id), \
+        "SELECT json_build_object( \
+             'format_version', $2, {part} 'exported_at', now(), \
+             'server', json_build_object( \
+                 'system_identifier', $3, 'database', current_database(), \
+                 'server_version', current_setting('server_version'), \
+                 'extension_version', (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext')), \
+             '{RUN_LOG}', (SELECT json_agg( \
+                     to_jsonb(r) - '{{segment,coordinator_pid,owner_oid}}'::text[] \
+                     || jsonb_build_object('status', bench_internal.status_of(r.status, r.segment, r.run_id), \
                          'role', bench_internal.role_name(r.owner_oid, r.role)) \
-                     ORDER BY pg_catalog.array_position($1, r.run_id)) \
+                     ORDER BY array_position($1, r.run_id)) \
                  FROM bench_internal.{RUN_LOG} r WHERE r.run_id = ANY ($1)) \
-             {lists})::pg_catalog.jsonb"
+             {lists})::jsonb"
     ))
 }
 
@@ -87,9 +87,7 @@ fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, User
     let listed: Vec<String> = columns(table)?
         .iter()
         .map(|Column { name, .. }| {
-            format!(
-                "CASE WHEN pg_catalog.count(x.{name}) > 0 THEN pg_catalog.json_agg(x.{name}) END AS {name}"
-            )
+            format!("CASE WHEN count(x.{name}) > 0 THEN json_agg(x.{name}) END AS {name}")
         })
         .collect();
     let rows = match table {
@@ -108,7 +106,7 @@ fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, User
         Some((from, rows)) => (key(table)?, format!(" OFFSET {from} LIMIT {rows}")),
     };
     Ok(format!(
-        "SELECT pg_catalog.json_strip_nulls(pg_catalog.to_json(c)) FROM (SELECT {} \
+        "SELECT json_strip_nulls(to_json(c)) FROM (SELECT {} \
          FROM (SELECT y.* FROM ({rows}) y WHERE y.run_id = ANY ($1) ORDER BY {order}{window}) x) c",
         listed.join(", ")
     ))

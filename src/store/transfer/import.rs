@@ -69,8 +69,8 @@ fn explained(error: UserError, document: StoredJsonb, table: &str) -> UserError 
 
 fn check_format(document: StoredJsonb) -> Result<(), UserError> {
     let version = fetch::<String>(
-        "SELECT ($1 -> 'format_version')::pg_catalog.text WHERE pg_catalog.jsonb_typeof($1 -> 'format_version') = 'number' \
-             AND pg_catalog.jsonb_typeof($1 -> 'run_log') = 'array'",
+        "SELECT ($1 -> 'format_version')::text WHERE jsonb_typeof($1 -> 'format_version') = 'number' \
+             AND jsonb_typeof($1 -> 'run_log') = 'array'",
         &[document.into()],
     )?;
     let Some(version) = version else {
@@ -145,10 +145,10 @@ fn brought(
     let found = locked_rows(
         &format!(
             "WITH d AS MATERIALIZED (SELECT $1 AS d) \
-             SELECT x.run_id, r.run_id, r.origin #> '{{parts,have}}' @> pg_catalog.to_jsonb($3) \
-             FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, d.d -> '{RUN_LOG}') WITH ORDINALITY AS x, \
+             SELECT x.run_id, r.run_id, r.origin #> '{{parts,have}}' @> to_jsonb($3) \
+             FROM d, jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, d.d -> '{RUN_LOG}') WITH ORDINALITY AS x, \
                  bench_internal.{RUN_LOG} r \
-             WHERE r.owner_oid = $2 AND r.origin IS NOT NULL AND r.origin #> '{{parts,of}}' = pg_catalog.to_jsonb($4) \
+             WHERE r.owner_oid = $2 AND r.origin IS NOT NULL AND r.origin #> '{{parts,of}}' = to_jsonb($4) \
                AND r.origin @> ({ORIGIN} - 'exported_at') \
              ORDER BY x.ordinality FOR UPDATE OF r"
         ),
@@ -175,9 +175,9 @@ fn note_part(runs: &[Imported], part: &PartOfDocument) -> Result<(), UserError> 
     run(
         &format!(
             "UPDATE bench_internal.{RUN_LOG} r SET origin = CASE \
-                 WHEN pg_catalog.jsonb_array_length(p.have) = $3 THEN r.origin - 'parts' \
-                 ELSE r.origin || pg_catalog.jsonb_build_object('parts', pg_catalog.jsonb_build_object('of', $3, 'have', p.have)) END \
-             FROM (SELECT s.run_id, coalesce(s.origin #> '{{parts,have}}', '[]') || pg_catalog.to_jsonb($2) AS have \
+                 WHEN jsonb_array_length(p.have) = $3 THEN r.origin - 'parts' \
+                 ELSE r.origin || jsonb_build_object('parts', jsonb_build_object('of', $3, 'have', p.have)) END \
+             FROM (SELECT s.run_id, coalesce(s.origin #> '{{parts,have}}', '[]') || to_jsonb($2) AS have \
                    FROM bench_internal.{RUN_LOG} s WHERE s.run_id = ANY ($1)) p \
              WHERE r.run_id = p.run_id"
         ),
@@ -187,15 +187,15 @@ fn note_part(runs: &[Imported], part: &PartOfDocument) -> Result<(), UserError> 
 }
 
 /// Where a run of a document, `x` of `d`, comes from. The origin of one that was imported where it was exported stays the first.
-const ORIGIN: &str = "coalesce(x.origin, pg_catalog.jsonb_build_object('run_id', x.run_id, 'role', x.role, 'started_at', x.started_at, \
+const ORIGIN: &str = "coalesce(x.origin, jsonb_build_object('run_id', x.run_id, 'role', x.role, 'started_at', x.started_at, \
      'system_identifier', d.d #> '{server,system_identifier}', 'database', d.d #> '{server,database}', \
      'exported_at', d.d -> 'exported_at'))";
 
 /// The runs of the document with ids of this server's.
 fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
     let sql = format!(
-        "SELECT x.run_id, x.status, pg_catalog.count(*) OVER (PARTITION BY x.run_id), pg_catalog.jsonb_typeof(x.origin) \
-         FROM ROWS FROM (pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')) WITH ORDINALITY AS x \
+        "SELECT x.run_id, x.status, count(*) OVER (PARTITION BY x.run_id), jsonb_typeof(x.origin) \
+         FROM ROWS FROM (jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')) WITH ORDINALITY AS x \
          ORDER BY x.ordinality"
     );
     let found = fetch_all(&sql, &[document.into()], |row| {
@@ -221,8 +221,7 @@ fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
                 "run {id_in_document} of the document has an origin that is not an object"
             )));
         }
-        let run_id =
-            fetch::<i64>("SELECT pg_catalog.nextval('bench_internal.run_id_seq')", &[])?.unwrap_or_default();
+        let run_id = fetch::<i64>("SELECT nextval('bench_internal.run_id_seq')", &[])?.unwrap_or_default();
         runs.push(Imported { id_in_document, run_id });
     }
     Ok(runs)
@@ -254,9 +253,9 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> R
         "WITH d AS MATERIALIZED (SELECT $1 AS d) \
          INSERT INTO bench_internal.{RUN_LOG} (run_id, role, owner_oid, segment, coordinator_pid, origin, {names}) \
          SELECT ids.run_id, $4, $5, 0, 0, \
-             {ORIGIN} || pg_catalog.jsonb_build_object('imported_at', pg_catalog.now()), {values} \
-         FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
-         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id \
+             {ORIGIN} || jsonb_build_object('imported_at', now()), {values} \
+         FROM d, jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
+         JOIN ROWS FROM (unnest($2), unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id \
          ON CONFLICT (owner_oid, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) \
              WHERE origin IS NOT NULL AND owner_oid <> 0 DO NOTHING"
     );
@@ -266,7 +265,7 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> R
     let written = run(&sql, &arguments)?;
     if written < runs.len() {
         let there = fetch::<Vec<i64>>(
-            "SELECT pg_catalog.array_agg(run_id) FROM bench_internal.run_log WHERE run_id = ANY ($1)",
+            "SELECT array_agg(run_id) FROM bench_internal.run_log WHERE run_id = ANY ($1)",
             &[new.into()],
         )?
         .unwrap_or_default();
@@ -290,7 +289,7 @@ pub(super) fn insert_results(
     node: Option<i32>,
 ) -> Result<(), UserError> {
     let lengths = fetch_all(
-        "SELECT DISTINCT pg_catalog.jsonb_array_length(value) FROM pg_catalog.jsonb_each($1 -> $2)",
+        "SELECT DISTINCT jsonb_array_length(value) FROM jsonb_each($1 -> $2)",
         &[document.into(), table.into()],
         |row| row.get::<i32>(1),
     )?;
@@ -315,7 +314,7 @@ pub(super) fn insert_results(
     let sql = format!(
         "WITH d AS MATERIALIZED (SELECT $1 -> '{table}' AS t) \
          INSERT INTO {relation} ({names}) SELECT {values} FROM d, {} \
-         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id::pg_catalog.int8",
+         JOIN ROWS FROM (unnest($2), unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id::int8",
         rows_of_lists(&listed)
     );
     let (old, new) = ids_of(runs);

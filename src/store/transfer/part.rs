@@ -19,9 +19,9 @@ use crate::store::as_owner;
 /// 22xxx and 23xxx for what is not a document of bench.export with one run.
 pub fn take_part(run_id: i64, node: i32, document: &str, (number, of): (i32, i32)) -> Result<(), UserError> {
     as_owner(|| {
-        let document = fetch::<StoredJsonb>("SELECT $1::pg_catalog.jsonb", &[document.into()])?
+        let document = fetch::<StoredJsonb>("SELECT $1::jsonb", &[document.into()])?
             .ok_or_else(|| internal("an empty document"))?;
-        let id = format!("SELECT ($1 #>> '{{{RUN_LOG},0,run_id}}')::pg_catalog.int8");
+        let id = format!("SELECT ($1 #>> '{{{RUN_LOG},0,run_id}}')::int8");
         let id_in_document = fetch::<i64>(&id, &[document.into()])?.unwrap_or_default();
         let runs = [Imported { id_in_document, run_id }];
         for table in RESULT_TABLES.into_iter().filter(|table| *table != NODES) {
@@ -42,7 +42,7 @@ pub fn samples_after(run_id: i64, elapsed_secs: f64) -> Result<Option<JsonB>, Us
     as_owner(|| {
         fetch::<JsonB>(
             &format!(
-                "SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(x)) FROM (SELECT s.* FROM bench.samples s \
+                "SELECT jsonb_agg(to_jsonb(x)) FROM (SELECT s.* FROM bench.samples s \
                  WHERE s.run_id = $1 AND s.node = 0 AND s.elapsed > $2 ORDER BY s.elapsed LIMIT {MOST_SAMPLES}) x"
             ),
             &[run_id.into(), elapsed_secs.into()],
@@ -65,9 +65,9 @@ pub fn take_samples(run_id: i64, node: i32, after_secs: f64, samples: &str) -> R
     let Some(elapsed_secs) = rows.last().and_then(elapsed_of) else { return Ok(after_secs) };
     as_owner(|| {
         run(
-            "INSERT INTO bench.samples SELECT r.* FROM pg_catalog.jsonb_array_elements($1) e, \
-             LATERAL pg_catalog.jsonb_populate_record(NULL::bench.samples, \
-                 e || pg_catalog.jsonb_build_object('run_id', $2, 'node', $3)) r \
+            "INSERT INTO bench.samples SELECT r.* FROM jsonb_array_elements($1) e, \
+             LATERAL jsonb_populate_record(NULL::bench.samples, \
+                 e || jsonb_build_object('run_id', $2, 'node', $3)) r \
              ON CONFLICT DO NOTHING",
             &[JsonB(Value::Array(rows)).into(), run_id.into(), node.into()],
         )
@@ -89,10 +89,10 @@ fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserE
              SELECT $2, $3, '', false, x.clients, x.status, x.error, x.latency_avg_ms, \
                  x.latency_stddev_ms, x.latency_p50_ms, x.latency_p95_ms, x.latency_p99_ms, x.latency_p999_ms, x.latency_max_ms, \
                  x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried, s.aborted, x.server_cpu_us, x.clients_stuck \
-             FROM pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
-                 (SELECT pg_catalog.sum(secs) AS secs, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
-                         pg_catalog.sum(failed)::pg_catalog.int8 AS failed, pg_catalog.sum(retried)::pg_catalog.int8 AS retried, \
-                         (SELECT pg_catalog.sum(aborted)::pg_catalog.int8 FROM ( \
+             FROM jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
+                 (SELECT sum(secs) AS secs, sum(transactions)::int8 AS transactions, \
+                         sum(failed)::int8 AS failed, sum(retried)::int8 AS retried, \
+                         (SELECT sum(aborted)::int8 FROM ( \
                               SELECT aborted FROM bench.samples WHERE run_id = $2 AND node = $3 \
                               UNION ALL SELECT aborted FROM bench.warmup_samples WHERE run_id = $2 AND node = $3) AS a) AS aborted \
                   FROM bench.samples WHERE run_id = $2 AND node = $3) s \
@@ -110,7 +110,7 @@ fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserE
     run(
         &format!(
             "UPDATE bench_internal.run_log r SET logged = coalesce(r.logged, 0) + x.logged, log_lost = coalesce(r.log_lost, 0) + x.log_lost \
-             FROM pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}') x \
+             FROM jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}') x \
              WHERE r.run_id = $2 AND x.logged IS NOT NULL"
         ),
         &[document.into(), run_id.into()],

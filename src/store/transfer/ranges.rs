@@ -13,15 +13,15 @@ use crate::server::spi::{fetch, fetch_all};
 /// Those of values that are not of their column's type.
 pub fn out_of_range(document: StoredJsonb, table: &str) -> Result<Option<UserError>, UserError> {
     let rules: Vec<(String, String)> = fetch_all(
-        "SELECT pg_catalog.quote_ident(a.attname), pg_catalog.pg_get_expr(k.conbin, k.conrelid) \
-         FROM pg_catalog.pg_constraint k \
-         JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND k.conname = a.attname || '_range' \
-         WHERE k.conrelid = $1::pg_catalog.regclass ORDER BY a.attnum",
+        "SELECT quote_ident(a.attname), pg_get_expr(k.conbin, k.conrelid) \
+         FROM pg_constraint k \
+         JOIN pg_attribute a ON a.attrelid = k.conrelid AND k.conname = a.attname || '_range' \
+         WHERE k.conrelid = $1::regclass ORDER BY a.attnum",
         &[qualified(table).into()],
         |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
     )?;
     let rows = if table == RUN_LOG {
-        format!("pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')")
+        format!("jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')")
     } else {
         let listed = columns(table)?;
         format!(
@@ -33,8 +33,8 @@ pub fn out_of_range(document: StoredJsonb, table: &str) -> Result<Option<UserErr
     let cases: String = (0..)
         .zip(&rules)
         .map(|(place, (column, holds))| {
-            let value = format!("pg_catalog.left({column}::pg_catalog.text, 100)");
-            format!(" WHEN NOT ({holds}) THEN ARRAY['{place}', run_id::pg_catalog.text, {value}]")
+            let value = format!("left({column}::text, 100)");
+            format!(" WHEN NOT ({holds}) THEN ARRAY['{place}', run_id::text, {value}]")
         })
         .collect();
     let sql = format!(

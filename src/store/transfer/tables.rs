@@ -58,7 +58,7 @@ impl Column {
             None => format!("x.{name}::{sql_type}"),
             Some(sql_type) => format!(
                 "CASE WHEN x.{name} IS NOT NULL THEN ARRAY(SELECT e.e::{sql_type} FROM \
-                     pg_catalog.jsonb_array_elements_text(x.{name}::pg_catalog.jsonb) WITH ORDINALITY AS e (e, place) ORDER BY e.place) END"
+                     jsonb_array_elements_text(x.{name}::jsonb) WITH ORDINALITY AS e (e, place) ORDER BY e.place) END"
             ),
         }
     }
@@ -67,11 +67,11 @@ impl Column {
 /// A table's columns, in their order.
 pub fn columns(table: &str) -> Result<Vec<Column>, UserError> {
     fetch_all(
-        "SELECT pg_catalog.quote_ident(a.attname), pg_catalog.format_type(a.atttypid, a.atttypmod), \
-                pg_catalog.pg_get_expr(d.adbin, d.adrelid) \
-         FROM pg_catalog.pg_attribute a \
-         LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-         WHERE a.attrelid = $1::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped \
+        "SELECT quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), \
+                pg_get_expr(d.adbin, d.adrelid) \
+         FROM pg_attribute a \
+         LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+         WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped \
          ORDER BY a.attnum",
         &[qualified(table).into()],
         |row| {
@@ -91,17 +91,17 @@ pub fn joined(columns: &[Column], piece: impl Fn(&Column) -> String) -> String {
 
 /// The rows `x` of a document's table, an object `d.t` with a list for each column, as texts: an item of FROM.
 pub fn rows_of_lists(columns: &[Column]) -> String {
-    let lists = joined(columns, |c| format!("pg_catalog.jsonb_array_elements_text(d.t -> '{}')", c.name));
+    let lists = joined(columns, |c| format!("jsonb_array_elements_text(d.t -> '{}')", c.name));
     format!("ROWS FROM ({lists}) AS x ({})", joined(columns, |c| c.name.clone()))
 }
 
 /// The columns of a table's primary key, in their order, as ORDER BY takes them.
 pub fn key(table: &str) -> Result<String, UserError> {
     let key = fetch::<String>(
-        "SELECT pg_catalog.string_agg('y.' || pg_catalog.quote_ident(a.attname), ', ' ORDER BY k.place) \
-         FROM pg_catalog.pg_index i, pg_catalog.unnest(i.indkey::pg_catalog.int2[]) WITH ORDINALITY AS k (attnum, place), \
-             pg_catalog.pg_attribute a \
-         WHERE i.indrelid = $1::pg_catalog.regclass AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum",
+        "SELECT string_agg('y.' || quote_ident(a.attname), ', ' ORDER BY k.place) \
+         FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place), \
+             pg_attribute a \
+         WHERE i.indrelid = $1::regclass AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum",
         &[qualified(table).into()],
     )?;
     Ok(key.unwrap_or_else(|| "y".to_owned()))
