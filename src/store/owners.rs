@@ -27,7 +27,7 @@ pub(super) fn settle_owners() -> Result<(), UserError> {
     OWNED.iter().try_for_each(|(table, _)| {
         let sql = format!(
             "UPDATE {table} t SET owner_oid = 0 WHERE t.owner_oid <> 0 \
-               AND NOT EXISTS (SELECT FROM pg_catalog.pg_authid r WHERE r.oid = t.owner_oid)"
+               AND NOT EXISTS (SELECT FROM pg_authid r WHERE r.oid = t.owner_oid)"
         );
         run(&sql, &[]).map(drop)
     })
@@ -44,15 +44,19 @@ pub fn reassign_owned(old: &str, new: pg_sys::Oid) -> Result<i64, UserError> {
             let also = match table {
                 "bench_internal.run_log" => {
                     "AND (t.origin IS NULL OR NOT EXISTS (SELECT FROM bench_internal.run_log o WHERE o.owner_oid = $3 \
-                         AND o.origin @> (t.origin - '{exported_at,imported_at,parts}'::pg_catalog.text[])))"
+                         AND o.origin @> (t.origin - '{exported_at,imported_at,parts}'::text[])))"
                 }
                 "bench.workloads" => "AND NOT t.builtin",
+                // One that can be resumed executes what its variants apply and revert.
+                "bench_internal.sweep_log" if is_to_be_read => {
+                    "AND NOT jsonb_path_exists(t.options, '$.**.apply')"
+                }
                 _ => "",
             };
             count += run(
                 &format!(
                     "UPDATE {table} t SET {kept} = $2, owner_oid = $3 WHERE t.{kept} = $1 {also} \
-                       AND NOT EXISTS (SELECT FROM pg_catalog.pg_authid r WHERE r.oid = t.owner_oid)"
+                       AND NOT EXISTS (SELECT FROM pg_authid r WHERE r.oid = t.owner_oid)"
                 ),
                 &[old.into(), name.as_str().into(), new.into()],
             )?;

@@ -165,6 +165,18 @@ by carol "SELECT bench.drop_capture('anns_capture')" "SELECT bench.drop_workload
     "SELECT bench.drop_fixture('anns_rows')" "SELECT bench.prune('0') > 3"
 unlike "$OUT" 'ERROR|^f$' 'reassigned: carol drops and deletes it'
 
+# A sweep that can be resumed executes statements of its role.
+newcomer dora
+by dora "SELECT bench.create_workload('doras', 'SELECT 1;')" "SELECT bench.start_sweep('doras', '{1}', secs => 60,
+    variants => '{\"x\": {\"sql\": {\"apply\": \"SELECT 1\", \"revert\": \"SELECT 2\"}}}')"
+SWEEP=$(tail -n 1 <<<"$OUT")
+by dora "SELECT bench.stop_sweep($SWEEP)"
+is "$OUT" t 'a sweep of dora is stopped'
+sql 'REASSIGN OWNED BY dora TO postgres' 'DROP OWNED BY dora' 'DROP ROLE dora' >/dev/null 2>&1
+try "SELECT bench.reassign_owned('dora', 'postgres')" "SELECT bench.resume_sweep($SWEEP)"
+like "$OUT" "42501: sweep $SWEEP belongs to role \"dora\"" \
+    'bench.reassign_owned: superusers get no sweep whose statements they have not read'
+
 sql 'DROP DATABASE restored' >/dev/null
 nothing_left 'at the end'
 no_restart 'the server has not gone down'
