@@ -155,6 +155,13 @@ RESET ROLE;
 -- a superuser has to take over what it wants to run
 SELECT bench.run('alices', transactions => 1);
 SELECT bench.start('alices', transactions => 1);
+-- and so has a role whose script could SET ROLE to one
+CREATE ROLE regress_bench_admins SUPERUSER;
+GRANT regress_bench_admins TO regress_bench_bob;
+SET ROLE regress_bench_bob;
+SELECT bench.run('alices', transactions => 1);
+RESET ROLE;
+DROP ROLE regress_bench_admins;
 SELECT bench.create_workload('alices', script) FROM bench.workloads WHERE name = 'alices';
 SELECT name, owner = current_user AS mine FROM bench.workloads WHERE NOT builtin;
 SELECT bench.run('alices', transactions => 1) IS NOT NULL AS ran;

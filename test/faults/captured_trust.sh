@@ -13,7 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 faults_start "shared_preload_libraries = 'pg_stat_statements'" 'pg_stat_statements.save = off'
 as() { local role=$1; shift; PGUSER=$role sql "$@"; }
 sql 'CREATE EXTENSION pg_stat_statements' 'CREATE ROLE eve LOGIN' 'CREATE ROLE app LOGIN' 'CREATE ROLE dba LOGIN' \
-    'CREATE ROLE reader LOGIN IN ROLE pg_read_all_stats' 'CREATE ROLE stranger LOGIN' 'GRANT app TO dba' \
+    'CREATE ROLE reader LOGIN IN ROLE pg_read_all_stats, pg_read_server_files' 'CREATE ROLE stranger LOGIN' \
+    'GRANT app TO dba' \
     "GRANT CREATE ON DATABASE $PGDATABASE TO eve, app" 'GRANT pg_read_all_stats TO dba' \
     'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA bench TO dba, reader, app, eve' \
     "ALTER ROLE app SET search_path = shop, public" 'CREATE TABLE public.own (id int PRIMARY KEY, v text)' \
@@ -52,9 +53,9 @@ run=$(sql "SELECT bench.run('superusers', clients => 2, transactions => 20)" 2>/
 is "$(sql "SELECT status, run_as IS NULL FROM bench.runs WHERE run_id = $run")" 'completed|t' 'superuser: and runs'
 not_sprung postgres 'superuser: nothing of hers has run'
 capture reader readers '{"roles": "own"}' >/dev/null
-like "$(reason_of readers '%eve.t%')" 'schema "eve" belongs to role "eve"' 'pg_read_all_stats: it is refused, too'
-is "$(kept_of readers '%FROM public.own%')" t 'pg_read_all_stats: a superuser'"'"'s table is in order'
-not_sprung reader 'pg_read_all_stats: nothing of hers has run'
+like "$(reason_of readers '%eve.t%')" 'schema "eve" belongs to role "eve"' 'pg_read_server_files: it is refused, too'
+is "$(kept_of readers '%FROM public.own%')" t 'pg_read_server_files: a superuser'"'"'s table is in order'
+not_sprung reader 'pg_read_server_files: nothing of hers has run'
 capture reader others >/dev/null
 like "$(sql "SELECT string_agg(reason, ' ') FROM bench.capture_statements
     WHERE capture = 'others' AND role = 'postgres'")" \
