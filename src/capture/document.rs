@@ -1,5 +1,7 @@
 //! Captures as documents: what a server has seen, to be run on another one with a copy of the data.
 
+use std::collections::HashSet;
+
 use bench_base::error::{UserError, sqlstate};
 use bench_model::feeder::Feeder;
 use bench_model::part::KeptRows;
@@ -117,6 +119,13 @@ pub fn import(document: Value) -> Result<String, UserError> {
         if !is_own || stored.contains(&workload.name) || workload.name.len() > 63 {
             return Err(invalid(format!("\"{}\" is no name of a workload of it", workload.name)));
         }
+        let is_used = |statement: &CapturedStatement| {
+            statement.workload.as_ref() == Some(&workload.name) && statement.weight.is_some_and(|w| w > 0)
+        };
+        // Dropping the capture drops the workloads of its statements.
+        if !statements.iter().any(is_used) {
+            continue;
+        }
         let lacks = |feeder: &Feeder| {
             feeder.query.contains("bench.captured_rows")
                 && !workload.rows.iter().any(|r| r.prefix == feeder.prefix)
@@ -169,7 +178,11 @@ fn store(capture: &str, role: pg_sys::Oid, document: WorkloadDocument) -> Result
         let max_rows = i32::try_from(max_rows).unwrap_or(i32::MAX);
         store::put_feeder(&workload, &Feeder::new(prefix, query, pick.as_str(), once, max_rows)?)?;
     }
+    let mut prefixes = HashSet::new();
     for KeptRows { prefix, rows, .. } in rows {
+        if !prefixes.insert(prefix.clone()) {
+            return Err(invalid(format!("workload \"{name}\" has values for prefix \"{prefix}\" twice")));
+        }
         store::put_captured_rows(&name, &prefix, rows)?;
     }
     Ok(())

@@ -12,6 +12,8 @@ use pgrx::pg_sys;
 
 use super::counters::{Counters, Tuples};
 use super::node::NodeState;
+use super::statement_calls;
+use crate::server::transaction::transaction;
 use crate::shm::{Segment, TotalsOf, unclear, untracked};
 
 /// A line of bench.audit: what the harness counted against what the server counted.
@@ -348,6 +350,13 @@ impl HarnessAndServer<'_> {
         ]
     }
 
+    /// Whether so many calls may have been counted under other identifiers than those that the statements began with.
+    fn has_changed_identifiers(&self, missing: i64) -> bool {
+        let Some(known) = self.after.statements.as_ref().filter(|_| missing > 0) else { return false };
+        transaction(|| statement_calls::of_other_identifiers(self.spec, known))
+            .is_ok_and(|calls| calls >= missing)
+    }
+
     /// Calls of the run's statements, where pg_stat_statements counts them.
     fn calls_line(&self) -> Option<AuditRow> {
         let (before, after) = (self.before.calls()?, self.after.calls()?);
@@ -359,7 +368,12 @@ impl HarnessAndServer<'_> {
                 self.untracked & untracked::CALLS != 0,
                 "pg_stat_statements.track is none in the clients' sessions",
             ),
-        ]);
+        ])
+        .or_else(|| {
+            self.has_changed_identifiers(self.harness.calls.cast_signed() - (after - before)).then_some(
+                "the identifiers of statements changed during the run, for example with the type of a column",
+            )
+        });
         Some(line(
             "pg_stat_statements.calls",
             self.harness.calls,

@@ -1,7 +1,7 @@
 //! What pg_stat_statements has counted: of a run's statements, whose identifiers the roles of its sessions see, and of all statements of
 //! this database, for captures.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 
 use bench_base::error::{UserError, sqlstate};
@@ -94,6 +94,20 @@ fn lines(
     Ok(is_read.then_some(found))
 }
 
+/// The lines of the roles of a run's sessions, with their identifiers; `None` where nobody counts.
+fn lines_of_roles(spec: &RunSpec, texts: bool) -> Result<Option<Vec<(i64, StatementCalls)>>, UserError> {
+    let Some(function) = function()? else { return Ok(None) };
+    let mut all = Vec::new();
+    for role in spec.roles() {
+        let found = as_run_role(pg_sys::Oid::from(role.oid), || lines(&function, spec.database_oid, texts))?;
+        let Some(found) = found else { return Ok(None) };
+        let of_role = found.into_iter().filter(|line| line.user == role.oid);
+        // Another role's identifier is NULL.
+        all.extend(of_role.filter_map(|line| Some((line.query_id?, line))));
+    }
+    Ok(Some(all))
+}
+
 /// What was counted of the run's statements by its role, in all of its sessions and before the run as well, by their
 /// identifiers; `None` where nobody counts.
 ///
@@ -103,20 +117,26 @@ pub fn of_run(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<HashMap<i64, C
     if query_ids.is_empty() {
         return Ok(None);
     }
-    let Some(function) = function()? else { return Ok(None) };
+    let Some(lines) = lines_of_roles(spec, false)? else { return Ok(None) };
     let mut counts: HashMap<i64, Counts> = HashMap::new();
-    for role in spec.roles() {
-        let found = as_run_role(pg_sys::Oid::from(role.oid), || lines(&function, spec.database_oid, false))?;
-        let Some(found) = found else { return Ok(None) };
-        for StatementCalls { user, query_id, counts: more, .. } in found {
-            // Another role's identifier is NULL.
-            let Some(id) = query_id.filter(|id| query_ids.binary_search(id).is_ok()) else { continue };
-            if user == role.oid {
-                counts.entry(id).or_default().add(&more);
-            }
-        }
+    for (id, line) in lines.iter().filter(|(id, _)| query_ids.binary_search(id).is_ok()) {
+        counts.entry(*id).or_default().add(&line.counts);
     }
     Ok(Some(counts))
+}
+
+/// Calls, also before the run, of statements that have role and text of one of the `known` ones, and another identifier: one
+/// changes with the types and the OIDs of what its statement names. Reads the texts of all statements.
+///
+/// # Errors
+/// As [`of_run`].
+pub fn of_other_identifiers(spec: &RunSpec, known: &HashMap<i64, Counts>) -> Result<i64, UserError> {
+    let lines = lines_of_roles(spec, true)?.unwrap_or_default();
+    let (known, others): (Vec<_>, Vec<_>) = lines.iter().partition(|(id, _)| known.contains_key(id));
+    let role_and_text = |line: &StatementCalls| Some((line.user, line.query.clone()?));
+    let texts: HashSet<_> = known.into_iter().filter_map(|(_, line)| role_and_text(line)).collect();
+    let has_text = |line: &StatementCalls| role_and_text(line).is_some_and(|text| texts.contains(&text));
+    Ok(others.into_iter().filter(|(_, line)| has_text(line)).map(|(_, line)| line.counts.calls).sum())
 }
 
 /// All lines of this database's top-level statements, as this role sees them.

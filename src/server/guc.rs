@@ -1,9 +1,10 @@
 //! Configuration parameters: reading, setting and checking them by the server's own functions.
 
 use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bench_base::error::UserError;
-use pgrx::{PgTryBuilder, pg_sys};
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PgTryBuilder, pg_sys};
 
 pub use super::local_settings::{in_nest_level, restrict, set_local, with_search_path, with_setting};
 
@@ -32,6 +33,50 @@ pub fn initial(name: &str) -> Option<String> {
         let value = pg_sys::GetConfigOptionResetString(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
     }
+}
+
+/// Whether the server has accepted a value other than the default for a parameter of [`define_limit`].
+static IS_ACCEPTED: AtomicBool = AtomicBool::new(false);
+
+/// Called by the server for each value of such a parameter whose setter may set it, and for the default.
+extern "C-unwind" fn note_accepted(
+    _value: *mut i32,
+    _extra: *mut *mut std::ffi::c_void,
+    source: pg_sys::GucSource::Type,
+) -> bool {
+    IS_ACCEPTED.fetch_or(source != pg_sys::GucSource::PGC_S_DEFAULT, Relaxed);
+    true
+}
+
+/// Defines a parameter from 0 up that only superusers set. Returns whether the server has refused the value that this session
+/// began with, so that the parameter has its default.
+pub fn define_limit(
+    name: &'static CStr,
+    summary: &'static CStr,
+    details: &'static CStr,
+    value: &'static GucSetting<i32>,
+) -> bool {
+    let given = name.to_str().ok().and_then(initial);
+    IS_ACCEPTED.store(false, Relaxed);
+    let (context, flags) = (GucContext::Suset, GucFlags::default());
+    let hook = Some(note_accepted as _);
+    // SAFETY: the hook only stores a flag; it neither panics nor raises an error.
+    unsafe {
+        GucRegistry::define_int_guc_with_hooks(
+            name,
+            summary,
+            details,
+            value,
+            0,
+            i32::MAX,
+            context,
+            flags,
+            hook,
+            None,
+            None,
+        );
+    }
+    given.is_some() && !IS_ACCEPTED.load(Relaxed)
 }
 
 /// Sets a parameter as SET LOCAL would in the current role's session, up to the end of the (sub)transaction.

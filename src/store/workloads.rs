@@ -69,8 +69,8 @@ pub fn workload_names() -> Result<Vec<String>, UserError> {
 
 /// Stores a workload of this owner's, over an older one of the same name.
 ///
-/// A member who replaces the owner's leaves it the owner's; a superuser takes it over. Feeders of another owner's go: whoever
-/// takes a script over has not read their queries. Their number.
+/// A member who replaces the owner's leaves it the owner's; a superuser takes it over. Feeders and captured values of another
+/// owner's go: whoever takes a script over has not read the feeders' queries. Returns the number of those feeders.
 pub fn put_workload(
     name: &str,
     owner: pg_sys::Oid,
@@ -94,7 +94,7 @@ pub fn put_workload(
                 owner.into(),
             ],
         )?;
-        if old.iter().flatten().any(|&old| old == owner) { Ok(0) } else { delete_feeders(name) }
+        if old.iter().flatten().any(|&old| old == owner) { Ok(0) } else { delete_feeders_and_values(name) }
     })
 }
 
@@ -103,14 +103,16 @@ pub fn hide_workload(name: &str) -> Result<(), UserError> {
     as_owner(|| run("UPDATE bench.workloads SET private = true WHERE name = $1", &[name.into()]).map(drop))
 }
 
-/// Removes a workload and its feeders.
+/// Removes a workload with its feeders and captured values.
 pub fn delete_workload(name: &str) -> Result<(), UserError> {
     as_owner(|| {
         run("DELETE FROM bench.workloads WHERE name = $1", &[name.into()])?;
-        delete_feeders(name).map(drop)
+        delete_feeders_and_values(name).map(drop)
     })
 }
 
-fn delete_feeders(workload: &str) -> Result<usize, UserError> {
+/// Removes what belongs to a workload; the number of feeders.
+fn delete_feeders_and_values(workload: &str) -> Result<usize, UserError> {
+    run("DELETE FROM bench.captured_rows WHERE workload = $1", &[workload.into()])?;
     run("DELETE FROM bench.feeders WHERE workload = $1", &[workload.into()])
 }

@@ -124,7 +124,24 @@ refused 2 3 'a load counts with its leader'
 as_fred try 'SET pgbench_ext.max_clients_per_role = 0' "SELECT bench.run('pk_select', clients => 2, secs => 0.2)"
 like "$OUT" 'permission denied to set parameter' 'the role cannot raise its own limit'
 refused 2 3 'the role cannot raise its own limit'
+for value in 100 0 four; do
+    for call in "run('pk_select', clients => 2, secs => 0.2)" "start('pk_select', clients => 2, secs => 0.2)" \
+        "sweep('pk_select', '{1}', secs => 0.2)" \
+        "load('pk', 10, jobs => 1, options => '{\"schema\": \"freds\"}')"; do
+        PGOPTIONS="-c pgbench_ext.max_clients_per_role=$value" as_fred try "SELECT bench.$call"
+        like "$OUT" 'ERROR:  42501: permission denied to set parameter "pgbench_ext.max_clients_per_role"' \
+            "bench.${call%%(*} of a connection with options that set the limit to $value: 42501"
+    done
+done
 as_fred sql "SELECT bench.stop($RUN)" >/dev/null
+sql 'ALTER ROLE fred RESET pgbench_ext.max_clients_per_role' \
+    'ALTER SYSTEM SET pgbench_ext.max_clients_per_role = 4' 'SELECT pg_reload_conf()' >/dev/null
+PGOPTIONS='-c pgbench_ext.max_clients_per_role=100' as_fred try "SELECT bench.run('pk_select', clients => 5)"
+like "$OUT" 'ERROR:  42501: permission denied to set parameter' "such options where the server has the limit: 42501"
+as_fred try 'SET pgbench_ext.max_clients_per_role = 100' "SELECT bench.run('pk_select', clients => 5)"
+refused 5 0 "a SET before the library is loaded, where the server has the limit"
+PGOPTIONS='-c pgbench_ext.max_clients_per_role=1' try "SELECT bench.run('pk_select', clients => 5, transactions => 1)"
+like "$OUT" 'actually processed: 5' "a superuser's connection with such options: works"
 as_fred try "SELECT bench.sweep('pk_select', '{1,3}', secs => 0.2)"
 like "$OUT" 'progress: 2 of 2 runs' 'a sweep within the limit: works'
 as_fred try "SELECT bench.load('pk', 200000, options => '{\"schema\": \"freds\"}')"

@@ -177,6 +177,39 @@ try "SELECT bench.reassign_owned('dora', 'postgres')" "SELECT bench.resume_sweep
 like "$OUT" "42501: sweep $SWEEP belongs to role \"dora\"" \
     'bench.reassign_owned: superusers get no sweep whose statements they have not read'
 
+# Values of a capture go with its workloads, so no later workload of that name gets them.
+imported() { # DOCUMENT
+    by carol "SELECT bench.import_capture('${1//\'/\'\'}')"
+}
+kept() { # DESC EXPECTED
+    is "$(sql "SELECT concat_ws(' ', (SELECT count(*) FROM bench.captured_rows),
+        (SELECT count(*) FROM bench.feeders WHERE workload LIKE 'anns_capture/%'),
+        (SELECT count(*) FROM bench.workloads WHERE name LIKE 'anns_capture/%'))")" "$2" "$1"
+}
+with_more() { # EXPRESSION-OF-THE-DOCUMENT-d
+    sql "SELECT $1 FROM (SELECT '${DOCUMENT//\'/\'\'}'::jsonb AS d) s"
+}
+DOCUMENT=${CAPTURE//\'\'/\'}
+imported "$DOCUMENT"
+kept 'imported: values, feeder and workload' '2 1 1'
+by carol "SELECT bench.drop_workload('anns_capture/1')"
+kept 'a dropped workload of a capture: its values are gone' '0 0 0'
+by carol "SELECT bench.drop_capture('anns_capture')"
+unnamed=$(with_more "jsonb_insert(d, '{workloads,1}', replace(d #>> '{workloads,0}', 'capture/1', 'capture/2')::jsonb)")
+for round in 'an import' 'another import'; do
+    imported "$unnamed"
+    like "$OUT" '^anns_capture$' "$round with a workload that no statement names: works"
+    kept "$round with a workload that no statement names: leaves that out" '2 1 1'
+done
+imported "$(with_more "jsonb_set(d, '{workloads,0,rows,0,rows}', '[]')")"
+kept 'an import without values, over one with values: has none' '0 1 1'
+imported "$(with_more "jsonb_insert(d, '{workloads,0,rows,1}', d #> '{workloads,0,rows,0}')")"
+like "$OUT" '22023: not a document of bench.export_capture' 'an import with the same values twice: 22023'
+kept 'an import that fails: leaves what was there' '0 1 1'
+imported "$DOCUMENT"
+by carol "SELECT bench.drop_capture('anns_capture')"
+kept 'a dropped capture: nothing is left' '0 0 0'
+
 sql 'DROP DATABASE restored' >/dev/null
 nothing_left 'at the end'
 no_restart 'the server has not gone down'

@@ -69,6 +69,24 @@ status_is "$RUN" completed "$name"
 is "$(sql "SELECT count(*) FROM pg_stat_statements WHERE query LIKE 'INSERT INTO again%'")" 2 "$name: it was"
 is "$(sql "SELECT ok, harness = server FROM bench.audit($RUN) WHERE counter = 'pg_stat_statements.calls'")" 't|t' \
     "$name: all of its calls are found"
+# DDL changes the identifiers of statements amid a run.
+name='a column whose type changes during a run'
+sql 'CREATE TABLE retyped (id int, v int)' 'INSERT INTO retyped VALUES (1, 0)' \
+    "SELECT bench.create_workload('w_retyped', 'UPDATE retyped SET v = v + 1 WHERE id = 1;')" >/dev/null
+for driver in engine wire; do
+    if [ "$driver" = engine ]; then type=bigint; else type=int; fi
+    RUN=$(sql "SELECT bench.start('w_retyped', secs => 2, driver => '$driver')")
+    eventually 15 'SELECT v > 0 FROM retyped'
+    sql "ALTER TABLE retyped ALTER v TYPE $type" "SELECT bench.wait($RUN)" >/dev/null 2>&1
+    is "$(sql "SELECT count(*) >= 2 FROM pg_stat_statements WHERE query LIKE 'UPDATE retyped%' AND calls > 0")" t \
+        "$name, $driver: is counted under two identifiers"
+    is "$(sql "SELECT ok IS NULL, harness > server, reason FROM bench.audit($RUN)
+        WHERE counter = 'pg_stat_statements.calls'")" \
+        't|t|the identifiers of statements changed during the run, for example with the type of a column' \
+        "$name, $driver: its calls are not judged"
+    is "$(sql "SELECT count(*) FROM bench.findings($RUN) WHERE topic = 'audit'")" 0 "$name, $driver: no finding"
+    sql 'UPDATE retyped SET v = 0'
+done
 nothing_left 'at the end'
 log_is_clean
 no_restart 'the server has not restarted'

@@ -76,9 +76,18 @@ FROM bench.index_worth('iwo_writes', 'CREATE INDEX iwo_b ON iwo_table (b)', secs
 SELECT is(count(*), 20000::bigint, 'and the table stays as it is') FROM public.iwo_table;
 SELECT bench.create_workload('iwo_qualified', 'UPDATE bench_data.pk SET info = info WHERE id = 1;', fixture => 'pk')
     \g /dev/null
-SELECT is(regexp_replace(error, ' itself.*', '') || ', ' || coalesce(cost_us::text, 'nothing'),
-    'the workload wrote to bench_data.pk, nothing', 'a workload that names the schema does not reach a copy')
+SELECT is(regexp_replace(error, ' itself.*', '') || ', ' || coalesce(cost_us::text, 'nothing') || ', ' || verdict,
+    'the workload wrote to bench_data.pk, nothing, not measured',
+    'a workload that names the schema does not reach a copy')
 FROM bench.index_worth('iwo_qualified', 'iwo_costs', secs => 0.3);
+SELECT bench.create_workload('iwo_fails', 'SELECT 1 / (id - id) FROM pk WHERE id = 1;', fixture => 'pk') \g /dev/null
+SELECT bench.start_index_worth('iwo_fails', 'iwo_idle', secs => 0.3) AS failed \gset
+SELECT bench.wait_sweep(:failed) \g /dev/null
+SELECT is(concat_ws(', ', verdict, saved_us, cost_us, error), 'not measured, division by zero',
+    'without a completed run: no figures and no verdict')
+FROM bench.index_worth_results(:failed);
+SELECT matches(bench.sweep_report(:failed), E'of 1 index 0 earn[^(]*, 1 not measured\\s+\\(bench_data.iwo_idle\\)',
+    'without a run: the report counts no result');
 
 --
 -- What is refused
@@ -117,7 +126,7 @@ SELECT throws_ok(
     format('SELECT bench_internal.copy_table(%s, ''iwo_alice'', 0)', 'bench_internal.sweep_log'::regclass::oid),
     '42501', NULL, 'nobody copies what he may not read') FROM (SELECT 1) AS t;
 SELECT bench.load('pk', 1000, options => '{"schema": "iwo_alice"}') \g /dev/null
-SELECT matches((saved_us > 0)::text || ' ' || error, 'true .*permission denied for database',
+SELECT matches(concat_ws(' ', saved_us > 0, verdict, error), 't not measured .*permission denied for database',
     'who may make no schema learns why')
 FROM bench.index_worth('pk_update', secs => 0.3, settings => '{"search_path": "iwo_alice"}');
 RESET SESSION AUTHORIZATION;

@@ -19,6 +19,9 @@ pub struct VariantDuels {
 /// How sure all intervals are together.
 const CONFIDENCE: f64 = 0.95;
 
+/// The verdict on an index of which what it saves or what it costs is missing.
+const NOT_MEASURED: &str = "not measured";
+
 /// What each index is worth, the one that earns most first. `of_processor`: in processor time instead of latency.
 pub fn index_worth(asked: &IndexWorth, duels: &[VariantDuels], of_processor: bool) -> Vec<IndexLine> {
     // Bonferroni, over both figures of each.
@@ -58,10 +61,9 @@ fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms
     let saved = saved.map(|(_, saved)| saved);
     let verdict = match (saved, cost) {
         (Some(saved), Some(cost)) => verdict(saved.low - cost.high, saved.high - cost.low, margin),
-        (Some(saved), None) if saved.low > margin => "earns",
-        _ => verdict(f64::NEG_INFINITY, f64::INFINITY, margin),
+        _ => NOT_MEASURED,
     };
-    let error = [reads, writes].into_iter().flatten().find_map(|duels| duels.error.clone());
+    let error = why_missing(reads, saved).or_else(|| why_missing(writes, cost));
     let value = |estimate: Option<Estimate>, part: fn(Estimate) -> f64| estimate.map(part);
     let line = IndexLine {
         index: index.name.clone(),
@@ -81,6 +83,16 @@ fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms
     (line.saved_us.unwrap_or_default() - line.cost_us.unwrap_or_default(), line)
 }
 
+/// Why a difference is missing, or why not all of its duels count; `None` as long as none of them has ended.
+fn why_missing(duels: Option<&VariantDuels>, difference: Option<Estimate>) -> Option<String> {
+    let duels = duels?;
+    let unfit = || {
+        let run_id = duels.run_id.filter(|_| difference.is_none())?;
+        Some(format!("run {run_id} has too few measurements of each arm"))
+    };
+    duels.error.clone().or_else(unfit)
+}
+
 /// By what an index earns at least and at most, in microseconds.
 fn verdict(least: f64, most: f64, margin: f64) -> &'static str {
     if least > 0.0 && most > margin {
@@ -92,17 +104,21 @@ fn verdict(least: f64, most: f64, margin: f64) -> &'static str {
     }
 }
 
-/// As `2 of 5 indexes earn their keep, 1 costs more than it saves: a`.
+/// As `of 5 indexes 1 earn more than they cost (a), 0 cost more than they save, 2 not measured (b, c)`.
 pub fn sentence(lines: &[IndexLine]) -> String {
     let names = |verdict: &str| -> Vec<&str> {
         lines.iter().filter(|line| line.verdict == verdict).map(|line| line.index.as_str()).collect()
     };
-    let (earning, costing) = (names("earns"), names("costs"));
+    let (earning, costing, unmeasured) = (names("earns"), names("costs"), names(NOT_MEASURED));
     let of_all = if lines.len() == 1 { "1 index".to_owned() } else { format!("{} indexes", lines.len()) };
     let listed =
         |names: &[&str]| if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    let not_measured = match unmeasured.len() {
+        0 => String::new(),
+        count => format!(", {count} {NOT_MEASURED}{}", listed(&unmeasured)),
+    };
     format!(
-        "of {of_all} {} earn more than they cost{}, {} cost more than they save{}",
+        "of {of_all} {} earn more than they cost{}, {} cost more than they save{}{not_measured}",
         earning.len(),
         listed(&earning),
         costing.len(),
@@ -148,17 +164,10 @@ mod tests {
             duels("idle reads", 100.0, 100.0),
             duels("idle writes", 100.0, 100.0),
         ];
-        let lines = index_worth(&asked(&["bad", "idle", "good", "unknown"]), &found, false);
+        let lines = index_worth(&asked(&["bad", "idle", "good"]), &found, false);
         let verdicts: Vec<(&str, &str)> =
             lines.iter().map(|line| (line.index.as_str(), line.verdict.as_str())).collect();
-        let expected = [
-            ("good", "earns"),
-            ("idle", "no difference seen"),
-            ("unknown", "no difference seen"),
-            ("bad", "costs"),
-        ];
-        assert_eq!((verdicts[0], verdicts[3]), (expected[0], expected[3]));
-        assert!(verdicts[1..3].iter().all(|(_, verdict)| *verdict == "no difference seen"), "{verdicts:?}");
+        assert_eq!(verdicts, [("good", "earns"), ("idle", "no difference seen"), ("bad", "costs")]);
         let good = &lines[0];
         assert!(
             (good.saved_us.unwrap() - 200.0).abs() < 1.0 && (good.cost_us.unwrap() - 10.0).abs() < 1.0,
@@ -167,9 +176,37 @@ mod tests {
         assert!(good.cost_low < good.cost_us && good.cost_us < good.cost_high);
         assert_eq!(
             sentence(&lines),
-            "of 4 indexes 1 earn more than they cost (good), 1 cost more than they save (bad)"
+            "of 3 indexes 1 earn more than they cost (good), 1 cost more than they save (bad)"
         );
         let of_processor = index_worth(&asked(&["good"]), &found, true);
         assert!((of_processor[0].saved_us.unwrap() - 100.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_verdict_needs_both_sides() {
+        let failed = |variant: &str| VariantDuels {
+            variant: variant.to_owned(),
+            error: Some("it failed".to_owned()),
+            ..VariantDuels::default()
+        };
+        let empty =
+            VariantDuels { variant: "empty writes".to_owned(), run_id: Some(8), ..Default::default() };
+        let duels = [
+            duels("read reads", 100.0, 300.0),
+            failed("read writes"),
+            failed("failed reads"),
+            failed("failed writes"),
+            duels("empty reads", 100.0, 300.0),
+            empty,
+        ];
+        let lines = index_worth(&asked(&["read", "failed", "empty", "pending"]), &duels, false);
+        let line = |name: &str| lines.iter().find(|line| line.index == name).unwrap();
+        assert!(lines.iter().all(|line| line.verdict == "not measured"), "{lines:?}");
+        assert!(line("read").saved_us.is_some() && line("read").cost_us.is_none());
+        let errors = ["read", "failed", "empty", "pending"].map(|name| line(name).error.as_deref());
+        let too_few = "run 8 has too few measurements of each arm";
+        assert_eq!(errors, [Some("it failed"), Some("it failed"), Some(too_few), None]);
+        let (counts, names) = ("of 1 index 0 earn more than they cost, 0 cost more than they save", "failed");
+        assert_eq!(sentence(&[line("failed").clone()]), format!("{counts}, 1 not measured ({names})"));
     }
 }

@@ -45,7 +45,7 @@ pub struct IndexLine {
     pub cost_us: Option<f64>,
     pub cost_low: Option<f64>,
     pub cost_high: Option<f64>,
-    /// earns, costs, or no difference seen.
+    /// earns, costs, no difference seen, or not measured.
     pub verdict: String,
     /// The duel that says what is saved.
     pub reads_run_id: Option<i64>,

@@ -56,7 +56,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         role_oid: current_role_oid().to_u32(),
         database_oid: database::oid().to_u32(),
         starter: Default::default(),
-        max_clients: role_limit::limit(),
+        max_clients: role_limit::limit()?,
         ..spec
     };
     let fed = if kept.is_empty() {

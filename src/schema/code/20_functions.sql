@@ -49,7 +49,7 @@ COMMENT ON FUNCTION bench.create_workload IS
 
 CREATE FUNCTION bench.drop_workload(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_workload_wrapper';
-COMMENT ON FUNCTION bench.drop_workload IS 'Removes a workload. Built-in workloads cannot be removed.';
+COMMENT ON FUNCTION bench.drop_workload IS 'Removes a workload with its feeders and captured values. Built-in workloads cannot be removed.';
 
 CREATE FUNCTION bench.add_feeder(workload text, query text, prefix text DEFAULT '', pick text DEFAULT 'random', once boolean DEFAULT false, max_rows int DEFAULT 100000)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'add_feeder_wrapper';

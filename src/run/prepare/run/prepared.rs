@@ -170,7 +170,7 @@ pub fn prepare(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Res
     let mut prepared = as_sessions_of(role.as_ref(), || prepare_as(arguments, rows, pairs))?;
     prepared.spec.caller = role.map(|_| caller);
     // Of whoever calls, whosever sessions the clients are.
-    prepared.spec.max_clients = role_limit::limit();
+    prepared.spec.max_clients = role_limit::limit()?;
     if prepared.spec.options.nodes == Nodes::Local {
         role_limit::check(prepared.spec.options.clients.into())?;
     }
