@@ -197,7 +197,7 @@ is "$(sql "SELECT count(*), min(elapsed), max(elapsed), max(abs(secs - 0.1)) < 1
 is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $long AND clients <> $clients")" 0 "$name: of all clients"
 is "$(sql "SELECT count(DISTINCT n), min(n) > 100000 FROM (VALUES
                ((SELECT sum(transactions) FROM bench.samples WHERE run_id = $long)),
-               ((SELECT sum(count) FROM bench.latencies WHERE run_id = $long)),
+               ((SELECT sum(count) - $(drained "$long") FROM bench.latencies WHERE run_id = $long)),
                ((SELECT sum(transactions) FROM bench.scripts WHERE run_id = $long)),
                ((SELECT transactions FROM bench.summary WHERE run_id = $long)),
                ((SELECT harness FROM bench.audit($long) WHERE counter = 'samples')),
