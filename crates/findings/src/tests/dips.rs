@@ -101,6 +101,25 @@ fn a_lock_is_named_in_a_dip_that_began_before_it() {
     }
 }
 
+/// An index build of 4 s in a run of 7 s.
+#[test]
+fn a_lock_of_more_than_half_of_the_run_is_named() {
+    for seed in 0..20 {
+        let mut document = quiet(seed, 70, 0.1, WHITE);
+        lower(&mut document, 20..56, 1.0);
+        wait_for(&mut document, 20..56, "Lock:relation", 0.98);
+        document.summary.latency_max_ms = Some(3600.0);
+        let (dip, cause) = the_dip(&document);
+        assert_eq!(cause.as_deref(), Some("Lock:relation"), "{seed}");
+        let (start, end) =
+            (dip.figures["at"][0].as_f64().unwrap(), dip.figures["until"][0].as_f64().unwrap());
+        assert!((1.7..2.01).contains(&start) && (5.59..5.9).contains(&end), "{}", dip.finding);
+        let median = dip.figures["median_tps"].as_f64().unwrap();
+        assert!((1900.0..2100.0).contains(&median), "{median}");
+        assert_eq!(topics(&document), ["dip", "stall"], "{seed}");
+    }
+}
+
 /// PostgreSQL 17 changed names of wait events; what there is to do about them stays.
 #[test]
 fn advice_knows_the_names_of_each_version() {
