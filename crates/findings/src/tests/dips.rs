@@ -453,6 +453,34 @@ fn what_is_slow_has_not_stood_still() {
     assert!(topics(&document).contains(&"stall"));
 }
 
+/// With a rate, latencies show a stall, unless what was due in it was never started.
+#[test]
+fn a_rate_hides_what_is_never_started() {
+    let mut document = quiet(4, 600, 0.1, WHITE);
+    (document.run.rate, document.summary.backlog) = (Some(TPS), Some(4));
+    lower(&mut document, 200..206, 1.0);
+    document.summary.latency_max_ms = Some(600.0);
+    assert_eq!(topics(&document), ["dip"], "each waited from when it was due");
+    document.summary.skipped = 1100;
+    let found = of_topic(&document, "stall").remove(0);
+    assert!(found.finding.contains("of the transactions due, 1,100 were skipped, and have no"), "{found:#?}");
+    assert!(found.advice.contains("without latency_limit"), "{}", found.advice);
+    (document.summary.skipped, document.summary.backlog) = (0, Some(1100));
+    let found = of_topic(&document, "stall").remove(0);
+    assert!(
+        found.finding.contains("of the transactions due, 1,096 were not started by the end"),
+        "{found:#?}"
+    );
+    // As many as make it a rate that was not kept are one finding.
+    document.summary.backlog = Some(20_000);
+    assert_eq!(topics(&document), ["rate", "dip"]);
+    assert!(
+        of_topic(&document, "rate")[0]
+            .finding
+            .ends_with("Latencies do not include transactions that were not started.")
+    );
+}
+
 /// What begins low by the rule for dips is a warm-up where there are too few intervals for levels.
 #[test]
 fn a_warmup_is_told_from_few_intervals() {
