@@ -252,8 +252,8 @@ fi
 name='288,000 samples'
 sql "INSERT INTO bench_internal.run_log
     SELECT (jsonb_populate_record(r,
-    '{\"run_id\": 1000000, \"secs\": 28800, \"seed\": 1, \"latency_stddev_ms\": null}')).* FROM bench_internal.run_log r
-    WHERE run_id = $long" \
+    '{\"run_id\": 1000000, \"secs\": 28800, \"seed\": 1, \"latency_avg_ms\": null, \"latency_stddev_ms\": null}')).*
+    FROM bench_internal.run_log r WHERE run_id = $long" \
     "INSERT INTO bench_internal.script_log
         SELECT (jsonb_populate_record(s, '{\"run_id\": 1000000, \"transactions\": 144000000000000}')).*
         FROM bench_internal.script_log s WHERE run_id = $long" \
