@@ -155,7 +155,8 @@ WHERE run_id IN (:whole, :short, :warm)
 ORDER BY run_id, warmup_samples.elapsed;
 SELECT array_position(ARRAY[:whole, :short, :warm], run_id) AS run, round(u.secs::numeric, 6) AS secs, status,
        transactions = (SELECT sum(transactions) FROM bench.samples s WHERE s.run_id = u.run_id) AS samples,
-       transactions = (SELECT sum(count) FROM bench.latencies l WHERE l.run_id = u.run_id) AS histogram,
+       transactions + (SELECT harness FROM bench.audits a WHERE a.run_id = u.run_id AND counter = 'committed: drain')
+           = (SELECT sum(count) FROM bench.latencies l WHERE l.run_id = u.run_id) AS histogram,
        (SELECT bool_and(ok IS NOT FALSE) FROM bench.audit(run_id)) AS audit
 FROM bench.summary u WHERE run_id IN (:whole, :short, :warm) ORDER BY run_id;
 
@@ -378,7 +379,8 @@ SELECT status, error FROM bench.runs WHERE run_id = :run_id;
 SELECT
     transactions > 0
         AND transactions = (SELECT sum(transactions) FROM bench.samples WHERE run_id = :run_id)
-        AND transactions = (SELECT sum(count) FROM bench.latencies WHERE run_id = :run_id) AS kept,
+        AND transactions + (SELECT harness FROM bench.audits WHERE run_id = :run_id AND counter = 'committed: drain')
+            = (SELECT sum(count) FROM bench.latencies WHERE run_id = :run_id) AS kept,
     latency_p50_ms >= 5 AS latency
 FROM bench.summary
 WHERE run_id = :run_id;

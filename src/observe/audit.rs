@@ -344,7 +344,11 @@ impl HarnessAndServer<'_> {
             own("committed: ramp", of(TotalsOf::Ramp), "before the first interval began"),
             own("committed: warm-up", of(TotalsOf::Warmup), "run but not counted"),
             own("committed: measured", of(TotalsOf::Measured), "what the samples show"),
-            own("committed: drain", of(TotalsOf::Drain), "ended after the measured time"),
+            own(
+                "committed: drain",
+                of(TotalsOf::Drain),
+                "ended after the measured time: among the latencies, not in the samples",
+            ),
             own("failed", h.failed, "transactions that failed or ended with their client, in all phases"),
             own("retries", h.retries, "repeated tries, in all phases"),
         ]

@@ -5,7 +5,7 @@
 //! ```text
 //! Header | ClientSlot × slots | ClientIntervals × slots | CommandCounters × slots × commands
 //!        | CommandTimes × slots × commands | Tally × ring
-//!        | Tally × slots × scripts of a mix | CommandPlans × commands | NodeCell × nodes
+//!        | Tally × slots × scripts of a mix | Tally × scripts | CommandPlans × commands | NodeCell × nodes
 //!        | Ends × slots | Place × slots × log | ConnectionCell × connections
 //!        | Tally × slots of a run over connections | Taken × feeders | BatchOfArms × slots × batches
 //!        | specification | rows of feeders

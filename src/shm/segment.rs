@@ -316,6 +316,15 @@ impl Segment {
         }
     }
 
+    /// What all clients together did of each script after the measured time: at most one transaction each.
+    pub fn drained(&self) -> &[Tally] {
+        // SAFETY: as for `slot`.
+        unsafe {
+            let first = self.base.add(self.shape.offsets().drained).cast::<Tally>();
+            std::slice::from_raw_parts(first, self.shape.scripts as usize)
+        }
+    }
+
     /// Plans of all commands, in the order of the scripts.
     pub fn plans(&self) -> &[CommandPlans] {
         // SAFETY: as for `slot`.

@@ -48,6 +48,7 @@ pub(super) struct Offsets {
     pub times: usize,
     pub ring: usize,
     pub tallies: usize,
+    pub drained: usize,
     pub plans: usize,
     pub nodes: usize,
     pub log_ends: usize,
@@ -96,7 +97,8 @@ impl SegmentShape {
         let times = commands + slot_count * self.commands as usize * size_of::<CommandCounters>();
         let ring = times + slot_count * self.commands as usize * size_of::<CommandTimes>();
         let tallies = ring + self.ring as usize * size_of::<Tally>();
-        let plans = tallies + slot_count * self.tallied_scripts() * size_of::<Tally>();
+        let drained = tallies + slot_count * self.tallied_scripts() * size_of::<Tally>();
+        let plans = drained + self.scripts as usize * size_of::<Tally>();
         let nodes = (plans + self.commands as usize * size_of::<CommandPlans>())
             .next_multiple_of(align_of::<NodeCell>());
         let log_ends =
@@ -121,6 +123,7 @@ impl SegmentShape {
             times,
             ring,
             tallies,
+            drained,
             plans,
             nodes,
             log_ends,

@@ -25,6 +25,8 @@ pub struct ClientCounters<'a> {
     intervals: IntervalWriter<'a>,
     /// One for each script of a mix; none where there is only one.
     scripts: &'a [Tally],
+    /// One for each script, which all clients share.
+    drained: &'a [Tally],
     timeline: Timeline,
     /// Where the last transaction was counted: while the clock stays below `until_ns`, the next
     /// one belongs there as well.
@@ -69,6 +71,7 @@ impl<'a> ClientCounters<'a> {
             slot: segment.slot(slot),
             intervals: IntervalWriter::new(segment.intervals(slot), segment.ring()),
             scripts: segment.tallies(slot),
+            drained: segment.drained(),
             timeline: header.timeline.load(),
             until_ns: i64::MIN,
             phase: Phase::Ramp,
@@ -189,6 +192,16 @@ impl<'a> ClientCounters<'a> {
         }
     }
 
+    /// A transaction has ended after the measured time: once for each client, so that it may allocate.
+    #[cold]
+    fn count_drained(&self, t: &Transaction) {
+        if let Some(shared) = self.drained.get(t.script) {
+            let own = Box::<Tally>::default();
+            count_in(&own, t, self.limit_ns);
+            own.move_to(shared);
+        }
+    }
+
     /// Lets `write` count into an interval, and into the script's tally where there is one and the interval is measured.
     /// Returns which it is.
     #[inline]
@@ -262,7 +275,10 @@ impl TransactionRecorder for ClientCounters<'_> {
     fn record(&mut self, t: &Transaction) -> bool {
         let of = match self.phase_at(t.end_ns) {
             Phase::Ramp => TotalsOf::Ramp,
-            Phase::Drain => TotalsOf::Drain,
+            Phase::Drain => {
+                self.count_drained(t);
+                TotalsOf::Drain
+            }
             Phase::Interval(interval) => {
                 let limit_ns = self.limit_ns;
                 self.write(interval, t.script, |tally| count_in(tally, t, limit_ns))

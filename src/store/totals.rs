@@ -49,10 +49,12 @@ pub struct Totals {
     pub retried: u64,
     pub late: u64,
     pub skipped: u64,
+    /// Committed ones whose latencies are here although they ended after the measured time.
+    drained: u64,
     /// No integer: that of an overloaded rate outgrows 64 bits within the hour.
     lag_sum_ns: f64,
     pub lag_max_ns: u64,
-    /// Latencies of committed transactions, in nanoseconds.
+    /// Latencies of committed transactions, in nanoseconds; drained ones included.
     pub moments: Moments,
     pub histogram: Histogram,
 }
@@ -66,6 +68,16 @@ impl Totals {
         self.retried += tally.retried.get();
         self.late += tally.late.get();
         self.skipped += tally.skipped.get();
+        self.add_latencies(tally);
+    }
+
+    /// Adds the latencies, and nothing else, of transactions that ended after the measured time.
+    pub fn add_drained(&mut self, tally: &Tally) {
+        self.drained += tally.committed.get();
+        self.add_latencies(tally);
+    }
+
+    fn add_latencies(&mut self, tally: &Tally) {
         let (lag_sum_ns, lag_max_ns) = tally.lags_ns();
         self.lag_sum_ns += lag_sum_ns;
         self.lag_max_ns = self.lag_max_ns.max(lag_max_ns);
@@ -81,10 +93,16 @@ impl Totals {
         self.retried += other.retried;
         self.late += other.late;
         self.skipped += other.skipped;
+        self.drained += other.drained;
         self.lag_sum_ns += other.lag_sum_ns;
         self.lag_max_ns = self.lag_max_ns.max(other.lag_max_ns);
         self.moments.merge(&other.moments);
         self.histogram.merge(&other.histogram);
+    }
+
+    /// Transactions committed in the measured time.
+    pub fn transactions(&self) -> u64 {
+        self.moments.count - self.drained
     }
 
     /// How far behind their schedule the committed ones started, on average.

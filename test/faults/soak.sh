@@ -197,7 +197,7 @@ is "$(sql "SELECT count(*), min(elapsed), max(elapsed), max(abs(secs - 0.1)) < 1
 is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $long AND clients <> $clients")" 0 "$name: of all clients"
 is "$(sql "SELECT count(DISTINCT n), min(n) > 100000 FROM (VALUES
                ((SELECT sum(transactions) FROM bench.samples WHERE run_id = $long)),
-               ((SELECT sum(count) FROM bench.latencies WHERE run_id = $long)),
+               ((SELECT sum(count) - $(drained "$long") FROM bench.latencies WHERE run_id = $long)),
                ((SELECT sum(transactions) FROM bench.scripts WHERE run_id = $long)),
                ((SELECT transactions FROM bench.summary WHERE run_id = $long)),
                ((SELECT harness FROM bench.audit($long) WHERE counter = 'samples')),
@@ -252,8 +252,8 @@ fi
 name='288,000 samples'
 sql "INSERT INTO bench_internal.run_log
     SELECT (jsonb_populate_record(r,
-    '{\"run_id\": 1000000, \"secs\": 28800, \"seed\": 1, \"latency_stddev_ms\": null}')).* FROM bench_internal.run_log r
-    WHERE run_id = $long" \
+    '{\"run_id\": 1000000, \"secs\": 28800, \"seed\": 1, \"latency_avg_ms\": null, \"latency_stddev_ms\": null}')).*
+    FROM bench_internal.run_log r WHERE run_id = $long" \
     "INSERT INTO bench_internal.script_log
         SELECT (jsonb_populate_record(s, '{\"run_id\": 1000000, \"transactions\": 144000000000000}')).*
         FROM bench_internal.script_log s WHERE run_id = $long" \

@@ -131,7 +131,8 @@ thaw() {
 add_up() { # RUN DESC
     is "$(sql "SELECT sum(n.transactions) = s.transactions AND s.transactions > 0,
                       s.transactions - (SELECT sum(transactions) FROM bench.samples x WHERE x.run_id = s.run_id),
-                      s.transactions - (SELECT sum(count) FROM bench.latencies x WHERE x.run_id = s.run_id),
+                      s.transactions + $(drained "$1") - (SELECT sum(count) FROM bench.latencies x
+                                                            WHERE x.run_id = s.run_id),
                       abs(sum(n.tps) - s.tps) <= 0.001 * s.tps,
                       abs(sum(n.transactions * n.server_cpu_us) / s.transactions / s.server_cpu_us - 1) < 1e-6
                FROM bench.summary s JOIN bench.nodes n USING (run_id) WHERE run_id = $1

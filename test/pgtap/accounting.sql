@@ -56,8 +56,10 @@ ORDER BY run_id;
 SELECT
     ok(u.transactions > 0
         AND u.transactions = (SELECT sum(s.transactions) FROM bench.samples s WHERE s.run_id = u.run_id)
-        AND u.transactions = (SELECT sum(l.count) FROM bench.latencies l WHERE l.run_id = u.run_id),
-        format('%s, %s clients: samples, histogram and summary have as many transactions', u.workload, u.clients)),
+        AND u.transactions + pg_temp.harness(u.run_id, 'committed: drain')
+            = (SELECT sum(l.count) FROM bench.latencies l WHERE l.run_id = u.run_id),
+        format('%s, %s clients: samples and summary have as many transactions, the histogram those drained too',
+            u.workload, u.clients)),
     is(round((SELECT sum(s.secs) FROM bench.samples s WHERE s.run_id = u.run_id)::numeric, 6), 0.200000,
         'the samples last as long as the run'),
     is(round((SELECT sum(s.secs) FROM bench.warmup_samples s WHERE s.run_id = u.run_id)::numeric, 6), 0.150000,
@@ -141,7 +143,7 @@ SELECT
     is((SELECT transactions FROM bench.summary WHERE run_id = :run_id), 100::bigint, '100 transactions');
 
 --
--- Transactions that end after the window are drained, not sampled
+-- Transactions that end after the window are drained: not sampled, and among the latencies
 --
 SELECT bench.create_workload('acc_slow', 'SELECT pg_sleep(0.4), ''acc_slow'';') \g /dev/null
 SELECT bench.run('acc_slow', 2, secs => 0.6, sample_interval => 0.3) AS run_id \gset
@@ -150,7 +152,8 @@ FROM bench.summary
 WHERE run_id = :run_id;
 SELECT
     is((SELECT sum(transactions) FROM bench.samples WHERE run_id = :run_id), 2::numeric, 'the samples have these'),
-    is((SELECT sum(count) FROM bench.latencies WHERE run_id = :run_id), 2::numeric, 'the histogram, too'),
+    is((SELECT sum(count) FROM bench.latencies WHERE run_id = :run_id), 4::numeric, 'the histogram has all four'),
+    is((SELECT transactions FROM bench.scripts WHERE run_id = :run_id), 2::bigint, 'the script has two'),
     is(round((SELECT max(elapsed) FROM bench.samples WHERE run_id = :run_id)::numeric, 6), 0.600000,
         'no sample is later than the window'),
     is((SELECT array_agg(transactions ORDER BY elapsed) FROM bench.samples WHERE run_id = :run_id), '{0,2}'::bigint[],
@@ -160,6 +163,29 @@ SELECT
     is(pg_temp.harness(:run_id, 'committed: drain'), 2::bigint, 'and two after it'),
     is_empty(format('SELECT pg_temp.wrong(%s)', :run_id), 'as pg_stat_statements has'),
     is((SELECT status FROM bench.runs WHERE run_id = :run_id), 'completed', 'and the run is complete');
+
+-- Clients that are locked out until the end: their latencies are all that shows it
+SELECT bench.create_workload('acc_locked_out', 'SELECT pg_sleep(CASE WHEN :client_id = 0 THEN 0.01 ELSE 1.5 END);')
+    \g /dev/null
+SELECT bench.run('acc_locked_out@9,acc_slow@1', 3, secs => 0.5, seed => 7) AS run_id \gset
+SELECT
+    ok(s.latency_max_ms >= 1500, 'the maximum is that of a transaction that outlasted the run'),
+    ok(s.latency_p50_ms BETWEEN 10 AND 1500, 'the median is one of those that ended in it'),
+    ok(s.latency_avg_ms BETWEEN s.latency_p50_ms AND s.latency_max_ms, 'the mean is of both'),
+    is(bench.percentile(:run_id, 1) >= 1480, true, 'the histogram has it'),
+    is(n.latency_max_ms, s.latency_max_ms, 'its node has the same maximum'),
+    is((SELECT max(latency_max_ms) FROM bench.scripts WHERE run_id = :run_id), s.latency_max_ms, 'and its script'),
+    ok((SELECT max(latency_max_ms) FROM bench.samples WHERE run_id = :run_id) < 1500, 'no sample has'),
+    is(s.transactions, (SELECT sum(transactions) FROM bench.samples WHERE run_id = :run_id)::bigint,
+        'throughput is what ended in the run'),
+    is((SELECT sum(count) FROM bench.latencies WHERE run_id = :run_id),
+        (s.transactions + pg_temp.harness(:run_id, 'committed: drain'))::numeric, 'the audit counts the others')
+FROM bench.summary s JOIN bench.nodes n USING (run_id) WHERE s.run_id = :run_id;
+SELECT bench.run('acc_slow', 2, secs => 0.2) AS run_id \gset
+SELECT
+    is(transactions, 0::bigint, 'a run that is shorter than a transaction has no throughput'),
+    ok(latency_p50_ms >= 396 AND latency_max_ms >= 400 AND latency_avg_ms >= 400, 'and has latencies')
+FROM bench.summary WHERE run_id = :run_id;
 
 --
 -- Failures and retries

@@ -40,6 +40,16 @@ is "$(of "$RUN" 'latency_p99_ms < 1000 AND latency_max_ms > 1800')" t "$name: a 
 is "$(of "$RUN" 'lag_avg_ms IS NULL AND lag_max_ms IS NULL AND backlog IS NULL')" t \
     "$name: there is no schedule to lag behind"
 
+name='a stall that outlasts the run'
+RUN=$(sql "SELECT bench.start('pk_update', clients => 4, secs => 3, seed => 1)")
+eventually 10 "SELECT count(*) >= 4 FROM bench.samples WHERE run_id = $RUN"
+sql 'BEGIN; LOCK TABLE bench_data.pk; SELECT pg_sleep(4); COMMIT' >/dev/null
+is "$(sql "SELECT bench.wait($RUN)")" completed "$name: the run completes"
+is "$(of "$RUN" 'latency_max_ms > 1800')" t "$name: the maximum is that of the clients that waited"
+is "$(sql "SELECT max(latency_max_ms) < 1800 FROM bench.samples WHERE run_id = $RUN")" t \
+    "$name: they are in no sample, as none ended in the run"
+is "$(sql "SELECT count(*) FROM bench.findings($RUN) WHERE topic = 'stall'")" 1 "$name: the finding says so"
+
 name='an open loop with a limit'
 stalled_run 'rate => 200, seed => 1, latency_limit => 500'
 is "$(of "$RUN" 'skipped > 200')" t "$name: what cannot make it is skipped"

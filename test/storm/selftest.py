@@ -31,7 +31,7 @@ def run(**changes):
         "run_id": 7, "status": "completed", "error": None, "role": "postgres", "workload": "pk_update", "clients": 2, "secs": 2.0,
         "transactions": None, "warmup": 0, "segment": 42, "sweep_id": None, "sweep_segment": None, "statement": 1001,
         "imported": False, "started": NOW + 1, "finished": NOW + 3, "samples": 2, "sampled": 300, "failed": 0, "skipped": 0,
-        "sampled_secs": 2.0, "gaps": 0, "in_histogram": 300, "in_scripts": 300}, **changes)
+        "sampled_secs": 2.0, "gaps": 0, "in_histogram": 300, "drained": 0, "in_scripts": 300}, **changes)
 
 
 def sweep(**changes):

@@ -14,6 +14,8 @@ SELECT r.run_id, r.status, r.error, r.role, r.workload, r.clients, r.secs, r.tra
        extract(epoch FROM r.started_at) AS started, extract(epoch FROM r.finished_at) AS finished,
        s.samples, s.sampled, s.failed, s.skipped, s.sampled_secs, s.gaps,
        (SELECT sum(h.count) FROM bench.latencies h WHERE h.run_id = r.run_id) AS in_histogram,
+       coalesce((SELECT a.harness FROM bench_internal.audit_log a
+                 WHERE a.run_id = r.run_id AND a.node = 0 AND a.counter = 'committed: drain'), 0) AS drained,
        (SELECT sum(c.transactions) FROM bench_internal.script_log c WHERE c.run_id = r.run_id) AS in_scripts
 FROM bench.runs r JOIN bench_internal.run_log l USING (run_id), LATERAL (
     SELECT count(*) AS samples, sum(x.transactions) AS sampled, sum(x.failed) AS failed, sum(x.skipped) AS skipped,

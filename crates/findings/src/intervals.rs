@@ -1,11 +1,18 @@
 //! The measured intervals as the findings read them: those whose length and throughput are known, column by column.
 
+use std::ops::Range;
+
 use bench_model::rates::Rates;
 use bench_results::{Samples, Series};
 use bench_stats::robust::median;
 
 /// The share of intervals in which a column may lack its value and still be read.
 const MOST_MISSING: f64 = 0.1;
+
+/// Transactions of a usual interval below which an empty one is ordinary.
+const LEAST_TRANSACTIONS: f64 = 5.0;
+/// Transactions that a standstill has to have cost: none of 25 is five standard deviations of a Poisson count, as for dips.
+const LEAST_DUE: f64 = 25.0;
 
 /// Intervals, in their order.
 pub struct Intervals<'a> {
@@ -84,6 +91,38 @@ impl<'a> Intervals<'a> {
     /// The median length, in seconds; 0 without intervals.
     pub fn typical_secs(&self) -> f64 {
         median(&self.secs).unwrap_or(0.0)
+    }
+
+    /// Stretches of intervals in which nothing was committed, beyond what chance explains.
+    pub fn standstills(&self) -> Vec<Range<usize>> {
+        let at_work: Vec<usize> = (0..self.len()).filter(|&index| self.transactions[index] > 0.0).collect();
+        let usual = |values: &[f64]| {
+            median(&at_work.iter().map(|&index| values[index]).collect::<Vec<f64>>()).unwrap_or(0.0)
+        };
+        if usual(&self.transactions) < LEAST_TRANSACTIONS {
+            return Vec::new();
+        }
+        let tps = usual(&self.tps);
+        let ends = at_work.iter().copied().chain([self.len()]);
+        let begins = [0].into_iter().chain(at_work.iter().map(|index| index + 1));
+        begins
+            .zip(ends)
+            .map(|(begin, end)| begin..end)
+            .filter(|empty| !empty.is_empty() && tps * self.length_secs(empty) >= LEAST_DUE)
+            .collect()
+    }
+
+    /// How long a stretch lasts, in seconds: from the end of the interval before it to the begin of the next, as far as
+    /// there are such.
+    pub fn length_secs(&self, stretch: &Range<usize>) -> f64 {
+        let (start, end) = self.times(stretch);
+        end - start
+    }
+
+    /// When a stretch begins and ends, as [`Intervals::length_secs`].
+    pub fn times(&self, stretch: &Range<usize>) -> (f64, f64) {
+        let start = if stretch.start > 0 { self.ends[stretch.start - 1] } else { self.starts[0] };
+        (start, *self.starts.get(stretch.end).unwrap_or(&self.ends[stretch.end - 1]))
     }
 
     /// One value of a column for each interval. The few that are missing are the median; `None` where more than

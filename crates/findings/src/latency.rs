@@ -1,6 +1,7 @@
-//! What to know of the latencies: stalls that a closed loop hides, a long tail, too few of them.
+//! What to know of the latencies: stalls that a closed loop or transactions never started hide, a long tail, too few of
+//! them.
 
-use bench_base::sentence::{counted, grouped, milliseconds, seconds};
+use bench_base::sentence::{counted, grouped, listed, milliseconds, seconds};
 use bench_results::{Document, Finding, Severity, Topic};
 use bench_stats::histogram::percentile_of;
 use serde_json::json;
@@ -12,8 +13,12 @@ use super::intervals::Intervals;
 /// A latency above this many milliseconds, and above so many times the 99th percentile, is a stall.
 const STALL_MS: f64 = 1000.0;
 const STALL_TO_P99: f64 = 10.0;
+/// Seconds of hardly any throughput from which on it is said to have stopped.
+const LEAST_STALLED_SECS: f64 = 0.5;
 /// The least that somebody has waited where throughput is said to have stood still.
 const LEAST_STALL_MS: f64 = 250.0;
+/// The share of the transactions due that have no latency from which on the 99.9th percentile is another one.
+const LEAST_UNCOUNTED: f64 = 0.001;
 /// The 99.9th percentile is a tail from so many milliseconds and so many medians on.
 const TAIL_MS: f64 = 100.0;
 const TAIL_TO_P50: f64 = 30.0;
@@ -25,19 +30,15 @@ const RATE_OF_TPS: f64 = 0.8;
 
 /// The findings on latencies.
 pub fn findings(document: &Document, intervals: &Intervals, detected: &Detected) -> Vec<Finding> {
-    [closed_loop(document, intervals, detected), tail(document), few(document)]
+    let stalls = stalls(intervals, detected);
+    [closed_loop(document, &stalls), uncounted(document, &stalls), tail(document), few(document)]
         .into_iter()
         .flatten()
         .collect()
 }
 
-/// A client that waits starts nothing, so that a stall of seconds counts as one slow transaction per client
-/// (G. Tene's "coordinated omission", http://hdrhistogram.org).
-fn closed_loop(document: &Document, intervals: &Intervals, detected: &Detected) -> Option<Finding> {
-    let (run, summary) = (&document.run, &document.summary);
-    if run.rate.is_some() {
-        return None;
-    }
+/// Seconds for which throughput stopped in each dip.
+fn stalls(intervals: &Intervals, detected: &Detected) -> Vec<f64> {
     let stall_secs = |dip: &Dip| -> f64 {
         let stalled = dip
             .intervals
@@ -45,14 +46,23 @@ fn closed_loop(document: &Document, intervals: &Intervals, detected: &Detected) 
             .filter(|&index| intervals.tps[index] < detected.median * (1.0 - STALL_DEPTH));
         stalled.map(|index| intervals.secs[index]).sum()
     };
-    let stalls: Vec<f64> = detected.dips.iter().map(stall_secs).collect();
+    detected.dips.iter().map(stall_secs).collect()
+}
+
+/// A client that waits starts nothing, so that a stall of seconds counts as one slow transaction per client
+/// (G. Tene's "coordinated omission", http://hdrhistogram.org).
+fn closed_loop(document: &Document, stalls: &[f64]) -> Option<Finding> {
+    let (run, summary) = (&document.run, &document.summary);
+    if run.rate.is_some() {
+        return None;
+    }
     let stalled_secs: f64 = stalls.iter().sum();
     let longest_stall_ms = stalls.iter().copied().fold(0.0, f64::max) * 1000.0;
     let p99 = summary.latency_p99_ms?;
     let longest = summary.latency_max_ms?;
     let outlier = longest > STALL_MS && longest >= p99 * STALL_TO_P99;
     // Somebody has to have waited for most of the time, else it was slow but did not stand still.
-    let stalled = stalled_secs >= 0.5
+    let stalled = stalled_secs >= LEAST_STALLED_SECS
         && longest >= p99 * STALL_TO_P99
         && longest >= (longest_stall_ms / 2.0).max(LEAST_STALL_MS);
     if !outlier && !stalled {
@@ -87,6 +97,56 @@ fn closed_loop(document: &Document, intervals: &Intervals, detected: &Detected) 
             "suggested_rate": rate.map(f64::round),
         }),
         advice,
+    ))
+}
+
+/// Under a rate, latencies count from when transactions were due, so that percentiles show a stall: but for those that were
+/// due in it and never started.
+fn uncounted(document: &Document, stalls: &[f64]) -> Option<Finding> {
+    let summary = &document.summary;
+    document.run.rate?;
+    let skipped = summary.skipped;
+    // One per client may be due at any end.
+    let backlog = summary.backlog.unwrap_or(0).saturating_sub(document.all_clients());
+    let uncounted = skipped.saturating_add(backlog);
+    let stalled_secs: f64 = stalls.iter().sum();
+    // Written so that what is no number is no finding.
+    let tells = stalled_secs >= LEAST_STALLED_SECS
+        && uncounted > 0
+        && uncounted as f64 >= document.due() as f64 * LEAST_UNCOUNTED;
+    if !tells {
+        return None;
+    }
+    let mut what = Vec::new();
+    if skipped > 0 {
+        what.push(format!("{} were skipped", grouped(skipped as f64)));
+    }
+    if backlog > 0 {
+        what.push(format!("{} were not started by the end", grouped(backlog as f64)));
+    }
+    Some(finding(
+        Severity::Warning,
+        Topic::Stall,
+        format!(
+            "Throughput stopped for {}, and the percentiles hide a part of it: of the transactions due, {}, and have no \
+             latency.",
+            seconds(stalled_secs),
+            listed(&what)
+        ),
+        json!({
+            "stalled_secs": stalled_secs,
+            "skipped": skipped,
+            "backlog": summary.backlog,
+            "latency_p99_ms": summary.latency_p99_ms,
+            "latency_max_ms": summary.latency_max_ms,
+        }),
+        if skipped > 0 {
+            "Run again without latency_limit: transactions that are late already are then started, and their latencies \
+             include the wait."
+        } else {
+            "Measure for longer than the stall lasts: transactions that are due in it are then started, and their \
+             latencies include the wait."
+        },
     ))
 }
 

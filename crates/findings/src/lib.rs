@@ -84,6 +84,8 @@ fn explains(cause: &Finding, finding: &Finding) -> bool {
         // What was higher before the change is no warm-up.
         (Topic::Plan, Topic::Warmup) => cause.severity == Severity::Warning && rises,
         (Topic::Plan, Topic::Drift) => cause.severity == Severity::Warning && !rises,
+        // It says the same of transactions that were never started.
+        (Topic::Rate, Topic::Stall) => true,
         // Its advice names the variable, and its sentence the statements.
         (Topic::Writes, Topic::Scale) => finding.severity == Severity::Warning,
         (Topic::Plan, Topic::Scan) => {

@@ -17,10 +17,6 @@ use super::intervals::Intervals;
 const BACK: f64 = 0.9;
 /// Intervals that have to be back on their median: one alone may be a burst.
 const BACK_INTERVALS: usize = 3;
-/// Transactions of a usual interval below which an empty one is ordinary.
-const LEAST_TRANSACTIONS: f64 = 5.0;
-/// Transactions that an outage has to have cost: none of 25 is five standard deviations of a Poisson count, as for dips.
-const LEAST_DUE: f64 = 25.0;
 /// Latencies that it has to last in a closed loop, where clients that began together commit together.
 const LEAST_LATENCIES: f64 = 2.0;
 /// The SQLSTATE of a transaction whose connection was lost when it may have been committed.
@@ -110,32 +106,12 @@ fn is_of_connection(sqlstate: &str) -> bool {
 
 /// The outages after a first commit, in their order, and none that chance explains.
 fn outages(intervals: &Intervals) -> Vec<Outage> {
-    let committed = &intervals.transactions;
-    let usual = |values: &[f64], until: usize| {
-        let at_work = (0..until).filter(|&index| committed[index] > 0.0);
-        median(&at_work.map(|index| values[index]).collect::<Vec<f64>>()).unwrap_or(0.0)
-    };
-    let (transactions, tps) = (usual(committed, intervals.len()), usual(&intervals.tps, intervals.len()));
-    let mut stretches = Vec::new();
-    let mut first = 0;
-    for stretch in committed.chunk_by(|one, next| (*one > 0.0) == (*next > 0.0)) {
-        let empty = first..first + stretch.len();
-        first = empty.end;
-        if stretch[0] == 0.0 && empty.start > 0 {
-            let (start, end) = times(intervals, &empty);
-            if transactions >= LEAST_TRANSACTIONS && tps * (end - start) >= LEAST_DUE {
-                stretches.push(empty);
-            }
-        }
-    }
-    let tps_before = usual(&intervals.tps, stretches.first().map_or(0, |first| first.start));
+    let mut stretches = intervals.standstills();
+    stretches.retain(|empty| empty.start > 0);
+    let before = 0..stretches.first().map_or(0, |first| first.start);
+    let at_work = before.filter(|&index| intervals.transactions[index] > 0.0);
+    let tps_before = median(&at_work.map(|index| intervals.tps[index]).collect::<Vec<f64>>()).unwrap_or(0.0);
     stretches.into_iter().map(|empty| outage(intervals, empty, tps_before)).collect()
-}
-
-/// From the last commit before some empty intervals to the next one or the end, as far as the intervals tell.
-fn times(intervals: &Intervals, empty: &Range<usize>) -> (f64, f64) {
-    let end = intervals.starts.get(empty.end).unwrap_or(&intervals.ends[empty.end - 1]);
-    (intervals.ends[empty.start - 1], *end)
 }
 
 fn outage(intervals: &Intervals, empty: Range<usize>, tps_before: f64) -> Outage {
@@ -145,7 +121,7 @@ fn outage(intervals: &Intervals, empty: Range<usize>, tps_before: f64) -> Outage
         following[0] >= least && median(following).is_some_and(|tps| tps >= least)
     };
     let back = (empty.end..intervals.len()).find(is_back);
-    let (start, end) = times(intervals, &empty);
+    let (start, end) = intervals.times(&empty);
     Outage {
         told: empty.start..back.unwrap_or(empty.end),
         start,

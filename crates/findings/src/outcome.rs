@@ -258,7 +258,8 @@ fn rate(document: &Document) -> Option<Finding> {
         Severity::Warning,
         Topic::Rate,
         format!(
-            "The run fell behind its rate of {} tps{} and reached {}: {}{lag}.",
+            "The run fell behind its rate of {} tps{} and reached {}: {}{lag}. Latencies do not include transactions \
+             that were not started.",
             grouped(rate),
             if run.rates.is_some() { " on average" } else { "" },
             summary.tps.map_or("less".to_owned(), |tps| format!("{} tps", grouped(tps))),

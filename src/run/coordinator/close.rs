@@ -84,7 +84,7 @@ impl RunUnderWay<'_> {
             error: error.as_ref(),
             missing,
             horizon_held: self.segment.header().horizon_held.load(Relaxed) != 0,
-            measured: &self.sampler.measured,
+            measured: &self.sampler.with_drained(),
             backlog: self.backlog(),
             logged: (self.log.written, self.log.lost()),
             clients_stuck: &self.stuck,

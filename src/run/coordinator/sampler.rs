@@ -11,7 +11,7 @@ use bench_model::timeline::Timeline;
 use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
 use crate::server::process::{NS_PER_SEC, now_ns, wake};
-use crate::shm::{ClientSession, ProgressFigures, Segment};
+use crate::shm::{ClientSession, ProgressFigures, Segment, Tally};
 use crate::store::lock_timeout::LockTimeout;
 use crate::store::recorder;
 use crate::store::recorder::{RunSample, Totals};
@@ -273,21 +273,36 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// What was measured of each script, when all clients have ended, with all clients that errors have ended.
+    /// What was measured of each script, when all clients have ended, with all clients that errors have ended, and with the
+    /// latencies of what was under way at the end.
     pub fn scripts(&self) -> Vec<Totals> {
         let scripts = self.segment.shape().scripts as usize;
-        if scripts == 1 {
-            let mut whole = self.measured.clone();
-            whole.aborted = self.aborted;
-            return vec![whole];
-        }
         let mut totals = vec![Totals::default(); scripts];
+        if scripts == 1 {
+            totals[0] = self.measured.clone();
+            totals[0].aborted = self.aborted;
+        }
         for client in 0..self.segment.shape().slots {
             for (script, tally) in self.segment.tallies(client).iter().enumerate() {
                 totals[script].add(tally);
             }
         }
+        totals.iter_mut().zip(self.drained()).for_each(|(totals, tally)| totals.add_drained(tally));
         totals
+    }
+
+    /// What was measured, when all clients have ended, with the latencies of what was under way at the end: a stall that
+    /// lasts longer than the run would leave none.
+    pub fn with_drained(&self) -> Totals {
+        let mut whole = self.measured.clone();
+        self.drained().iter().for_each(|tally| whole.add_drained(tally));
+        whole
+    }
+
+    /// By script, what ended after the measured time; nothing where a stop came before it.
+    fn drained(&self) -> &[Tally] {
+        let is_measured = self.timeline.measure_end_ns > self.timeline.measure_start_ns;
+        if is_measured { self.segment.drained() } else { &[] }
     }
 
     /// Whether anything has been counted that is not read.

@@ -103,7 +103,7 @@ COMMENT ON COLUMN bench.scripts.aborted IS 'Clients that another error ended, be
 COMMENT ON COLUMN bench.scripts.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.scripts.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
 COMMENT ON COLUMN bench.scripts.late IS 'Committed transactions that took longer than latency_limit';
-COMMENT ON COLUMN bench.scripts.latency_avg_ms IS 'Mean latency in milliseconds';
+COMMENT ON COLUMN bench.scripts.latency_avg_ms IS 'Mean latency in milliseconds; latencies as in bench.summary';
 COMMENT ON COLUMN bench.scripts.latency_stddev_ms IS 'Standard deviation of the latency in milliseconds';
 COMMENT ON COLUMN bench.scripts.latency_p50_ms IS 'Median latency in milliseconds';
 COMMENT ON COLUMN bench.scripts.latency_p95_ms IS '95th percentile of the latency in milliseconds';
@@ -248,8 +248,8 @@ END $$;
 CREATE VIEW bench_internal.summary_of_all AS
 SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.owner_oid, r.started_at,
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
-       s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
-       r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
+       coalesce(r.latency_avg_ms, s.latency_avg_ms) AS latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
+       r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, coalesce(r.latency_max_ms, s.latency_max_ms) AS latency_max_ms,
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog,
        (SELECT sum(a.aborted)::bigint FROM (SELECT aborted FROM bench.samples x WHERE x.run_id = r.run_id
             UNION ALL SELECT aborted FROM bench.warmup_samples x WHERE x.run_id = r.run_id) a) AS aborted,
@@ -303,7 +303,7 @@ COMMENT ON COLUMN bench.summary.tps_avg IS 'Mean tps of the samples';
 COMMENT ON COLUMN bench.summary.tps_min IS 'Lowest tps of the samples';
 COMMENT ON COLUMN bench.summary.tps_max IS 'Highest tps of the samples';
 COMMENT ON COLUMN bench.summary.tps_stddev IS 'Standard deviation of the samples'' tps';
-COMMENT ON COLUMN bench.summary.latency_avg_ms IS 'Mean latency in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_avg_ms IS 'Mean latency in milliseconds. Once the run has ended, latencies include those of transactions that were under way at the end of the measurement, which transactions and tps do not count';
 COMMENT ON COLUMN bench.summary.latency_stddev_ms IS 'Standard deviation of the latency in milliseconds';
 COMMENT ON COLUMN bench.summary.latency_p50_ms IS 'Median latency in milliseconds; percentiles are NULL until the run has ended';
 COMMENT ON COLUMN bench.summary.latency_p95_ms IS '95th percentile of the latency in milliseconds';
@@ -332,8 +332,10 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(n.error, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.error END) AS error,
        n.start_offset_ms, n.clock_offset_ms, n.clock_error_ms,
        s.secs, s.transactions, s.failed, s.retried, s.transactions / nullif(s.secs, 0) AS tps,
-       s.latency_avg_ms, coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p95_ms END) AS latency_p95_ms,
-       coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p99_ms END) AS latency_p99_ms, s.latency_max_ms,
+       coalesce(n.latency_avg_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_avg_ms END, s.latency_avg_ms) AS latency_avg_ms,
+       coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p95_ms END) AS latency_p95_ms,
+       coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p99_ms END) AS latency_p99_ms,
+       coalesce(n.latency_max_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_max_ms END, s.latency_max_ms) AS latency_max_ms,
        coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN (r.environment -> 'processors')::float8::numeric::int END) AS processors,
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
@@ -379,7 +381,7 @@ COMMENT ON COLUMN bench.nodes.failed IS 'Transactions that failed with a seriali
 COMMENT ON COLUMN bench.nodes.aborted IS 'Clients that another error ended, before the measurement or during it';
 COMMENT ON COLUMN bench.nodes.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.nodes.tps IS 'transactions / secs; the nodes add up to tps in bench.summary';
-COMMENT ON COLUMN bench.nodes.latency_avg_ms IS 'Mean latency in milliseconds';
+COMMENT ON COLUMN bench.nodes.latency_avg_ms IS 'Mean latency in milliseconds; latencies as in bench.summary';
 COMMENT ON COLUMN bench.nodes.latency_p95_ms IS '95th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.nodes.latency_p99_ms IS '99th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.nodes.latency_max_ms IS 'Maximum latency in milliseconds';

@@ -285,7 +285,7 @@ CREATE TABLE bench.latencies (
     count   bigint NOT NULL,
     PRIMARY KEY (run_id, node, script, low_ms)
 );
-COMMENT ON TABLE bench.latencies IS 'Latency histogram of each run''s measured transactions: one row per run, node, script and nonempty bucket. A bucket is at most 1 % wide.';
+COMMENT ON TABLE bench.latencies IS 'Latency histogram of each run''s measured transactions and of those under way at the end of the measurement: one row per run, node, script and nonempty bucket. A bucket is at most 1 % wide.';
 COMMENT ON COLUMN bench.latencies.run_id IS 'The run';
 COMMENT ON COLUMN bench.latencies.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, starting at 0';

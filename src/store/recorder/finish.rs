@@ -22,6 +22,7 @@ pub struct Closing<'a> {
     /// Parts that could not be read, or not be written before.
     pub missing: Vec<(Part, UserError)>,
     pub horizon_held: bool,
+    /// What was measured, with the latencies of what was under way at the end.
     pub measured: &'a Totals,
     /// Under a rate: transactions due before the end and neither started nor skipped.
     pub backlog: u64,
@@ -93,7 +94,7 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     let m = &closing.measured.moments;
     let told = format!(
         "It committed {} measured transactions, with a mean latency of {:.3} ms; {} failed.",
-        m.count,
+        closing.measured.transactions(),
         m.mean_ns().map_or(0.0, ms),
         closing.measured.failed
     );

@@ -52,7 +52,7 @@ pub fn script_line(
             script.name.as_str().into(),
             script.weight.cast_signed().into(),
             fixture.map(|fixture| fixture.name.as_str()).into(),
-            m.count.cast_signed().into(),
+            totals.transactions().cast_signed().into(),
             totals.failed.cast_signed().into(),
             totals.retried.cast_signed().into(),
             totals.skipped.cast_signed().into(),

@@ -2,6 +2,7 @@
 //!
 //! Every interval is held against the run's median, or against the line through its middle values where it has a slow
 //! trend, and the limit is set by the intervals' own spread, judged by medians, so that dips cannot hide themselves.
+//! Median, line and spread are those of the intervals at work: more than half of a run may have stood still.
 
 use std::ops::Range;
 
@@ -32,6 +33,9 @@ const STALL_SIGMAS: f64 = 4.0;
 /// Intervals from which on dips are looked for, and from which on shallow ones are.
 pub const LEAST_INTERVALS: usize = 8;
 pub const MANY_INTERVALS: usize = 30;
+/// How many times as long as a client needs for a transaction, on average and with its pauses, nothing has to be committed
+/// for an interval not to count as one at work: clients that began together commit together.
+const LEAST_CYCLES: f64 = 2.0;
 /// One that reaches to the end and takes more than this share of the run may be another level rather than a dip.
 const LONGEST_AT_END: f64 = 0.25;
 /// A line is taken for a trend only where it makes the spread less than this share of that around the median: a dip
@@ -70,7 +74,7 @@ pub struct Dip {
 /// What throughput is otherwise, and where it was not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detected {
-    /// The median of the intervals' tps.
+    /// The median tps of the intervals at work.
     pub median: f64,
     /// What each interval was expected to have, tps.
     pub expected: Vec<f64>,
@@ -95,12 +99,18 @@ pub enum Unjudged {
 
 /// The dips of a run. Those that it begins with are left to the warm-up.
 pub fn detect(intervals: &Intervals) -> Detected {
-    let Some(median) = robust::median(&intervals.tps).filter(|median| *median > 0.0) else {
+    let at_work = at_work(intervals);
+    let tps: Vec<f64> = at_work.iter().map(|&index| intervals.tps[index]).collect();
+    let Some(median) = robust::median(&tps).filter(|median| *median > 0.0) else {
         return Detected::default();
     };
-    let expected = expected(&intervals.tps, median);
+    let expected_at_work = expected(&tps, median);
+    let sigma = spread(&tps, &self::shortfalls(&tps, &expected_at_work), median);
+    // While nothing moved, what was expected last.
+    let expected: Vec<f64> = (0..intervals.len())
+        .map(|index| expected_at_work[at_work.partition_point(|&other| other < index).min(tps.len() - 1)])
+        .collect();
     let shortfalls = shortfalls(&intervals.tps, &expected);
-    let sigma = spread(&intervals.tps, &shortfalls, median);
     let undetected = Detected { median, expected, sigma, ..Detected::default() };
     if intervals.len() < LEAST_INTERVALS {
         return Detected { unjudged: Some(Unjudged::FewIntervals), ..undetected };
@@ -119,6 +129,17 @@ pub fn detect(intervals: &Intervals) -> Detected {
         beginning: first.into_iter().next().unwrap_or_default(),
         ..undetected
     }
+}
+
+/// The intervals that are not part of a standstill, ascending.
+fn at_work(intervals: &Intervals) -> Vec<usize> {
+    let clients = intervals.column(|samples| &samples.clients).and_then(|clients| robust::median(&clients));
+    let transactions: f64 = intervals.transactions.iter().sum();
+    // By Little's law. With a rate it is more, as clients also wait for transactions to be due.
+    let cycle_secs = clients.map_or(0.0, |clients| clients * intervals.measured_secs() / transactions);
+    let mut standstills = intervals.standstills();
+    standstills.retain(|stretch| intervals.length_secs(stretch) >= LEAST_CYCLES * cycle_secs);
+    (0..intervals.len()).filter(|index| !standstills.iter().any(|stretch| stretch.contains(index))).collect()
 }
 
 /// The least depth of one interval of a dip; infinite where the intervals differ so much that not even a stall of one

@@ -101,6 +101,25 @@ fn a_lock_is_named_in_a_dip_that_began_before_it() {
     }
 }
 
+/// An index build of 4 s in a run of 7 s.
+#[test]
+fn a_lock_of_more_than_half_of_the_run_is_named() {
+    for seed in 0..20 {
+        let mut document = quiet(seed, 70, 0.1, WHITE);
+        lower(&mut document, 20..56, 1.0);
+        wait_for(&mut document, 20..56, "Lock:relation", 0.98);
+        document.summary.latency_max_ms = Some(3600.0);
+        let (dip, cause) = the_dip(&document);
+        assert_eq!(cause.as_deref(), Some("Lock:relation"), "{seed}");
+        let (start, end) =
+            (dip.figures["at"][0].as_f64().unwrap(), dip.figures["until"][0].as_f64().unwrap());
+        assert!((1.7..2.01).contains(&start) && (5.59..5.9).contains(&end), "{}", dip.finding);
+        let median = dip.figures["median_tps"].as_f64().unwrap();
+        assert!((1900.0..2100.0).contains(&median), "{median}");
+        assert_eq!(topics(&document), ["dip", "stall"], "{seed}");
+    }
+}
+
 /// PostgreSQL 17 changed names of wait events; what there is to do about them stays.
 #[test]
 fn advice_knows_the_names_of_each_version() {
@@ -432,6 +451,34 @@ fn what_is_slow_has_not_stood_still() {
     assert!(!topics(&document).contains(&"stall"));
     document.summary.latency_max_ms = Some(1600.0);
     assert!(topics(&document).contains(&"stall"));
+}
+
+/// With a rate, latencies show a stall, unless what was due in it was never started.
+#[test]
+fn a_rate_hides_what_is_never_started() {
+    let mut document = quiet(4, 600, 0.1, WHITE);
+    (document.run.rate, document.summary.backlog) = (Some(TPS), Some(4));
+    lower(&mut document, 200..206, 1.0);
+    document.summary.latency_max_ms = Some(600.0);
+    assert_eq!(topics(&document), ["dip"], "each waited from when it was due");
+    document.summary.skipped = 1100;
+    let found = of_topic(&document, "stall").remove(0);
+    assert!(found.finding.contains("of the transactions due, 1,100 were skipped, and have no"), "{found:#?}");
+    assert!(found.advice.contains("without latency_limit"), "{}", found.advice);
+    (document.summary.skipped, document.summary.backlog) = (0, Some(1100));
+    let found = of_topic(&document, "stall").remove(0);
+    assert!(
+        found.finding.contains("of the transactions due, 1,096 were not started by the end"),
+        "{found:#?}"
+    );
+    // As many as make it a rate that was not kept are one finding.
+    document.summary.backlog = Some(20_000);
+    assert_eq!(topics(&document), ["rate", "dip"]);
+    assert!(
+        of_topic(&document, "rate")[0]
+            .finding
+            .ends_with("Latencies do not include transactions that were not started.")
+    );
 }
 
 /// What begins low by the rule for dips is a warm-up where there are too few intervals for levels.

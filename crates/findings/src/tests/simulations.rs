@@ -37,12 +37,16 @@ fn false_alarms(seeds: u64, count: usize, noise: Noise) -> f64 {
 
 /// The share of runs in which a dip in the middle is found where it was planted, and no other.
 fn found(seeds: u64, count: usize, noise: Noise, depth: f64, length: usize) -> f64 {
-    let middle = count / 2..count / 2 + length;
+    found_from(seeds, count, noise, depth, count / 2..count / 2 + length)
+}
+
+/// As [`found`], of a dip anywhere.
+fn found_from(seeds: u64, count: usize, noise: Noise, depth: f64, planted: Range<usize>) -> f64 {
     let is_found = |seed: &u64| {
         let mut tps = run(*seed, count, noise);
-        tps[middle.clone()].iter_mut().for_each(|tps| *tps *= 1.0 - depth);
+        tps[planted.clone()].iter_mut().for_each(|tps| *tps *= 1.0 - depth);
         let dips = detected(&tps, 1.0);
-        dips.len() == 1 && dips[0].start <= middle.start && dips[0].end >= middle.end
+        dips.len() == 1 && dips[0].start <= planted.start && dips[0].end >= planted.end
     };
     (0..seeds).filter(is_found).count() as f64 / seeds as f64
 }
@@ -93,6 +97,56 @@ fn a_stall_of_two_intervals_stands_out_of_much_noise() {
         assert!(rate >= 0.85, "{count} intervals at {cv}: {rate}");
         let rate = false_alarms(1000, count, white(cv));
         assert!(rate <= 0.012, "{count} intervals at {cv}: {rate}");
+    }
+}
+
+/// Writers that an index build locks out for more than half of the run.
+#[test]
+fn a_standstill_of_most_of_the_run_is_found() {
+    for (count, cv) in [(20, 0.05), (70, 0.03), (70, 0.1), (300, 0.05)] {
+        for share in [0.45, 0.5, 0.51, 0.7] {
+            let length = (count as f64 * share).ceil() as usize;
+            for start in [5, count - length] {
+                let rate = found_from(300, count, white(cv), 1.0, start..start + length);
+                assert!(rate >= 0.98, "{share} of {count} intervals from {start} on at {cv}: {rate}");
+            }
+        }
+    }
+}
+
+/// Long transactions of clients that began together, pauses included, and few transactions leave intervals empty as well.
+#[test]
+fn empty_intervals_alone_are_no_dip() {
+    for clients in [4, 16, 64] {
+        for cycle in [2, 3, 8, 20] {
+            let mut samples = Samples::default();
+            for index in 0..120 {
+                let transactions = if index % cycle == cycle - 1 { f64::from(clients) } else { 0.0 };
+                samples.elapsed.push(Some(f64::from(index + 1)));
+                samples.secs.push(Some(1.0));
+                samples.clients.push(Some(f64::from(clients)));
+                samples.tps.push(Some(transactions));
+                samples.transactions.push(Some(transactions));
+            }
+            let dips = dips::detect(&Intervals::of(&samples)).dips;
+            assert_eq!(dips, [], "{clients} clients, a transaction in {cycle} s");
+        }
+    }
+    for mean in [0.2, 0.5, 2.0, 8.0] {
+        let alarms = (0..300).filter(|&seed| {
+            let mut random = Random::new(seed);
+            // Arrivals of a Poisson process, counted by intervals.
+            let (mut tps, mut at) = (vec![0.0; 100], 0.0);
+            loop {
+                at -= (1.0 - random.uniform()).ln() / mean;
+                match tps.get_mut(at as usize) {
+                    Some(count) => *count += 1.0,
+                    None => break,
+                }
+            }
+            !detected(&tps, 1.0).is_empty()
+        });
+        assert_eq!(alarms.count(), 0, "{mean} an interval");
     }
 }
 
