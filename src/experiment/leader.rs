@@ -189,10 +189,11 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     // Whatever happened, the server has its own settings again, and the database is as it was.
     let put_back = sweep.system.put_back(&mut sweep.state.session);
     let reverted = sweep.changes.revert_last(&mut sweep.state.session);
-    let put_back = put_back.and(reverted);
+    let put_back = reverted.clone().and(put_back);
     let stop = stop_error(context.segment.header());
     forget_cancel();
-    let error = result.clone().and(put_back.clone()).err().or(stop.clone());
+    // What is left in the database is said whatever else went wrong.
+    let error = reverted.err().or(result.clone().and(put_back.clone()).err()).or(stop.clone());
     let canceled = stop.is_some() || spec.resumption == Resumption::GivesUp;
     let finished = match &waits {
         Some(wait) if error.is_none() => durable_transaction(|| store::wait_for_restart(sweep_id, wait)),

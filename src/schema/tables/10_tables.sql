@@ -538,7 +538,7 @@ COMMENT ON SEQUENCE bench_internal.sweep_id_seq IS 'Internal: ids of sweeps';
 CREATE TABLE bench_internal.sweep_log (
     sweep_id          bigint PRIMARY KEY DEFAULT nextval('bench_internal.sweep_id_seq'),
     options           jsonb NOT NULL,
-    status            text NOT NULL CHECK (status IN ('running', 'waiting for restart', 'completed', 'incomplete', 'canceled', 'failed')),
+    status            text NOT NULL CHECK (status IN ('running', 'waiting for restart', 'completed', 'incomplete', 'canceled', 'failed', 'revert failed')),
     started_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     resumed_at        timestamptz,
     finished_at       timestamptz,
