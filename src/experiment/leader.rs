@@ -199,7 +199,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
         Some(wait) if error.is_none() => durable_transaction(|| store::wait_for_restart(sweep_id, wait)),
         wait => {
             let undo = |wait: &Wait| {
-                put_back_own(&mut sweep.state.session, &Changer::Sweep(sweep_id), &wait.missing.own)
+                put_back_own(&mut sweep.state.session, &Changer::Sweep(sweep_id), &wait.missing.saved)
             };
             let undone = wait.as_ref().map_or(Ok(()), undo);
             undone.and(write_end(&sweep.state.session, sweep_id, canceled, error.as_ref()))

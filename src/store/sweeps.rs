@@ -15,6 +15,7 @@ use super::recorder::RunStatus;
 use super::work::missing;
 use super::{ForRestart, as_owner, is_led, is_open};
 use crate::error::internal;
+use crate::server::database;
 use crate::server::spi::{self, fetch, fetch_all, run};
 use crate::shm::{Segment, Work};
 
@@ -85,10 +86,12 @@ pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> 
             Some(_) => {}
         }
         segment.claim(Work::Sweep(sweep_id));
+        // A copy of the database waits for no restart.
         run(
             "UPDATE bench_internal.sweep_log SET status = 'running', resumed_at = pg_catalog.clock_timestamp(), finished_at = NULL, \
-                 error = NULL, segment = $2 WHERE sweep_id = $1",
-            &[sweep_id.into(), i64::from(segment.handle()).into()],
+                 error = NULL, segment = $2, waits_for = CASE WHEN system_settings ->> 'server' = $3 THEN waits_for END \
+             WHERE sweep_id = $1",
+            &[sweep_id.into(), i64::from(segment.handle()).into(), database::identity().into()],
         )
         .map(drop)
     })

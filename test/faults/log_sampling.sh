@@ -99,6 +99,23 @@ as_before 'the next capture puts it back'
 is "$(sql "SELECT bench.drop_capture('lost')")" '' 'then it can be dropped'
 eventually 10 "SELECT count(*) > 1 FROM pg_stat_activity WHERE usename = 'app'"
 
+# A dump of that moment, restored elsewhere: what has to be put back is the original's.
+sql "SELECT bench.start_capture('dumped', 60)"
+sampling
+sql 'CREATE DATABASE restored'
+pg_dump | PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 -o /dev/null
+written() { sql "SELECT setting FROM pg_file_settings WHERE name = 'log_transaction_sample_rate'
+    AND sourcefile LIKE '%auto.conf'"; }
+rate=$(written)
+sql "SELECT bench.stop_capture('dumped')" >/dev/null
+as_before 'dumped meanwhile'
+sql "ALTER SYSTEM SET log_transaction_sample_rate = '$rate'" >/dev/null
+PGDATABASE=restored sql "SELECT bench.capture('next', secs => 0)" >/dev/null 2>&1
+is "$(written)" "$rate" 'a capture in the restored database puts nothing back'
+is "$(PGDATABASE=restored sql "SELECT bench.drop_capture('dumped')")" '' 'and the restored capture can be dropped'
+sql 'ALTER SYSTEM SET log_transaction_sample_rate = 0.0001' >/dev/null
+PGDATABASE=postgres sql 'DROP DATABASE restored' >/dev/null
+
 # A session that was idle at the time is logged as others are.
 coproc psql -XAtq -U app 2>&1
 echo "SELECT 'idle';" >&"${COPROC[1]}"
