@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::before::execute;
 use crate::driver::session::Session;
 use crate::error::warn;
+use crate::guard::switch_role::as_bootstrap_superuser;
 use crate::server::guc;
 use crate::server::locks::OwnLock;
 use crate::server::own_settings::is_own;
@@ -290,24 +291,27 @@ fn file_settings(names: &[String]) -> Result<FileSettings, UserError> {
     Ok(rows.into_iter().map(|(name, value)| (name, value.map_or(Value::Null, Value::String))).collect())
 }
 
-/// Puts back the entries in whose place others were written, but for those that an administrator has changed since.
+/// Puts back the entries in whose place others were written, but for those that an administrator has changed since. As the
+/// bootstrap superuser, for this process's role may have lost its rights meanwhile.
 fn put_into_file(session: &mut Session, saved: &SavedSettings) -> Result<(), UserError> {
     // A cancel must not come between.
     forget_cancel();
     let names: Vec<String> = saved.set.keys().cloned().collect();
-    let present = transaction(|| file_settings(&names))?;
-    for (name, written) in &saved.set {
-        if !has_entry(&present, name, written)? {
-            continue;
+    as_bootstrap_superuser(|| {
+        let present = transaction(|| file_settings(&names))?;
+        for (name, written) in &saved.set {
+            if !has_entry(&present, name, written)? {
+                continue;
+            }
+            let statement = match saved.own.get(name) {
+                Some(Value::String(value)) => alter_system(name, value)?,
+                _ => format!("ALTER SYSTEM RESET {}", quote_name(name)),
+            };
+            forget_cancel();
+            execute(session, &statement)?;
         }
-        let statement = match saved.own.get(name) {
-            Some(Value::String(value)) => alter_system(name, value)?,
-            _ => format!("ALTER SYSTEM RESET {}", quote_name(name)),
-        };
-        forget_cancel();
-        execute(session, &statement)?;
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Whether the file has what ALTER SYSTEM writes of a value: of a parameter that is a list, each element is quoted anew.

@@ -162,6 +162,21 @@ is "$(sql "SELECT statements, role FROM bench.capture_statements WHERE workload 
     'all statements of each'
 is "$(sql "SELECT sum(share) > 0.9 FROM bench.capture_statements WHERE capture = 'mine' AND kept")" t 'nearly all'
 as_before 'a role that is no superuser'
+# Rights that its role loses meanwhile are not needed to put them back.
+sql 'GRANT EXECUTE ON FUNCTION bench.start_capture TO cap'
+PGUSER=cap sql "SELECT bench.start_capture('revoked', 60, options => '{\"transactions\": true}')"
+sampling
+is $? 0 'transactions are logged for a role that is no superuser'
+sql 'REVOKE ALTER SYSTEM ON PARAMETER log_destination, log_transaction_sample_rate FROM cap' \
+    'REVOKE EXECUTE ON FUNCTION pg_show_all_file_settings() FROM cap' 'REVOKE pg_monitor FROM cap' >/dev/null
+sql "SELECT bench.stop_capture('revoked')" >/dev/null
+as_before 'a role that has lost its rights'
+sql 'CREATE ROLE boss LOGIN SUPERUSER'
+PGUSER=boss sql "SELECT bench.start_capture('demoted', 60)"
+sampling
+sql 'ALTER ROLE boss NOSUPERUSER' \
+    "SELECT pg_terminate_backend(pid) FROM bench_internal.capture_list WHERE name = 'demoted'" >/dev/null
+as_before 'a role that is no superuser any more, terminated'
 for option in '"by": "calls"' '"exclude": ["x"]' '"list_length": 3'; do
     like "$(psql_verbose "SELECT bench.capture('x', 1, options => '{\"transactions\": true, $option}')")" \
         '22023: option .* and option "transactions" cannot be combined' "not with $option"
