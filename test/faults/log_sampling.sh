@@ -94,6 +94,8 @@ cluster_restart immediate
 remember_server
 like "$(psql_verbose "SELECT bench.drop_capture('lost')")" \
     '55000: capture "lost" has not restored.*HINT: +The next bench.capture' 'what has to be put back is not dropped'
+like "$(psql_verbose 'DROP EXTENSION pgbench_ext')" \
+    '55006: a sweep or a capture has not restored.*HINT: +The next bench.capture' 'nor is the extension'
 sql "SELECT bench.capture('next', secs => 0)" >/dev/null 2>&1
 as_before 'the next capture puts it back'
 is "$(sql "SELECT bench.drop_capture('lost')")" '' 'then it can be dropped'

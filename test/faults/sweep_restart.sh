@@ -120,6 +120,18 @@ done
 PGDATABASE=template1 sql 'DROP DATABASE restored' 'DROP DATABASE copied' >/dev/null
 is "$(of_sweep status)" 'waiting for restart' "$name: the original still waits"
 
+name='DROP EXTENSION while a sweep waits'
+for statement in 'DROP EXTENSION pgbench_ext' \
+    "DO \$\$BEGIN EXECUTE 'DROP EXT' || 'ENSION pgbench_' || 'ext CASCADE'; END\$\$"; do
+    like "$(psql_verbose "$statement")" \
+        "55006: sweep $SWEEP waits for a restart.*HINT: +Stop it first: SELECT bench.stop_sweep\\($SWEEP\\)" \
+        "$name is refused: ${statement%% *}"
+done
+is "$(server_file)" "$WAITING" "$name: it still waits"
+like "$(PGUSER=stats psql_verbose 'DROP EXTENSION pgbench_ext')" '42501: must be owner' "$name: not by anybody"
+sql 'CREATE EXTENSION pg_stat_statements' >/dev/null
+ok "$name: another extension can be dropped" psql -Xqc 'DROP EXTENSION pg_stat_statements'
+
 name="an administrator's ALTER SYSTEM while a sweep waits"
 sql 'ALTER SYSTEM SET max_connections = 99' >/dev/null
 is "$(sql "SELECT bench.stop_sweep($SWEEP)")" t "$name: bench.stop_sweep"
