@@ -411,7 +411,7 @@ SELECT
     jsonb_array_length(json #> '{candidate,runs,0,samples,tps}')
         = (SELECT count(*) FROM bench.samples WHERE run_id = :c) AS samples,
     (SELECT sum((b ->> 'count')::bigint) FROM jsonb_array_elements(json #> '{baseline,latencies}') AS b)
-        = (SELECT sum(transactions) FROM bench.summary WHERE run_id IN (:a, :b)) AS latencies,
+        = (SELECT sum(count) FROM bench.latencies WHERE run_id IN (:a, :b)) AS latencies,
     jsonb_typeof(json -> 'waits') AS waits,
     jsonb_typeof(json -> 'plans') AS plans
 FROM report;

@@ -188,7 +188,7 @@ SELECT
     jsonb_array_length(d -> 'warmup_samples' -> 'tps')
         = (SELECT count(*) FROM bench.warmup_samples s WHERE s.run_id = u.run_id) AS warmup_samples,
     (SELECT sum((b ->> 'count')::bigint) FROM jsonb_array_elements(d -> 'latencies') AS b)
-        = u.transactions AS latencies,
+        = (SELECT sum(count) FROM bench.latencies s WHERE s.run_id = u.run_id) AS latencies,
     jsonb_array_length(d -> 'scripts') AS scripts,
     jsonb_array_length(d -> 'statements')
         = (SELECT count(*) FROM bench.statements s WHERE s.run_id = u.run_id) AS statements,

@@ -6,7 +6,8 @@ use std::fs;
 use crate::sources;
 
 /// What gives a statement another role's rights, or judges one that has them.
-const WAYS: [&str; 10] = [
+const WAYS: [&str; 11] = [
+    "as_bootstrap_superuser(",
     "as_run_role(",
     "as_owner(",
     "as_role(",

@@ -27,6 +27,9 @@ use crate::store;
 const UNDONE: [&str; 10] =
     ["42704", "42703", "42P01", "42883", "3F000", "42710", "42701", "42P06", "42P07", "42723"];
 
+/// Begins the detail of a statement's error that has no detail of its own.
+const STATEMENT: &str = "Statement: ";
+
 /// What a variant has changed.
 struct InForce {
     round: u32,
@@ -139,8 +142,12 @@ impl Changes {
         durable_transaction(|| store::note_sweep_change(sweep_id, &noted))?;
         reverted.map_err(|error| {
             let name = &change.variant;
+            // The statement that failed is the first of those left.
+            let servers = error.detail.filter(|detail| !detail.starts_with(STATEMENT));
+            let left = format!("Not reverted: {}", change.revert.join("; "));
+            let details: Vec<String> = servers.into_iter().chain([left]).collect();
             UserError::new(&error.sqlstate, format!("could not revert variant \"{name}\": {}", error.message))
-                .detail(error.detail.unwrap_or_default())
+                .detail(details.join(" "))
                 .hint(format!(
                     "Revert it by hand (bench.sweep_changes, column to_revert); bench.resume_sweep({sweep_id}) tries again."
                 ))
@@ -211,7 +218,7 @@ fn execute_all(
         for text in texts {
             match execute_one(session, text) {
                 Err(error) if !passes.contains(&error.sqlstate.as_str()) => {
-                    let detail = error.detail.clone().unwrap_or_else(|| format!("Statement: {text}"));
+                    let detail = error.detail.clone().unwrap_or_else(|| format!("{STATEMENT}{text}"));
                     return Err(error.detail(detail));
                 }
                 _ => *done += 1,

@@ -188,16 +188,17 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     // Whatever happened, the server has its own settings again, and the database is as it was.
     let put_back = sweep.system.put_back(&mut sweep.state.session);
     let reverted = sweep.changes.revert_last(&mut sweep.state.session);
-    let put_back = put_back.and(reverted);
+    let put_back = reverted.clone().and(put_back);
     let stop = stop_error(context.segment.header());
     forget_cancel();
-    let error = result.clone().and(put_back.clone()).err().or(stop.clone());
+    // What is left in the database is said whatever else went wrong.
+    let error = reverted.err().or(result.clone().and(put_back.clone()).err()).or(stop.clone());
     let canceled = stop.is_some() || spec.resumption == Resumption::GivesUp;
     let finished = match &waits {
         Some(wait) if error.is_none() => durable_transaction(|| store::wait_for_restart(sweep_id, wait)),
         wait => {
             let undo = |wait: &Wait| {
-                put_back_own(&mut sweep.state.session, &Changer::Sweep(sweep_id), &wait.missing.own)
+                put_back_own(&mut sweep.state.session, &Changer::Sweep(sweep_id), &wait.missing.saved)
             };
             let undone = wait.as_ref().map_or(Ok(()), undo);
             undone.and(write_end(&sweep.state.session, sweep_id, canceled, error.as_ref()))

@@ -84,7 +84,7 @@ impl Restarts {
         let is_restarted =
             |earlier: &Wait| earlier.place == place && earlier.server_start != wait.server_start;
         if self.waited.as_ref().is_some_and(is_restarted) {
-            put_back_own(session, &self.changer, &wait.missing.own)?;
+            put_back_own(session, &self.changer, &wait.missing.saved)?;
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!(

@@ -25,6 +25,12 @@ pub fn as_run_role<T>(
     with_user_id(role, pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE, body)
 }
 
+/// Runs `body`, which opens transactions of its own, as the bootstrap superuser, and goes back. Only for ALTER SYSTEM, which
+/// cannot stand in a transaction: no restriction of the server's can be in force outside of one.
+pub fn as_bootstrap_superuser<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    with_user_id(pg_sys::Oid::from(pg_sys::BOOTSTRAP_SUPERUSERID), 0, body)
+}
+
 /// Runs `body` as another user, within more of the server's restrictions, and goes back.
 fn with_user_id<T>(user: pg_sys::Oid, restrictions: u32, body: impl FnOnce() -> T) -> T {
     // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);

@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::before::execute;
 use crate::driver::session::Session;
 use crate::error::warn;
+use crate::guard::switch_role::as_bootstrap_superuser;
 use crate::server::guc;
 use crate::server::locks::OwnLock;
 use crate::server::own_settings::is_own;
@@ -26,7 +27,7 @@ use crate::server::process::{forget_cancel, nap_until_canceled};
 use crate::server::spi::{self, quote_identifier, quote_literal};
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::store;
-use crate::store::{Changer, FileSettings, ForRestart, Forgotten};
+use crate::store::{Changer, FileSettings, ForRestart, Forgotten, SavedSettings};
 
 /// How long a reload may take to reach this process, in looks of 20 ms.
 const LOOKS: u32 = 500;
@@ -93,11 +94,11 @@ impl ServerParameters {
             // not as it was.
             execute(session, "CHECKPOINT")?;
         }
-        let had = transaction(|| file_settings(&self.names))?;
-        durable_transaction(|| store::keep_system_settings(&self.changer, Some(had.clone())))?;
+        let saved = SavedSettings { own: transaction(|| file_settings(&self.names))?, set: wanted.clone() };
+        durable_transaction(|| store::keep_system_settings(&self.changer, Some(&saved)))?;
         let result = write_and_read(session, &wanted, reach);
         if is_for_new || result.is_err() {
-            put_into_file(session, &had)?;
+            put_into_file(session, &saved)?;
             durable_transaction(|| store::keep_system_settings(&self.changer, None))?;
         }
         result?;
@@ -196,8 +197,12 @@ fn reload_and_read() -> Result<(), UserError> {
 ///
 /// # Errors
 /// Those of ALTER SYSTEM.
-pub fn put_back_own(session: &mut Session, changer: &Changer, own: &FileSettings) -> Result<(), UserError> {
-    put_into_file(session, own)?;
+pub fn put_back_own(
+    session: &mut Session,
+    changer: &Changer,
+    saved: &SavedSettings,
+) -> Result<(), UserError> {
+    put_into_file(session, saved)?;
     durable_transaction(|| store::keep_system_settings(changer, None))?;
     guc::reload();
     Ok(())
@@ -215,19 +220,15 @@ pub fn write_for_restart(
     names: &[String],
     wanted: BTreeMap<String, String>,
 ) -> Result<Option<ForRestart>, UserError> {
-    let own = transaction(|| file_settings(names))?;
-    durable_transaction(|| store::keep_system_settings(changer, Some(own.clone())))?;
-    let found = write_into_file(session, &wanted)
+    let saved = SavedSettings { own: transaction(|| file_settings(names))?, set: wanted };
+    durable_transaction(|| store::keep_system_settings(changer, Some(&saved)))?;
+    let found = write_into_file(session, &saved.set)
         .and_then(|()| reload_and_read())
-        .and_then(|()| transaction(|| pending(names, &wanted)));
-    let mut missing = ForRestart { set: wanted, own, pending: Vec::new() };
+        .and_then(|()| transaction(|| pending(names, &saved.set)));
     match found {
-        Ok(pending) if !pending.is_empty() => {
-            missing.pending = pending;
-            Ok(Some(missing))
-        }
+        Ok(pending) if !pending.is_empty() => Ok(Some(ForRestart { saved, pending })),
         found => {
-            put_back_own(session, changer, &missing.own)?;
+            put_back_own(session, changer, &saved)?;
             found.map(|_| None)
         }
     }
@@ -290,17 +291,35 @@ fn file_settings(names: &[String]) -> Result<FileSettings, UserError> {
     Ok(rows.into_iter().map(|(name, value)| (name, value.map_or(Value::Null, Value::String))).collect())
 }
 
-fn put_into_file(session: &mut Session, had: &FileSettings) -> Result<(), UserError> {
-    for (name, value) in had {
-        let statement = match value {
-            Value::String(value) => alter_system(name, value)?,
-            _ => format!("ALTER SYSTEM RESET {}", quote_name(name)),
-        };
-        // A cancel must not come between.
-        forget_cancel();
-        execute(session, &statement)?;
-    }
-    Ok(())
+/// Puts back the entries in whose place others were written, but for those that an administrator has changed since. As the
+/// bootstrap superuser, for this process's role may have lost its rights meanwhile.
+fn put_into_file(session: &mut Session, saved: &SavedSettings) -> Result<(), UserError> {
+    // A cancel must not come between.
+    forget_cancel();
+    let names: Vec<String> = saved.set.keys().cloned().collect();
+    as_bootstrap_superuser(|| {
+        let present = transaction(|| file_settings(&names))?;
+        for (name, written) in &saved.set {
+            if !has_entry(&present, name, written)? {
+                continue;
+            }
+            let statement = match saved.own.get(name) {
+                Some(Value::String(value)) => alter_system(name, value)?,
+                _ => format!("ALTER SYSTEM RESET {}", quote_name(name)),
+            };
+            forget_cancel();
+            execute(session, &statement)?;
+        }
+        Ok(())
+    })
+}
+
+/// Whether the file has what ALTER SYSTEM writes of a value: of a parameter that is a list, each element is quoted anew.
+fn has_entry(file: &FileSettings, name: &str, value: &str) -> Result<bool, UserError> {
+    let Some(Value::String(entry)) = file.get(name) else { return Ok(false) };
+    Ok(entry == value
+        || guc::list_elements(name, value)?
+            .is_some_and(|elements| guc::list_elements(name, entry).is_ok_and(|file| file == Some(elements))))
 }
 
 /// The statement that sets a parameter to a value as the file has it. Of some that are lists each element is a literal of

@@ -16,6 +16,13 @@ pub fn name() -> Result<String, UserError> {
     Ok(fetch::<String>("SELECT current_database()::text", &[])?.unwrap_or_default())
 }
 
+/// Names this database among those of all servers: a copy has another name, unless it is a copy of the server's files.
+pub fn identity() -> String {
+    // SAFETY: reads the control file's copy in shared memory.
+    let system_identifier = unsafe { pg_sys::GetSystemIdentifier() };
+    format!("{system_identifier}/{}", oid().to_u32())
+}
+
 /// Whether texts of this database can travel between processes as UTF-8: its encoding is UTF8 or SQL_ASCII.
 pub fn is_utf8() -> bool {
     const SQL_ASCII: i32 = 0;

@@ -15,6 +15,7 @@ use super::recorder::RunStatus;
 use super::work::missing;
 use super::{ForRestart, as_owner, is_led, is_open};
 use crate::error::internal;
+use crate::server::database;
 use crate::server::spi::{self, fetch, fetch_all, run};
 use crate::shm::{Segment, Work};
 
@@ -85,10 +86,12 @@ pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> 
             Some(_) => {}
         }
         segment.claim(Work::Sweep(sweep_id));
+        // A copy of the database waits for no restart.
         run(
             "UPDATE bench_internal.sweep_log SET status = 'running', resumed_at = clock_timestamp(), finished_at = NULL, \
-                 error = NULL, segment = $2 WHERE sweep_id = $1",
-            &[sweep_id.into(), i64::from(segment.handle()).into()],
+                 error = NULL, segment = $2, waits_for = CASE WHEN system_settings ->> 'server' = $3 THEN waits_for END \
+             WHERE sweep_id = $1",
+            &[sweep_id.into(), i64::from(segment.handle()).into(), database::identity().into()],
         )
         .map(drop)
     })
@@ -256,8 +259,11 @@ pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserErro
     })
 }
 
-/// Writes how a sweep ended: as it was ended, or by how many of its runs have completed. A trial that errors ended counts: it
-/// has shown what it was made for.
+/// The status of a sweep that has ended and has left the database changed.
+const REVERT_FAILED: &str = "revert failed";
+
+/// Writes how a sweep ended: as it was ended, or by how many of its runs have completed, unless what it has changed in the
+/// database is still there. A trial that errors ended counts: it has shown what it was made for.
 pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) -> Result<(), UserError> {
     let counts = as_owner(|| {
         fetch_all(
@@ -274,16 +280,17 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     })?;
     let (all, completed, seeks) = counts.first().copied().unwrap_or_default();
     let status = match completed {
-        n if n == all && !seeks => RunStatus::Completed,
-        _ if canceled => RunStatus::Canceled,
-        0 => RunStatus::Failed,
-        _ => RunStatus::Incomplete,
+        _ if sweep_change_left(sweep_id)?.is_some() => REVERT_FAILED,
+        n if n == all && !seeks => RunStatus::Completed.as_str(),
+        _ if canceled => RunStatus::Canceled.as_str(),
+        0 => RunStatus::Failed.as_str(),
+        _ => RunStatus::Incomplete.as_str(),
     };
     let error = error.map(|e| JsonB(serde_json::to_value(e).unwrap_or_default()));
     as_owner(|| {
         run(
             "UPDATE bench_internal.sweep_log SET status = $2, finished_at = clock_timestamp(), error = $3 WHERE sweep_id = $1",
-            &[sweep_id.into(), status.as_str().into(), error.into()],
+            &[sweep_id.into(), status.into(), error.into()],
         )
         .map(drop)
     })

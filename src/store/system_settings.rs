@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use bench_base::error::UserError;
 use pgrx::JsonB;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::as_owner;
 use super::work::is_led;
+use crate::server::database;
 use crate::server::spi::{fetch_all, run};
 use crate::shm::Work;
 
@@ -23,20 +24,30 @@ pub enum Changer {
 /// By parameter; null for one that the file did not have.
 pub type FileSettings = Map<String, Value>;
 
-/// What the file has, and had, while a restart is waited for.
+/// What is written into the file, and what it had before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ForRestart {
+#[serde(default)]
+pub struct SavedSettings {
     /// Written into the file, by name.
     pub set: BTreeMap<String, String>,
     /// What it had instead; null for nothing.
     pub own: FileSettings,
+}
+
+/// What the file has, and had, while a restart is waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForRestart {
+    #[serde(flatten)]
+    pub saved: SavedSettings,
     /// Parameters that a restart gives other values.
     pub pending: Vec<String>,
 }
 
-/// Keeps what the file had, before it is changed; `None`: it has that again.
-pub fn keep_system_settings(changer: &Changer, settings: Option<FileSettings>) -> Result<(), UserError> {
-    let settings = settings.map(|settings| JsonB(Value::Object(settings)));
+/// Keeps what the file has and is about to have, before it is changed; `None`: it has its own again.
+pub fn keep_system_settings(changer: &Changer, settings: Option<&SavedSettings>) -> Result<(), UserError> {
+    let settings = settings.map(|SavedSettings { set, own }| {
+        JsonB(json!({"server": database::identity(), "set": set, "own": own}))
+    });
     as_owner(|| {
         match changer {
             Changer::Sweep(sweep_id) => run(
@@ -55,9 +66,24 @@ pub fn keep_system_settings(changer: &Changer, settings: Option<FileSettings>) -
 /// What has not been put back.
 pub struct Forgotten {
     /// By `own`, and by sweeps and captures whose processes are gone.
-    pub settings: Vec<(Changer, FileSettings)>,
+    pub settings: Vec<(Changer, SavedSettings)>,
     /// Whether another process has changed the file and is still at it.
     pub is_in_use: bool,
+}
+
+/// Forgets what sweeps and captures have not put back into another server's file, or have changed in a database that this one
+/// is a copy of: a dump or CREATE DATABASE brings such rows.
+fn disown_copies() -> Result<(), UserError> {
+    for table in ["sweep_log", "capture_list"] {
+        run(
+            &format!(
+                "UPDATE bench_internal.{table} SET system_settings = NULL WHERE system_settings IS NOT NULL \
+                 AND system_settings ->> 'server' IS DISTINCT FROM $1"
+            ),
+            &[database::identity().into()],
+        )?;
+    }
+    Ok(())
 }
 
 /// What sweeps and captures whose processes are gone, and `own`, have not put back.
@@ -67,6 +93,7 @@ pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, Use
     let of_captures = "SELECT l.name, EXISTS (SELECT FROM pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL AND a.backend_start <= l.started_at), \
                            l.system_settings FROM bench_internal.capture_list l WHERE l.system_settings IS NOT NULL";
     let (sweeps, captures) = as_owner(|| {
+        disown_copies()?;
         let sweeps = fetch_all(of_sweeps, &[], |row| {
             let id = row.get::<i64>(1)?.unwrap_or_default();
             let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
@@ -92,8 +119,9 @@ pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, Use
     for (changer, lives, settings) in sweeps.chain(captures) {
         match settings {
             _ if lives && Some(&changer) != own => forgotten.is_in_use = true,
-            Value::Object(settings) => forgotten.settings.push((changer, settings)),
-            _ => {}
+            settings => {
+                forgotten.settings.push((changer, serde_json::from_value(settings).unwrap_or_default()))
+            }
         }
     }
     Ok(forgotten)

@@ -4,7 +4,8 @@
 //! leaders hold a lock on the extension. Every DROP that cascades to the extension waits for it before it has touched a
 //! table. When a DROP waits, the leaders of runs and sweeps end their work with an error, so that nobody receives results
 //! that are about to be dropped; a load, whose tables stay, goes on. The server takes that lock before it checks the
-//! ownership of the extension, so a DROP by a role that may not drop it does not count.
+//! ownership of the extension, so a DROP by a role that may not drop it does not count. A sweep that waits for a restart has
+//! no leader: there an event trigger refuses (src/schema/code/57_drop_extension.sql).
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};

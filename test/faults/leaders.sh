@@ -191,7 +191,7 @@ for pid in $postmaster $children; do
 done
 is "$first" 0 "$name: and not before"
 cluster_resume || exit 1
-is "$(sql "SELECT system_settings ->> 'work_mem' IS NULL AND system_settings ? 'work_mem' FROM bench_internal.sweep_log
+is "$(sql "SELECT system_settings -> 'own' -> 'work_mem' = 'null' FROM bench_internal.sweep_log
     WHERE sweep_id = $SWEEP")" t \
     "$name: what the file had is written down"
 sql "SELECT bench.wait_sweep(bench.start_sweep('pk_select', '{1}', secs => 0.2, rounds => 1))" >/dev/null

@@ -94,10 +94,29 @@ cluster_restart immediate
 remember_server
 like "$(psql_verbose "SELECT bench.drop_capture('lost')")" \
     '55000: capture "lost" has not restored.*HINT: +The next bench.capture' 'what has to be put back is not dropped'
+like "$(psql_verbose 'DROP EXTENSION pgbench_ext')" \
+    '55006: a sweep or a capture has not restored.*HINT: +The next bench.capture' 'nor is the extension'
 sql "SELECT bench.capture('next', secs => 0)" >/dev/null 2>&1
 as_before 'the next capture puts it back'
 is "$(sql "SELECT bench.drop_capture('lost')")" '' 'then it can be dropped'
 eventually 10 "SELECT count(*) > 1 FROM pg_stat_activity WHERE usename = 'app'"
+
+# A dump of that moment, restored elsewhere: what has to be put back is the original's.
+sql "SELECT bench.start_capture('dumped', 60)"
+sampling
+sql 'CREATE DATABASE restored'
+pg_dump | PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 -o /dev/null
+written() { sql "SELECT setting FROM pg_file_settings WHERE name = 'log_transaction_sample_rate'
+    AND sourcefile LIKE '%auto.conf'"; }
+rate=$(written)
+sql "SELECT bench.stop_capture('dumped')" >/dev/null
+as_before 'dumped meanwhile'
+sql "ALTER SYSTEM SET log_transaction_sample_rate = '$rate'" >/dev/null
+PGDATABASE=restored sql "SELECT bench.capture('next', secs => 0)" >/dev/null 2>&1
+is "$(written)" "$rate" 'a capture in the restored database puts nothing back'
+is "$(PGDATABASE=restored sql "SELECT bench.drop_capture('dumped')")" '' 'and the restored capture can be dropped'
+sql 'ALTER SYSTEM SET log_transaction_sample_rate = 0.0001' >/dev/null
+PGDATABASE=postgres sql 'DROP DATABASE restored' >/dev/null
 
 # A session that was idle at the time is logged as others are.
 coproc psql -XAtq -U app 2>&1
@@ -145,6 +164,21 @@ is "$(sql "SELECT statements, role FROM bench.capture_statements WHERE workload 
     'all statements of each'
 is "$(sql "SELECT sum(share) > 0.9 FROM bench.capture_statements WHERE capture = 'mine' AND kept")" t 'nearly all'
 as_before 'a role that is no superuser'
+# Rights that its role loses meanwhile are not needed to put them back.
+sql 'GRANT EXECUTE ON FUNCTION bench.start_capture TO cap'
+PGUSER=cap sql "SELECT bench.start_capture('revoked', 60, options => '{\"transactions\": true}')"
+sampling
+is $? 0 'transactions are logged for a role that is no superuser'
+sql 'REVOKE ALTER SYSTEM ON PARAMETER log_destination, log_transaction_sample_rate FROM cap' \
+    'REVOKE EXECUTE ON FUNCTION pg_show_all_file_settings() FROM cap' 'REVOKE pg_monitor FROM cap' >/dev/null
+sql "SELECT bench.stop_capture('revoked')" >/dev/null
+as_before 'a role that has lost its rights'
+sql 'CREATE ROLE boss LOGIN SUPERUSER'
+PGUSER=boss sql "SELECT bench.start_capture('demoted', 60)"
+sampling
+sql 'ALTER ROLE boss NOSUPERUSER' \
+    "SELECT pg_terminate_backend(pid) FROM bench_internal.capture_list WHERE name = 'demoted'" >/dev/null
+as_before 'a role that is no superuser any more, terminated'
 for option in '"by": "calls"' '"exclude": ["x"]' '"list_length": 3'; do
     like "$(psql_verbose "SELECT bench.capture('x', 1, options => '{\"transactions\": true, $option}')")" \
         '22023: option .* and option "transactions" cannot be combined' "not with $option"

@@ -83,7 +83,7 @@ begin_changed "$name"
 session holder BEGIN 'SELECT count(*) FROM changed' 'SELECT pg_sleep(60)'
 holds holder
 sql "SELECT bench.stop_sweep($SWEEP)" >/dev/null
-is "$(sql "SELECT bench.wait_sweep($SWEEP, 40)" 2>&1)" canceled "$name: the sweep ends"
+is "$(sql "SELECT bench.wait_sweep($SWEEP, 40)" 2>&1)" 'revert failed' "$name: the sweep ends, and its status says so"
 is "$(indexes) $(left)" '2 1' "$name: nothing is undone"
 is "$(sql "SELECT to_revert, error FROM bench.sweep_changes WHERE sweep_id = $SWEEP AND revert_secs IS NULL")" \
     '{"DROP INDEX changed_j","DROP INDEX changed_i"}|canceling statement due to lock timeout' "$name: which is said"
@@ -92,6 +92,24 @@ sql 'DROP INDEX changed_i' >/dev/null
 DONE=$(completed)
 resumes "$name"
 is_undone "$name, by hand in part, and resumed"
+
+name='statements that cannot be undone after the last run'
+sql 'CREATE TABLE revertible ()' >/dev/null
+SWEEP=$(sql "SELECT bench.start_sweep('changed', '{1}', secs => 0.2, variants => '{\"v\": {\"sql\": {
+    \"apply\": \"CREATE INDEX changed_i ON changed (i)\",
+    \"revert\": [\"SELECT 1\", \"SELECT 1 / count(*) FROM revertible\", \"DROP INDEX changed_i\"]}}}')")
+sweep_is 'revert failed' "$name"
+is "$(indexes) $(left)" '1 1' "$name: the index is still there"
+is "$(sql "SELECT error ->> 'message', error ->> 'detail' FROM bench.sweeps WHERE sweep_id = $SWEEP")" \
+    'could not revert variant "v": division by zero|Not reverted: SELECT 1 / count(*) FROM revertible;'\
+' DROP INDEX changed_i' \
+    "$name: the error says what is left"
+sql "SELECT bench.resume_sweep($SWEEP)" >/dev/null
+sweep_is 'revert failed' "$name, resumed"
+sql 'INSERT INTO revertible DEFAULT VALUES' >/dev/null
+DONE=$(completed)
+resumes "$name, and can be"
+is_undone "$name, resumed"
 
 name='kill -9 of a client, which restarts the server'
 begin_changed "$name"

@@ -103,6 +103,42 @@ like "$(in_sweep "error || ''")" 'restarted server does not have "shared_buffers
 as_before "$name"
 cluster_restart >/dev/null
 
+name='a copy of a database with a sweep that waits'
+sql "SELECT bench.resume_sweep($SWEEP)" >/dev/null
+sweep_is 'waiting for restart' "$name"
+WAITING=$(server_file)
+sql 'CREATE DATABASE restored' >/dev/null
+pg_dump | PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 -o /dev/null
+PGDATABASE=template1 sql 'CREATE DATABASE copied TEMPLATE postgres' >/dev/null
+for copy in restored copied; do
+    is "$(PGDATABASE=$copy sql "SELECT bench.stop_sweep($SWEEP)")" t "$name, $copy: bench.stop_sweep"
+    is "$(PGDATABASE=$copy of_sweep "concat_ws(' ', status, waits_for IS NULL)")" 'canceled t' \
+        "$name, $copy: its status"
+    is "$(server_file)" "$WAITING" "$name, $copy: postgresql.auto.conf has what the original waits for"
+    ok "$name, $copy: DROP EXTENSION" env PGDATABASE=$copy psql -Xqc 'DROP EXTENSION pgbench_ext'
+done
+PGDATABASE=template1 sql 'DROP DATABASE restored' 'DROP DATABASE copied' >/dev/null
+is "$(of_sweep status)" 'waiting for restart' "$name: the original still waits"
+
+name='DROP EXTENSION while a sweep waits'
+for statement in 'DROP EXTENSION pgbench_ext' \
+    "DO \$\$BEGIN EXECUTE 'DROP EXT' || 'ENSION pgbench_' || 'ext CASCADE'; END\$\$"; do
+    like "$(psql_verbose "$statement")" \
+        "55006: sweep $SWEEP waits for a restart.*HINT: +Stop it first: SELECT bench.stop_sweep\\($SWEEP\\)" \
+        "$name is refused: ${statement%% *}"
+done
+is "$(server_file)" "$WAITING" "$name: it still waits"
+like "$(PGUSER=stats psql_verbose 'DROP EXTENSION pgbench_ext')" '42501: must be owner' "$name: not by anybody"
+sql 'CREATE EXTENSION pg_stat_statements' >/dev/null
+ok "$name: another extension can be dropped" psql -Xqc 'DROP EXTENSION pg_stat_statements'
+
+name="an administrator's ALTER SYSTEM while a sweep waits"
+sql 'ALTER SYSTEM SET max_connections = 99' >/dev/null
+is "$(sql "SELECT bench.stop_sweep($SWEEP)")" t "$name: bench.stop_sweep"
+is "$(server_file)" "max_connections = '99'" "$name: is kept, the rest is put back"
+sql 'ALTER SYSTEM SET max_connections = 90' >/dev/null
+as_before "$name"
+
 #
 # By the script
 #

@@ -184,13 +184,34 @@ is "$(sql "SELECT count(*) FROM bench.sweep_runs r JOIN bench.samples s USING (r
 put_right
 
 name='parameters of the server: left by a loss of power'
-sql "ALTER SYSTEM SET full_page_writes = off" "ALTER SYSTEM SET commit_delay = 10" 'SELECT pg_reload_conf()' \
-    "UPDATE bench_internal.sweep_log SET status = 'running',
-        system_settings = '{\"full_page_writes\": null, \"commit_delay\": null}' WHERE sweep_id = (SELECT max(sweep_id)
-        FROM bench_internal.sweep_log)" >/dev/null
+left_behind() { # SERVER
+    sql "ALTER SYSTEM SET full_page_writes = off" "ALTER SYSTEM SET commit_delay = 10" 'SELECT pg_reload_conf()' \
+        "UPDATE bench_internal.sweep_log SET status = 'running', system_settings = jsonb_build_object('server', $1,
+            'own', jsonb '{\"full_page_writes\": null, \"commit_delay\": null, \"work_mem\": \"3MB\"}',
+            'set', jsonb '{\"full_page_writes\": \"off\", \"commit_delay\": \"10\", \"work_mem\": \"2MB\"}')
+         WHERE sweep_id = (SELECT max(sweep_id) FROM bench_internal.sweep_log)" >/dev/null
+}
+THIS_SERVER="(SELECT s.system_identifier || '/' || d.oid FROM pg_control_system() s, pg_database d
+    WHERE datname = current_database())"
+left_behind "$THIS_SERVER"
 is "$(sql "SELECT status FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" crashed "$name: the sweep reads crashed"
 sql "SELECT bench.sweep('pk_select', '{1}', secs => 0.2)" >/dev/null 2>&1
 as_before "$name: after the next sweep of a superuser"
+put_right
+left_behind "$THIS_SERVER"
+sql "ALTER SYSTEM SET commit_delay = 20" "ALTER SYSTEM SET work_mem = '5MB'" >/dev/null
+sql "SELECT bench.sweep('pk_select', '{1}', secs => 0.2)" >/dev/null 2>&1
+is "$(sql "SELECT string_agg(name || ' ' || setting, ', ' ORDER BY name) FROM pg_file_settings
+    WHERE sourcefile LIKE '%auto.conf'")" 'checkpoint_timeout 7min, commit_delay 20, work_mem 5MB' \
+    "$name: what an administrator has set since is kept"
+sql 'ALTER SYSTEM RESET commit_delay' 'ALTER SYSTEM RESET work_mem' 'SELECT pg_reload_conf()' >/dev/null
+as_before "$name: and nothing else"
+put_right
+left_behind "'7000000000000000000/5'"
+sql "SELECT bench.sweep('pk_select', '{1}', secs => 0.2)" >/dev/null 2>&1
+is "$(sql "SELECT string_agg(name || ' ' || setting, ', ' ORDER BY name) FROM pg_file_settings
+    WHERE sourcefile LIKE '%auto.conf'")" 'checkpoint_timeout 7min, commit_delay 10, full_page_writes off' \
+    "$name of another server: nothing is put back"
 put_right
 
 name='DROP EXTENSION during a sweep that sets parameters of the server'

@@ -58,13 +58,13 @@ pub fn guarded() -> Result<Option<pg_sys::Oid>, UserError> {
     if roles::superuser() {
         return Ok(Some(role));
     }
-    let sql = "WITH RECURSIVE reached (oid) AS ( \
+    let sql = "SELECT /* pgbench_ext */ (WITH RECURSIVE reached (oid) AS ( \
                    SELECT $1 UNION SELECT m.roleid FROM reached r JOIN pg_auth_members m ON m.member = r.oid) \
-               SELECT /* pgbench_ext */ bool_or(r.rolsuper OR r.rolcreaterole OR r.rolreplication OR r.rolbypassrls \
+               SELECT bool_or(r.rolsuper OR r.rolcreaterole OR r.rolreplication OR r.rolbypassrls \
                        OR r.oid < '16384'::oid AND r.oid <> ALL ($2)) \
                    OR EXISTS (SELECT FROM pg_parameter_acl p CROSS JOIN LATERAL aclexplode(p.paracl) AS a \
                               WHERE a.grantee = 0 OR a.grantee IN (SELECT oid FROM reached)) \
-               FROM reached JOIN pg_roles r USING (oid)";
+               FROM reached JOIN pg_roles r USING (oid))";
     let harmless: Vec<pg_sys::Oid> = HARMLESS.into_iter().map(pg_sys::Oid::from).collect();
     // A role that has gone has no rights to lose, and whatever is done as it fails.
     Ok(fetch::<bool>(sql, &[role.into(), harmless.into()])?.unwrap_or(true).then_some(role))

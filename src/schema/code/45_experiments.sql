@@ -268,7 +268,7 @@ COMMENT ON COLUMN bench.sweeps.seed IS 'Seed of the order of the runs and of the
 COMMENT ON COLUMN bench.sweeps.query_mode IS 'As in bench.runs';
 COMMENT ON COLUMN bench.sweeps.nodes IS 'Nodes on which the clients run, as in bench.runs';
 COMMENT ON COLUMN bench.sweeps.tags IS 'Labels chosen by the user, also set on each run';
-COMMENT ON COLUMN bench.sweeps.status IS 'running, waiting for restart (bench.resume_sweep continues it then), completed, incomplete (some runs are missing or did not complete), canceled, failed (no run completed) or crashed (the leader is gone)';
+COMMENT ON COLUMN bench.sweeps.status IS 'running, waiting for restart (bench.resume_sweep continues it then), completed, incomplete (some runs are missing or did not complete), canceled, failed (no run completed), revert failed (what a variant''s sql changed in the database is still there; error says what, and bench.resume_sweep tries again) or crashed (the leader is gone)';
 COMMENT ON COLUMN bench.sweeps.runs IS 'Number of planned runs';
 COMMENT ON COLUMN bench.sweeps.completed IS 'Number of completed runs';
 COMMENT ON COLUMN bench.sweeps.started_at IS 'When the sweep started';

@@ -538,7 +538,7 @@ COMMENT ON SEQUENCE bench_internal.sweep_id_seq IS 'Internal: ids of sweeps';
 CREATE TABLE bench_internal.sweep_log (
     sweep_id          bigint PRIMARY KEY DEFAULT nextval('bench_internal.sweep_id_seq'),
     options           jsonb NOT NULL,
-    status            text NOT NULL CHECK (status IN ('running', 'waiting for restart', 'completed', 'incomplete', 'canceled', 'failed')),
+    status            text NOT NULL CHECK (status IN ('running', 'waiting for restart', 'completed', 'incomplete', 'canceled', 'failed', 'revert failed')),
     started_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     resumed_at        timestamptz,
     finished_at       timestamptz,
@@ -555,7 +555,7 @@ CREATE TABLE bench_internal.sweep_log (
 );
 ALTER SEQUENCE bench_internal.sweep_id_seq OWNED BY bench_internal.sweep_log.sweep_id;
 COMMENT ON TABLE bench_internal.sweep_log IS 'Internal: one row per sweep. Read bench.sweeps instead.';
-COMMENT ON COLUMN bench_internal.sweep_log.system_settings IS 'Saved entries of postgresql.auto.conf for the server parameters that the sweep sets, JSON null where there was no entry; NULL once they are restored';
+COMMENT ON COLUMN bench_internal.sweep_log.system_settings IS 'Entries of postgresql.auto.conf for the server parameters that the sweep sets: own, what to restore, null where there was no entry; set, what is written; server, the system identifier and the OID of the database, as a copy of the database restores nothing. NULL once they are restored';
 COMMENT ON COLUMN bench_internal.sweep_log.answers IS 'Results of a search for a capacity, one element per objective; NULL until the search has ended. Read bench.capacities instead.';
 COMMENT ON COLUMN bench_internal.sweep_log.changes IS 'What the SQL of its variants did, one element per time that it was applied; NULL: nothing. Read bench.sweep_changes instead.';
 COMMENT ON COLUMN bench_internal.sweep_log.waits_for IS 'The restart of the server that the sweep waits for; NULL: none. Read bench.sweeps instead.';
@@ -640,8 +640,7 @@ SELECT pg_catalog.pg_extension_config_dump('bench_internal.custom_fixtures', '')
 SELECT pg_catalog.pg_extension_config_dump('bench_internal.run_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('bench_internal.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_id_seq', '');
--- What is to be put back into this server's configuration is not to be put into another's.
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_log', 'WHERE system_settings IS NULL');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');

@@ -36,7 +36,7 @@ COMMENT ON COLUMN bench_internal.capture_list.dealloc IS 'As in bench.captures';
 COMMENT ON COLUMN bench_internal.capture_list.notes IS 'As in bench.captures';
 COMMENT ON COLUMN bench_internal.capture_list.error IS 'As in bench.captures';
 COMMENT ON COLUMN bench_internal.capture_list.activity IS 'As in bench.captures';
-COMMENT ON COLUMN bench_internal.capture_list.system_settings IS 'Saved entries of postgresql.auto.conf for the logging parameters that the capture sets, JSON null where there was no entry; NULL once they are restored';
+COMMENT ON COLUMN bench_internal.capture_list.system_settings IS 'Entries of postgresql.auto.conf for the logging parameters that the capture sets: own, what to restore, null where there was no entry; set, what is written; server, the system identifier and the OID of the database, as a copy of the database restores nothing. NULL once they are restored';
 COMMENT ON COLUMN bench_internal.capture_list.owner_oid IS 'OID of the role that captured. 0, or a role that no longer exists: superusers only';
 
 CREATE TABLE bench.capture_statements (

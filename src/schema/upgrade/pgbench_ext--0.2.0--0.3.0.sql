@@ -160,4 +160,4 @@ COMMENT ON COLUMN bench_internal.sweep_log.changes IS 'What the SQL of its varia
 ALTER TABLE bench_internal.sweep_log ADD COLUMN waits_for jsonb;
 COMMENT ON COLUMN bench_internal.sweep_log.waits_for IS 'The restart of the server that the sweep waits for; NULL: none. Read bench.sweeps instead.';
 ALTER TABLE bench_internal.sweep_log DROP CONSTRAINT sweep_log_status_check,
-    ADD CONSTRAINT sweep_log_status_check CHECK (status IN ('running', 'waiting for restart', 'completed', 'incomplete', 'canceled', 'failed'));
+    ADD CONSTRAINT sweep_log_status_check CHECK (status IN ('running', 'waiting for restart', 'completed', 'incomplete', 'canceled', 'failed', 'revert failed'));
