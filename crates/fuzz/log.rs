@@ -18,7 +18,7 @@ fn capture(entries: &[LogEntry], mask: bool) -> Result<(), UserError> {
     for shape in capture.finish()?.shapes {
         let _ = parse("log", &shape.script, &mut Symbols::new());
         for row in &shape.rows {
-            shape.columns.iter().filter(|column| !column.is_pause()).for_each(|column| drop(column.value(row)));
+            shape.columns.iter().for_each(|column| drop(column.value(row)));
         }
     }
     Ok(())
