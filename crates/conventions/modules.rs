@@ -1,5 +1,5 @@
 //! Which files of a crate use which others. Names are followed through re-exports to the file that defines them, so a
-//! `mod.rs` that only offers what its files define is used by nobody.
+//! `mod.rs` that only re-exports has no users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -133,7 +133,7 @@ impl Crate {
         Self(modules)
     }
 
-    /// The module that defines what a path names, seen from another; `None` for what is not this crate's.
+    /// Returns the module that defines the item at a path, seen from the module `from`; `None` outside of this crate.
     fn definer(&self, from: &[String], path: &[String], depth: usize) -> Option<&ModulePath> {
         // A re-export that leads to itself ends here.
         if depth > 8 {
@@ -167,7 +167,7 @@ impl Crate {
         self.0.get_key_value(&here).map(|(path, _)| path)
     }
 
-    /// The module that defines a name of a module.
+    /// Returns the module that defines a name which `module_path` offers.
     fn definer_of(&self, module_path: &[String], name: &String, depth: usize) -> Option<&ModulePath> {
         let (path, module) = self.0.get_key_value(module_path)?;
         if module.defined.contains(name) {

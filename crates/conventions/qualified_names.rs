@@ -1,8 +1,7 @@
 //! Statements of this project's that run under a session's search_path, or on another server, name the server's objects with
 //! their schema: a name without one can be made to mean something else by whoever may create objects in a schema of that path.
 //! All others run under a search_path of pg_catalog alone (`spi::restricted`), where bare names are the server's. Every
-//! function, relation and type that the SQL of these files names is looked at, as text; what is let pass is listed with its
-//! reason.
+//! function, relation and type that the SQL of these files names is read as text; exceptions are listed with their reasons.
 
 use std::collections::BTreeSet;
 use std::fs;

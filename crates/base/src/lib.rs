@@ -1,6 +1,6 @@
 //! The ground that all other crates stand on.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | [`error`] | an error with SQLSTATE, DETAIL and HINT |
 //! | [`interrupts`] | the check for interrupts in long loops |

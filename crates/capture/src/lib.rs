@@ -1,6 +1,6 @@
 //! From what an application does to workloads that replay it.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | [`log`] | transactions of an application, read from the server's log |
 //! | [`statements`] | statements of pg_stat_statements as scripts |

@@ -1,6 +1,6 @@
 //! What a run is: its specification, its clients' state machine, its schedule, and what it counts.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | [`spec`] | arguments and specification of a run |
 //! | [`client`] | one client: its next transaction, its commands, and what follows from errors |
