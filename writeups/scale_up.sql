@@ -84,7 +84,7 @@ SELECT s.workload, round(u.peak_clients::numeric, 1) AS "peak clients",
        '[' || round(u.peak_clients_low::numeric, 1) || ', ' || round(u.peak_clients_high::numeric, 1) || ']' AS interval,
        round(u.peak_tps::numeric, 1) AS "peak tps", u.verdict,
        CASE u.verdict WHEN 'fits' THEN round(u.sigma::numeric, 5) END AS sigma,
-       CASE u.verdict WHEN 'fits' THEN round(u.kappa::numeric, 6) END AS kappa, round(u.r2::numeric, 3) AS r2
+       CASE u.verdict WHEN 'fits' THEN round(u.kappa::numeric, 6) END AS kappa
 FROM unnest(string_to_array(:'sweep_ids', ',')::bigint[]) WITH ORDINALITY AS i (sweep_id, place)
 JOIN bench.sweeps s USING (sweep_id), LATERAL bench.scalability(i.sweep_id) u
 ORDER BY i.place;
