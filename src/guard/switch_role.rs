@@ -31,17 +31,24 @@ pub fn as_bootstrap_superuser<T>(body: impl FnOnce() -> Result<T, UserError>) ->
     with_user_id(pg_sys::Oid::from(pg_sys::BOOTSTRAP_SUPERUSERID), 0, body)
 }
 
-/// Runs `body` as another user, within more of the server's restrictions, and goes back.
+/// Runs `body` as another user, within more of the server's restrictions, and goes back, however it ends.
 fn with_user_id<T>(user: pg_sys::Oid, restrictions: u32, body: impl FnOnce() -> T) -> T {
-    // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
-    // LOCAL_USERID_CHANGE forbids SET ROLE inside. After an error, the abort of the (sub)transaction goes back.
-    unsafe {
-        let mut before = pg_sys::InvalidOid;
-        let mut context = 0;
-        pg_sys::GetUserIdAndSecContext(&raw mut before, &raw mut context);
-        pg_sys::SetUserIdAndSecContext(user, context | restrictions as i32);
-        let result = body();
-        pg_sys::SetUserIdAndSecContext(before, context);
-        result
+    struct Before {
+        user: pg_sys::Oid,
+        context: i32,
     }
+    impl Drop for Before {
+        fn drop(&mut self) {
+            // SAFETY: variables of the process's, as they were.
+            unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
+        }
+    }
+    let mut before = Before { user: pg_sys::InvalidOid, context: 0 };
+    // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
+    // LOCAL_USERID_CHANGE forbids SET ROLE inside. The abort of a (sub)transaction goes back to the user that it began with.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&raw mut before.user, &raw mut before.context);
+        pg_sys::SetUserIdAndSecContext(user, before.context | restrictions as i32);
+    }
+    body()
 }

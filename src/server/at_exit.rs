@@ -37,7 +37,8 @@ const LOCK_TIMEOUT: &CStr = c"2s";
 /// How long all of it may take.
 const LIMIT_MS: i32 = 5000;
 
-/// Runs `work`, which opens transactions of its own, within seconds.
+/// Runs `work`, which opens transactions of its own, within seconds, as the session's user: the exit may have come while a
+/// switch of roles was in force outside of a transaction, which no abort takes back.
 ///
 /// # Errors
 /// Those of the work, the server's among them.
@@ -48,6 +49,7 @@ pub fn put_in_order(work: impl FnOnce() -> Result<(), UserError>) -> Result<(), 
     // the same, proc_exit sets it again and goes on with the next callback, for it has taken this one off its list.
     unsafe {
         pg_sys::AbortOutOfAnyTransaction();
+        pg_sys::SetUserIdAndSecContext(pg_sys::GetOuterUserId(), 0);
         take_signals_at_exit();
         let exits = (&raw mut pg_sys::proc_exit_inprogress).replace(false);
         pg_sys::SetConfigOption(
