@@ -17,6 +17,7 @@ use crate::observe::node::{self, NodeState};
 use crate::run::nodes::{fetch_parts, node_connectivity};
 use crate::run::prepare::run_part;
 use crate::server::jsonb::Jsonb;
+use crate::server::jsonb::json_of;
 use crate::server::process::{current_timestamp, now_ns, wake};
 use crate::server::roles::{self, superuser};
 use crate::shm::{RunState, Segment, StopReason, Work, ask_to_stop, is_under_way};
@@ -28,7 +29,7 @@ type PartJsonb = Jsonb<{ MAX_SCRIPT + 4 * MAX_ARGUMENT }>;
 pgrx::impl_sql_translatable!(PartJsonb, "jsonb");
 
 fn json(value: &impl Serialize) -> JsonB {
-    JsonB(serde_json::to_value(value).unwrap_or_default())
+    JsonB(json_of(&value))
 }
 
 /// The state of this node. See the COMMENT ON.

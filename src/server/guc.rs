@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use bench_base::error::UserError;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PgTryBuilder, pg_sys};
 
-pub use super::local_settings::{in_nest_level, restrict, set_local, with_search_path, with_setting};
+pub use super::local_settings::{
+    SAFE_PATH, in_nest_level, restrict, set_local, with_search_path, with_setting,
+};
 
 use super::roles::superuser;
 use super::spi::{fetch, in_session, quote_identifier};

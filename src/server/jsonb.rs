@@ -125,7 +125,7 @@ unsafe impl BoxRet for StoredJsonb {
 pgrx::impl_sql_translatable!(StoredJsonb, "jsonb");
 
 /// Returns a value as JSON for a column of type jsonb.
-pub fn json_of<T: serde::Serialize>(value: &T) -> serde_json::Value {
+pub fn json_of<T: serde::Serialize + ?Sized>(value: &T) -> serde_json::Value {
     // What is written consists of texts, numbers and lists of them.
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -41,7 +41,7 @@ pub fn with_setting<T>(
 }
 
 /// The search_path of this project's own SQL.
-const SAFE_PATH: &CStr = c"pg_catalog, pg_temp";
+pub const SAFE_PATH: &CStr = c"pg_catalog, pg_temp";
 
 /// Runs this project's own SQL: names and operators in it are the server's, whatever other roles have created, and texts are
 /// read and written as by default, whatever the session, its role or its database has set. As TimescaleDB's

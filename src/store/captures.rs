@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::as_owner;
+use crate::server::jsonb::json_of;
 use crate::server::process::my_pid;
 use crate::server::roles::name_of;
 use crate::server::spi::{fetch, fetch_all, run, timestamp};
@@ -148,9 +149,8 @@ pub struct CaptureEnd {
 
 /// Closes the row of a capture.
 pub fn end_capture(name: &str, end: &CaptureEnd) -> Result<(), UserError> {
-    let error = end.error.as_ref().map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
-    let activity =
-        end.activity.as_ref().map(|activity| JsonB(serde_json::to_value(activity).unwrap_or_default()));
+    let error = end.error.as_ref().map(|error| JsonB(json_of(error)));
+    let activity = end.activity.as_ref().map(|activity| JsonB(json_of(activity)));
     as_owner(|| {
         run(
             "UPDATE bench_internal.capture_list SET status = $2, finished_at = clock_timestamp(), calls = $3, exec_ms = $4, \

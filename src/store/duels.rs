@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::work::check_visible;
 use super::{as_owner, statements};
+use crate::server::jsonb::json_of;
 use crate::server::spi::{fetch, fetch_all, run};
 
 /// Writes what was measured of a duel.
@@ -42,7 +43,7 @@ pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
                 counts(|of| of.blocks).into(),
                 counts(|of| of.wal_bytes).into(),
                 counts(|of| of.rows).into(),
-                JsonB(serde_json::to_value(&latencies).unwrap_or_default()).into(),
+                JsonB(json_of(&latencies)).into(),
             ],
         )?;
     }

@@ -17,6 +17,7 @@ use crate::cluster::citus;
 use crate::guard::extension::anchor;
 use crate::guard::switch_role::as_role;
 use crate::server::guc::set_local;
+use crate::server::jsonb::json_of;
 use crate::server::locks;
 use crate::server::process::nap;
 use crate::server::relations::schema_exists;
@@ -241,7 +242,7 @@ fn lock_tables(schema: &str, timeout: Duration) -> Result<(), UserError> {
 /// As the extension's owner. Who closes the row removes the schema.
 fn close(load: OwnLoad, end: LoadEnd, dependents: &str) -> Result<(), UserError> {
     let error = match end {
-        LoadEnd::Failed(error) => Some(JsonB(serde_json::to_value(error).unwrap_or_default())),
+        LoadEnd::Failed(error) => Some(JsonB(json_of(error))),
         _ => None,
     };
     let sql = "UPDATE bench_internal.load_log SET status = $2, finished_at = clock_timestamp(), error = $3 \

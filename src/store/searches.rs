@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::as_owner;
 use crate::error::internal;
+use crate::server::jsonb::json_of;
 use crate::server::spi::{fetch, fetch_all, run};
 
 fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, UserError> {
@@ -67,7 +68,7 @@ pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, 
 
 /// What a trial has shown.
 pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &TrialOutcome) -> Result<(), UserError> {
-    let outcome = JsonB(serde_json::to_value(outcome).unwrap_or_default());
+    let outcome = JsonB(json_of(outcome));
     as_owner(|| {
         let sql = "UPDATE bench_internal.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
         run(sql, &[sweep_id.into(), place.into(), outcome.into()]).map(drop)
@@ -76,7 +77,7 @@ pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &TrialOutcome) -> Result
 
 /// What a search has shown, which is its end.
 pub fn keep_answers(sweep_id: i64, answers: &[CapacityAnswer]) -> Result<(), UserError> {
-    let answers = JsonB(serde_json::to_value(answers).unwrap_or_default());
+    let answers = JsonB(json_of(answers));
     as_owner(|| {
         let sql = "UPDATE bench_internal.sweep_log SET answers = $2 WHERE sweep_id = $1";
         run(sql, &[sweep_id.into(), answers.into()]).map(drop)

@@ -16,6 +16,7 @@ use super::work::missing;
 use super::{ForRestart, as_owner, is_led, is_open};
 use crate::error::internal;
 use crate::server::database;
+use crate::server::jsonb::json_of;
 use crate::server::spi::{self, fetch, fetch_all, run};
 use crate::shm::{Segment, Work};
 
@@ -252,7 +253,7 @@ pub fn sweep_run_failed(sweep_id: i64, place: i32, error: &UserError) -> Result<
 
 /// A run that was completed, and found not to be what it should have been.
 pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserError> {
-    let error = JsonB(serde_json::to_value(error).unwrap_or_default());
+    let error = JsonB(json_of(error));
     as_owner(|| {
         let sql = "UPDATE bench_internal.run_log SET status = 'incomplete', error = $2 WHERE run_id = $1 AND status = 'completed'";
         run(sql, &[run_id.into(), error.into()]).map(drop)
@@ -286,7 +287,7 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
         0 => RunStatus::Failed.as_str(),
         _ => RunStatus::Incomplete.as_str(),
     };
-    let error = error.map(|e| JsonB(serde_json::to_value(e).unwrap_or_default()));
+    let error = error.map(|e| JsonB(json_of(e)));
     as_owner(|| {
         run(
             "UPDATE bench_internal.sweep_log SET status = $2, finished_at = clock_timestamp(), error = $3 WHERE sweep_id = $1",

@@ -117,11 +117,10 @@ pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, Use
         captures.into_iter().map(|(name, lives, settings)| (Changer::Capture(name), lives, settings));
     let mut forgotten = Forgotten { settings: Vec::new(), is_in_use: false };
     for (changer, lives, settings) in sweeps.chain(captures) {
-        match settings {
-            _ if lives && Some(&changer) != own => forgotten.is_in_use = true,
-            settings => {
-                forgotten.settings.push((changer, serde_json::from_value(settings).unwrap_or_default()))
-            }
+        if lives && Some(&changer) != own {
+            forgotten.is_in_use = true;
+        } else {
+            forgotten.settings.push((changer, serde_json::from_value(settings).unwrap_or_default()));
         }
     }
     Ok(forgotten)

@@ -19,7 +19,7 @@ pub fn leave_out_this_session() {
 pub fn isolate_session(application_name: &CStr) -> Result<(), UserError> {
     transaction(|| {
         let own = [
-            (c"search_path", c"pg_catalog, pg_temp"),
+            (c"search_path", guc::SAFE_PATH),
             // A lock on the results' tables must not hold up a stop or a shutdown.
             (c"lock_timeout", c"1s"),
             // What was committed survives a crash of the server; no standby is waited for.

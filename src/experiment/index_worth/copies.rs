@@ -4,10 +4,9 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use crate::guard::trust::objects::check_tables;
-use crate::server::guc::with_search_path;
 use crate::server::locks;
 use crate::server::prewarm::check_may_read;
-use crate::server::spi::in_session;
+use crate::server::spi::{fetch_all, run};
 
 /// Statements that make the copy, in their order. Indexes keep their names; unique ones come without their constraints.
 /// Access method, storage parameters and tablespaces are the table's: HOT updates and waits depend on them.
@@ -65,19 +64,16 @@ pub fn copy_table(table: pg_sys::Oid, schema: &str, without: pg_sys::Oid) -> Res
     // Locked first, so that what is judged is what is copied.
     locks::lock(table, pg_sys::AccessShareLock);
     check_tables(&[table])?;
-    with_search_path("pg_catalog, pg_temp", || {
-        let made =
-            in_session::fetch_all(STATEMENTS, &[table.into(), schema.into(), without.into()], |row| {
-                row.get::<Vec<String>>(1)
-            })?;
-        let Some(statements) = made.into_iter().flatten().next() else {
-            let message = format!("relation with OID {} is not a table that can be copied", table.to_u32());
-            return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message));
-        };
-        for statement in statements {
-            pgrx::check_for_interrupts!();
-            in_session::run(&statement, &[])?;
-        }
-        Ok(())
-    })
+    let made = fetch_all(STATEMENTS, &[table.into(), schema.into(), without.into()], |row| {
+        row.get::<Vec<String>>(1)
+    })?;
+    let Some(statements) = made.into_iter().flatten().next() else {
+        let message = format!("relation with OID {} is not a table that can be copied", table.to_u32());
+        return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+    };
+    for statement in statements {
+        pgrx::check_for_interrupts!();
+        run(&statement, &[])?;
+    }
+    Ok(())
 }

@@ -84,7 +84,7 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
     let mut session = Session::new(Results::Discard);
     session.set_own(c"pgbench_ext load").map_err(UserError::from)?;
     // Names in the statements below are the server's own.
-    session.set(c"search_path", c"pg_catalog, pg_temp").map_err(UserError::from)?;
+    session.set(c"search_path", guc::SAFE_PATH).map_err(UserError::from)?;
     // Tables that are moved to a schema that Citus distributes stay local: schemas that a load makes are not such.
     if guc::current("citus.enable_schema_based_sharding").is_some() {
         session.set(c"citus.enable_schema_based_sharding", c"off").map_err(UserError::from)?;

@@ -8,12 +8,11 @@ use bench_stats::rotation::{Candidate, Coincidence, coincidences};
 use serde_json::json;
 
 use super::announced;
+use super::causes::CauseKind;
 use super::detect::{Detected, Dip};
+use super::series::{Cause, causes, has_witness, rise};
 use crate::finding::finding;
 use crate::intervals::Intervals;
-
-use super::causes::CauseKind;
-use super::series::{Cause, causes, has_witness, rise};
 
 /// The p up to which a coincidence is more than chance.
 const MOST_P: f64 = 0.05;
