@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 use super::required;
 use crate::error::OrRaise;
 use crate::guard::extension::LIBRARY_VERSION;
-use crate::guard::trust;
+use crate::guard::{client_role, trust};
 use crate::server::prewarm;
 
 /// Which library this is. See the COMMENT ON.
@@ -29,4 +29,10 @@ fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
 #[pg_extern(sql = false)]
 fn check_extension(name: Option<String>) {
     required("name", name).and_then(|name| trust::check_extension_trusted(&name)).or_raise();
+}
+
+/// Makes the roles of superusers' calls. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn make_own_roles() {
+    client_role::make_own_roles().or_raise();
 }

@@ -76,13 +76,22 @@ pub fn is_switched() -> bool {
 /// The privilege of pg_has_role that SET ROLE takes.
 const SET_ROLE: &str = if cfg!(since_16) { "SET" } else { "MEMBER" };
 
+/// Whether a role could become another one by SET ROLE. One that has been dropped could not.
+///
+/// # Errors
+/// The server's.
+pub fn may_become(who: u32, role: &Role) -> Result<bool, UserError> {
+    let sql = "SELECT pg_has_role(r.oid, $2, $3) FROM pg_roles r WHERE r.oid = $1";
+    let (who, role) = (pg_sys::Oid::from(who), pg_sys::Oid::from(role.oid));
+    Ok(fetch::<bool>(sql, &[who.into(), role.into(), SET_ROLE.into()])? == Some(true))
+}
+
 /// Sees that the current role may have work done in sessions of another one: it could become it by SET ROLE.
 ///
 /// # Errors
 /// 42501.
 pub fn check_may_become(role: &Role) -> Result<(), UserError> {
-    let sql = "SELECT pg_has_role($1, $2)";
-    if fetch::<bool>(sql, &[pg_sys::Oid::from(role.oid).into(), SET_ROLE.into()])? == Some(true) {
+    if may_become(current_role_oid().to_u32(), role)? {
         return Ok(());
     }
     let name = &role.name;

@@ -11,6 +11,7 @@ use crate::cluster::citus;
 use crate::driver::session::unsupported_settings;
 use crate::driver::session::unsupported_settings::UnsupportedSetting;
 use crate::error::{notice, warn};
+use crate::guard::client_role;
 use crate::launch::role_limit;
 use crate::server::guc;
 use crate::server::spi::in_session::fetch;
@@ -54,6 +55,7 @@ pub fn define() {
         GucFlags::default(),
     );
     role_limit::define();
+    client_role::define();
 }
 
 /// What a look at the nodes' connections has come to, where this session's runs are not refused for it: a WARNING.
