@@ -71,7 +71,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
         pgrx::check_for_interrupts!();
         // What its clients are to find is made only then.
         if variant.duel.is_some() && variant.sql.is_some() {
-            before::check(&options.before)?;
+            before::check(&options.before, &roles::current())?;
         } else if variant.load.is_empty() {
             let arguments = options.run_arguments(variant, most, None);
             let PreparedRun { spec: run, secrets, .. } = prepare(arguments, RowLimit::First, pairs)?;
@@ -86,7 +86,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
                 preflight::tell(&run, &options.before, false)?;
             }
         } else {
-            before::check(&options.before)?;
+            before::check(&options.before, &roles::current())?;
             let load = state::load_of(options, variant)?;
             let spec = LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;
             choose_jobs(load.jobs, spec.counted_ids())?;

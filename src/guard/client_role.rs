@@ -62,9 +62,14 @@ pub fn owner_role() -> Result<Role, UserError> {
     if client.name == CLIENT { roles::named(OWNER) } else { Ok(client) }
 }
 
-/// Whether a role is one of the extension's own, which is bound by no connection limit here.
+/// Whether a role is one of the extension's own.
 pub fn is_own(role: &str) -> bool {
     [CLIENT, OWNER].contains(&role)
+}
+
+/// The names of the extension's own roles.
+pub fn own_names() -> Vec<String> {
+    vec![CLIENT.to_owned(), OWNER.to_owned()]
 }
 
 /// What keeps a role that has one of these names from being the extension's: the first thing that it has beside the right to log in

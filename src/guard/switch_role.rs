@@ -1,10 +1,12 @@
 //! Switches to another role for a part of a session's work, within the server's own restrictions.
 
 use bench_base::error::UserError;
+use bench_model::spec::Role;
 use pgrx::pg_sys;
 
 use super::planner_hook::Guard;
 use crate::server::guc::{in_nest_level, restrict};
+use crate::server::roles::current_role_oid;
 
 /// Runs `body` as another role, with a search_path of pg_catalog, and goes back. An error goes back as well: the end of the
 /// (sub)transaction restores role and settings.
@@ -23,6 +25,11 @@ pub fn as_run_role<T>(
     body: impl FnOnce() -> Result<T, UserError>,
 ) -> Result<T, UserError> {
     with_user_id(role, pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE, body)
+}
+
+/// Runs `body` as a role, where that is another one than the current: what that role may not do, its sessions may not either.
+pub fn as_session_of<T>(role: &Role, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    if role.oid == current_role_oid().to_u32() { body() } else { as_run_role(role.oid.into(), body) }
 }
 
 /// Runs `body`, which opens transactions of its own, as the bootstrap superuser, and goes back. Only for ALTER SYSTEM, which

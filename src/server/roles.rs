@@ -81,7 +81,7 @@ const SET_ROLE: &str = if cfg!(since_16) { "SET" } else { "MEMBER" };
 /// # Errors
 /// The server's.
 pub fn may_become(who: u32, role: &Role) -> Result<bool, UserError> {
-    let sql = "SELECT pg_has_role(r.oid, $2, $3) FROM pg_roles r WHERE r.oid = $1";
+    let sql = "SELECT /* pgbench_ext */ pg_has_role(r.oid, $2, $3) FROM pg_roles r WHERE r.oid = $1";
     let (who, role) = (pg_sys::Oid::from(who), pg_sys::Oid::from(role.oid));
     Ok(fetch::<bool>(sql, &[who.into(), role.into(), SET_ROLE.into()])? == Some(true))
 }

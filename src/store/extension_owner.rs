@@ -5,6 +5,7 @@ use pgrx::pg_sys;
 
 use super::version;
 use crate::error::internal;
+use crate::guard::client_role::check_is_no_client;
 use crate::guard::extension::anchor;
 use crate::guard::switch_role::as_role;
 use crate::server::locks;
@@ -17,6 +18,7 @@ use crate::server::roles::{self, acts_for};
 /// 42704 when the extension has gone. Without this a table that somebody made in its place, with
 /// a trigger, would be written to as a superuser. 55000 when its SQL is another version's.
 pub fn hold_extension() -> Result<pg_sys::Oid, UserError> {
+    check_is_no_client()?;
     let table = anchor()?;
     locks::lock(table, pg_sys::AccessShareLock);
     if anchor()? != table {

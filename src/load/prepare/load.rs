@@ -1,21 +1,26 @@
 //! Loads: from arguments to a started leader.
 
 use bench_base::error::UserError;
+use bench_model::spec::Role;
 use bench_questions::sweep;
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
 use super::load_progress::LoadReporter;
 use crate::error::{notice, warn};
+use crate::guard::client_role;
+use crate::guard::session_role::session_of;
+use crate::guard::switch_role::as_session_of;
+use crate::launch::checks::{check_own_locks, check_server, check_session_of};
 use crate::launch::handle::{LaunchHandle, releasable_or_warn};
 use crate::launch::role_limit;
 use crate::load::fixture;
-use crate::load::fixture::LoadSpec;
+use crate::load::fixture::{Known, LoadSpec};
 use crate::load::workers::leader;
 use crate::server::horizon::can_release;
 use crate::server::process::{has_client, my_pid};
 use crate::server::transaction::is_in_block;
-use crate::server::{relations, worker_slots};
+use crate::server::{relations, roles, worker_slots};
 use crate::shm::{Segment, SegmentShape};
 use crate::store;
 
@@ -36,16 +41,17 @@ pub fn begin(
     rows: Option<i64>,
     jobs: Option<i32>,
 ) -> Result<(LaunchHandle, LoadSpec), UserError> {
-    let spec = LoadSpec::new(fixture, rows, 1, options)?;
-    crate::launch::checks::check_server()?;
-    crate::launch::checks::check_role()?;
+    check_server()?;
+    let role = loader(fixture)?;
+    check_session_of(&role)?;
+    let spec = as_session_of(&role, || LoadSpec::new(fixture, rows, 1, options))?;
     spec.check_cluster()?;
     let replaced = spec.replaced()?;
-    spec.check_privileges()?;
+    as_session_of(&role, || spec.check_privileges())?;
     let spec = LoadSpec { jobs: choose_jobs(jobs, spec.counted_ids())?, ..spec };
     if let Some(existing) = replaced {
         store::check_unused(&spec.name, &existing.tables)?;
-        crate::launch::checks::check_own_locks(
+        check_own_locks(
             &relations::with_partitions(&existing.tables)?,
             pg_sys::AccessExclusiveLock as i32,
             "the load",
@@ -70,6 +76,23 @@ pub fn begin(
     let launched = LaunchHandle::start(segment, leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
     launched.tie();
     Ok((launched, spec))
+}
+
+/// The role whose sessions load a fixture, and that will own its tables.
+///
+/// # Errors
+/// Those of [`session_of`].
+fn loader(fixture: &str) -> Result<Role, UserError> {
+    let caller = roles::current();
+    // A run for which a superuser has called, and which needs its fixture first.
+    if client_role::is_own(&caller.name) {
+        return client_role::keeper_of(&caller);
+    }
+    let writer = match fixture::known(fixture)? {
+        Known::BuiltIn(_) => caller.clone(),
+        Known::Custom(definition) => roles::existing(definition.owner_oid, &definition.owner)?,
+    };
+    client_role::keeper_of(&session_of(&caller, &writer, None)?)
 }
 
 /// Says that rows will be gone, whatever becomes of the transaction that the load is called in.

@@ -4,6 +4,7 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use crate::cluster::distributed;
+use crate::guard::client_role::CLIENT;
 use crate::load::fixture;
 use crate::load::fixture::LoadSpec;
 use crate::server::relations;
@@ -115,10 +116,13 @@ pub fn replaceable_tables<'a>(
     spec: &LoadSpec,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<pg_sys::Oid>, UserError> {
-    let mut tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
+    let mut tables = with_rights(spec, || spec.replaced())?.map(|f| f.tables).unwrap_or_default();
     let mut own = relations::with_partitions(&tables)?;
     for name in names.map(|name| spec.qualified(name)) {
-        let Some(there) = relation(&name)?.filter(|there| !own.contains(&there.oid)) else { continue };
+        let Some(there) = with_rights(spec, || relation(&name))?.filter(|there| !own.contains(&there.oid))
+        else {
+            continue;
+        };
         if !(spec.adopt && there.is_table && there.is_mine) {
             return Err(in_the_way(spec, &name, &there));
         }
@@ -137,7 +141,14 @@ pub fn make_schema(spec: &LoadSpec) -> Result<(), UserError> {
     if relations::schema_exists(&spec.schema)? {
         return Ok(());
     }
-    spi::in_session::run(&format!("CREATE SCHEMA {}", quote_identifier(&spec.schema)), &[]).map(drop)
+    let schema = quote_identifier(&spec.schema);
+    with_rights(spec, || {
+        spi::in_session::run(&format!("CREATE SCHEMA {schema}"), &[])?;
+        if spec.is_of_superuser() {
+            spi::in_session::run(&format!("GRANT USAGE ON SCHEMA {schema} TO {CLIENT}"), &[])?;
+        }
+        Ok(())
+    })
 }
 
 /// Drops what the fixture had, moves the new tables to its schema, and registers them. With local tables the load is
@@ -155,26 +166,53 @@ pub fn put_in_place(
     if !is_local {
         distributed::go_in_sequence();
     }
-    relations::drop_tables(&replaced)?;
-    fixture::drop_functions(&spec.name, &spec.schema)?;
-    make_schema(spec)?;
     let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
     advance_sequences(&tables)?;
-    // Indexes and owned sequences go with their tables; partitions do not.
-    let moves = spi::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
-         FROM pg_catalog.unnest($1) AS t",
-        &[relations::with_partitions(&tables)?.into(), quote_identifier(&spec.schema).into()],
-    )?;
-    for sql in moves.unwrap_or_default() {
-        spi::in_session::run(&sql, &[])?;
-    }
-    if !spec.functions.is_empty() {
-        spi::in_session::run(&spec.functions, &[])?;
-    }
+    let with_partitions = relations::with_partitions(&tables)?;
+    with_rights(spec, || {
+        relations::drop_tables(&replaced)?;
+        fixture::drop_functions(&spec.name, &spec.schema)?;
+        make_schema(spec)?;
+        // Indexes and owned sequences go with their tables; partitions do not.
+        let moves = spi::fetch::<Vec<String>>(
+            "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
+             FROM pg_catalog.unnest($1) AS t",
+            &[with_partitions.clone().into(), quote_identifier(&spec.schema).into()],
+        )?;
+        for sql in moves.unwrap_or_default() {
+            spi::in_session::run(&sql, &[])?;
+        }
+        if !spec.functions.is_empty() {
+            spi::in_session::run(&spec.functions, &[])?;
+        }
+        if spec.is_of_superuser() { grant_to_clients(&with_partitions) } else { Ok(()) }
+    })?;
     store::put_fixture(&spec.registration(), &tables, figures)?;
     // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
     if is_local { store::end_load(load) } else { Ok(()) }
+}
+
+/// Does what takes rights on a schema, or on what is replaced: where a superuser has called, the extension has them and the role
+/// that loads has not. Nothing of a user's is executed by it.
+fn with_rights<T>(spec: &LoadSpec, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    if spec.is_of_superuser() { store::as_owner(work) } else { work() }
+}
+
+/// Lets superusers' clients read and write the rows of these tables.
+fn grant_to_clients(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let grants = spi::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(g.command) FROM ( \
+             SELECT pg_catalog.format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', c.oid::pg_catalog.regclass, $2) AS command \
+             FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) \
+             UNION ALL \
+             SELECT pg_catalog.format('GRANT USAGE, SELECT, UPDATE ON SEQUENCE %s TO %I', d.objid::pg_catalog.regclass, $2) \
+             FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid \
+             WHERE d.refobjid OPERATOR(pg_catalog.=) ANY ($1) \
+               AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
+               AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass) AS g",
+        &[tables.to_vec().into(), CLIENT.into()],
+    )?;
+    grants.unwrap_or_default().iter().try_for_each(|sql| spi::in_session::run(sql, &[]).map(drop))
 }
 
 /// Has the sequences of serial and identity columns stand where the values that were loaded end.

@@ -1,4 +1,4 @@
-//! A session of the run's role that brings about the state that a run begins with, before there are clients.
+//! A session of the role that keeps a run's tables, which brings about the state that a run begins with, before there are clients.
 
 use std::sync::atomic::Ordering::*;
 
@@ -8,10 +8,13 @@ use pgrx::pg_sys;
 
 use crate::driver::session::Session;
 use crate::error::internal;
+use crate::guard::client_role::keeper_of;
+use crate::guard::session_role::check_session;
 use crate::run::{before, connections};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, wake};
 use crate::server::signals::OnTerminate;
+use crate::server::transaction::transaction;
 use crate::shm::{Segment, StopReason};
 use crate::worker::{WorkerContext, attach, workers};
 
@@ -41,6 +44,7 @@ pub extern "C-unwind" fn pgbench_ext_preparer_main(segment: pg_sys::Datum) {
 
 fn work(context: &WorkerContext) -> Result<(), UserError> {
     let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    transaction(|| check_session(&keeper_of(&spec.own_role())?, spec.may_be_special))?;
     let mut session = Session::new(Results::Discard);
     session.set_own(KIND.title).map_err(UserError::from)?;
     let [secrets, _] = connections::secrets(context.segment.header())?;
@@ -59,7 +63,8 @@ pub fn prepare(
     if spec.options.before.iter().all(|step| *step == before::BY_CALLER) {
         return Ok(());
     }
-    let stopped = workers::run_one(KIND, segment, spec.database_oid, spec.role_oid)?;
+    let keeper = transaction(|| keeper_of(&spec.own_role()))?;
+    let stopped = workers::run_one(KIND, segment, spec.database_oid, keeper.oid)?;
     let header = segment.header();
     match stopped {
         Some(reason) => Err(stop_error(reason)),

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{Before, FixtureSpec, RunSpec};
+use bench_model::spec::{Before, FixtureSpec, Role, RunSpec};
 use bench_protocol::foreign_server::Secrets;
 use pgrx::pg_sys;
 
@@ -11,11 +11,12 @@ use super::remote::{self, has_rows};
 use crate::cluster::{citus, distributed};
 use crate::driver::session::{Session, StatementStats};
 use crate::error::internal;
-use crate::guard::trust::objects::check_tables;
+use crate::guard::client_role::keeper_of;
+use crate::guard::switch_role::as_session_of;
 use crate::server::prewarm::{check_may_read, prewarm};
-use crate::server::roles::{self, superuser};
+use crate::server::roles;
+use crate::server::spi;
 use crate::server::transaction::{locked, transaction};
-use crate::server::{locks, spi};
 use crate::shm::CommandCounters;
 
 /// The step that a run's caller does itself: a load has workers of its own.
@@ -52,7 +53,7 @@ pub fn prepare(
             Before::Vacuum => {}
             Before::Prewarm => read(&tables)?,
             Before::Checkpoint if run.cluster.is_some() => transaction(citus::checkpoint)?,
-            Before::Checkpoint => execute(session, "CHECKPOINT")?,
+            Before::Checkpoint => request_checkpoint(),
         }
     }
     Ok(())
@@ -81,9 +82,6 @@ fn truncate(run: &RunSpec) -> Result<(), UserError> {
         let fixture = std::panic::AssertUnwindSafe(fixture);
         transaction(|| {
             let tables = emptied(&fixture)?;
-            // Locked first, so that no trigger comes in between.
-            tables.iter().for_each(|&table| locks::lock(table, pg_sys::AccessExclusiveLock));
-            check_tables(&tables)?;
             spi::in_session::run(&format!("TRUNCATE {}", names(&tables)?.join(", ")), &[]).map(drop)
         })?;
     }
@@ -137,19 +135,21 @@ pub fn check_run(steps: &[Before], run: &RunSpec, secrets: &Secrets) -> Result<(
     if let Some(target) = &run.target {
         return remote::check(target, run, secrets, steps);
     }
-    check(steps)?;
-    if steps.contains(&Before::Vacuum) {
-        let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
-        check_may_vacuum(&tables)?;
-    }
-    if steps.contains(&Before::Prewarm) {
-        run.tables().try_for_each(|table| check_may_read(table.into()))?;
-    }
-    if steps.contains(&Before::Truncate) {
-        let emptied = run.fixtures.iter().map(emptied).collect::<Result<Vec<_>, _>>()?;
-        check_may_truncate(&emptied.concat())?;
-    }
-    Ok(())
+    check(steps, &run.owner())?;
+    as_session_of(&keeper_of(&run.own_role())?, || {
+        if steps.contains(&Before::Vacuum) {
+            let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
+            check_may_vacuum(&tables)?;
+        }
+        if steps.contains(&Before::Prewarm) {
+            run.tables().try_for_each(|table| check_may_read(table.into()))?;
+        }
+        if steps.contains(&Before::Truncate) {
+            let emptied = run.fixtures.iter().map(emptied).collect::<Result<Vec<_>, _>>()?;
+            check_may_truncate(&emptied.concat())?;
+        }
+        Ok(())
+    })
 }
 
 fn check_may_truncate(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
@@ -200,7 +200,7 @@ fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
 pub fn checkpoint(session: &mut Session, run: &RunSpec, secrets: &Secrets) -> Result<bool, UserError> {
     let may = match &run.target {
         Some(target) => remote::may_checkpoint(target, run, secrets)?,
-        None => transaction(may_checkpoint)?,
+        None => transaction(|| Ok(may_checkpoint(&run.owner())))?,
     };
     if may {
         prepare(session, run, secrets, &[Before::Checkpoint])?;
@@ -208,17 +208,25 @@ pub fn checkpoint(session: &mut Session, run: &RunSpec, secrets: &Secrets) -> Re
     Ok(may)
 }
 
-/// Whether the current role may have a checkpoint made.
-fn may_checkpoint() -> Result<bool, UserError> {
-    Ok(superuser() || roles::acts_for(roles::CHECKPOINT))
+/// Whether a role may have a checkpoint made: the one that calls, whosever sessions the clients are.
+fn may_checkpoint(caller: &Role) -> bool {
+    // SAFETY: a catalog look-up inside a transaction.
+    unsafe { pg_sys::has_privs_of_role(caller.oid.into(), roles::CHECKPOINT) }
 }
 
-/// What the steps need of the role here, found out before any.
+/// As the server does it for the statement (standard_ProcessUtility in tcop/utility.c), which this session's role may not execute.
+fn request_checkpoint() {
+    let flags = pg_sys::CHECKPOINT_IMMEDIATE | pg_sys::CHECKPOINT_FORCE | pg_sys::CHECKPOINT_WAIT;
+    // SAFETY: outside of a transaction, as there; it waits with a latch, and looks at interrupts.
+    unsafe { pg_sys::RequestCheckpoint(flags.cast_signed()) };
+}
+
+/// What the steps need of the role that calls, found out before any.
 ///
 /// # Errors
 /// 42501.
-pub fn check(steps: &[Before]) -> Result<(), UserError> {
-    if !steps.contains(&Before::Checkpoint) || may_checkpoint()? {
+pub fn check(steps: &[Before], caller: &Role) -> Result<(), UserError> {
+    if !steps.contains(&Before::Checkpoint) || may_checkpoint(caller) {
         return Ok(());
     }
     Err(UserError::new(

@@ -10,6 +10,6 @@ mod worker;
 mod workload;
 
 pub use internal_error::internal;
-pub use preparation::{describe, examine, prepare_session};
+pub use preparation::{check_rights, describe, examine, prepare_session};
 pub use worker::KIND;
 pub use workload::{beginning, schedule, start, workload};

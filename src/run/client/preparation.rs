@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_base::error::SqlError;
+use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_model::client::{ClientStart, ClientWorkload};
 use bench_model::spec::RunSpec;
 
@@ -11,27 +11,29 @@ use super::internal_error::text;
 use super::statements::ClientStatements;
 use super::workload::{beginning, workload};
 use crate::driver::session::{Session, Traits};
-use crate::guard::planner_hook::Judged;
-use crate::guard::trust::statement;
+use crate::guard::session_role::check_session;
 use crate::observe::environment;
 use crate::server::guc;
-use crate::server::spi::in_session::fetch;
+use crate::server::roles::may_become;
 use crate::server::transaction::transaction;
 use crate::shm::{CommandCounters, Header, unclear, untracked};
 
-/// From here on, what a role with special rights executes is judged by whom it belongs to. Its search_path stays what it is
-/// now, whatever schemas others make: names are looked up where they were judged.
-pub fn judge(session: &Session) -> Result<(), SqlError> {
-    let path = transaction(|| {
-        Judged::new()?.for_good();
-        if statement::judged().is_none() {
-            return Ok(None);
+/// That this is a session of the client's role and of no other, that it has special rights only if that was meant, and that those who
+/// answer for what it executes could still become it.
+pub fn check_rights(spec: &RunSpec, client: u32) -> Result<(), SqlError> {
+    let role = spec.role_of_client(client);
+    transaction(|| {
+        check_session(&role, spec.may_be_special)?;
+        for answering in spec.answering.iter().filter(|answering| answering.oid != role.oid) {
+            if !may_become(answering.oid, &role)? {
+                let message =
+                    format!("role \"{}\" cannot SET ROLE to role \"{}\" any more", answering.name, role.name);
+                return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+            }
         }
-        let sql = "SELECT /* pgbench_ext */ coalesce(pg_catalog.string_agg(pg_catalog.quote_ident(s), ', '), 'pg_catalog') \
-                   FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s";
-        fetch::<String>(sql, &[])
-    })?;
-    path.map_or(Ok(()), |path| session.set(c"search_path", &text(&path)?))
+        Ok(())
+    })
+    .map_err(SqlError::from)
 }
 
 /// Leaves in the header what is known of the clients' sessions by their settings.

@@ -10,12 +10,11 @@ use pgrx::pg_sys;
 
 use super::arms::Arms;
 use super::internal_error::internal;
-use super::preparation::{compile, describe, judge, prepare_session};
+use super::preparation::{check_rights, compile, describe, prepare_session};
 use super::statements::ClientStatements;
 use super::timed_wait::Alarm;
 use super::workload::{beginning, start, workload};
 use crate::driver::session::{Session, unsupported_settings};
-use crate::guard::planner_hook::watch_fixtures;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake};
 use crate::server::signals::OnTerminate;
@@ -83,15 +82,12 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     let header = context.segment.header();
     let slot = context.segment.slot(context.index);
     let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(internal)?;
+    check_rights(&spec, context.index)?;
     let session = Session::new(spec.options.results);
     prepare_session(&session, &spec)?;
     if context.index == 0 {
         header.unsupported.store(unsupported_settings::on_by_default(), Relaxed);
         describe(header);
-    }
-    watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
-    if spec.scripts.iter().any(|script| script.captured) {
-        judge(&session)?;
     }
     let counters = context.segment.commands(context.index);
     let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };

@@ -43,6 +43,7 @@ pub extern "C-unwind" fn pgbench_ext_examiner_main(segment: pg_sys::Datum) {
 
 fn work(context: &WorkerContext) -> Result<(), SqlError> {
     let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(client::internal)?;
+    client::check_rights(&spec, 0)?;
     let session = Session::new(Results::Discard);
     if let Some(path) = client::prepare_session(&session, &spec)? {
         context.segment.header().search_path.set(&path);

@@ -1,45 +1,153 @@
 //! Whose sessions the clients of a run are, and how many workers that takes.
 
+use std::cell::RefCell;
+
 use bench_base::error::{UserError, sqlstate};
 use bench_model::cluster::{ClusterSpec, Nodes};
 use bench_model::spec;
 use bench_model::spec::{Driver, Role, RunArguments, RunOptions, RunSpec};
 
 use super::mixes::expanded;
-use crate::guard::switch_role::as_run_role;
-use crate::guard::trust::objects::guarded;
+use crate::guard::client_role;
+use crate::guard::rights::is_special;
+use crate::guard::session_role::{session_of, session_of_writer};
+use crate::guard::switch_role::as_session_of;
 use crate::launch::checks::{check_connection_limit_of, check_session_of};
+use crate::load::fixture;
 use crate::observe::machine;
-use crate::server::roles;
-use crate::server::roles::current_role_oid;
+use crate::server::roles::{self, may_become};
 use crate::store;
 use crate::store::Workload;
 
-/// The role whose sessions all of a run's clients are, where that is not the current one: the one that is named, or else the
-/// one that has executed all that was captured.
-///
-/// # Errors
-/// 42704, and 42501 for a role that the current one cannot become.
-pub fn session_role(arguments: &RunArguments) -> Result<Option<Role>, UserError> {
-    let role = match (&arguments.run_as, &arguments.workload) {
-        (Some(name), _) => Some(roles::named(name)?),
-        (None, Some(workload)) if arguments.target.is_none() => captured_role(workload)?,
-        _ => None,
-    };
-    let role = role.filter(|role| role.oid != current_role_oid().to_u32());
-    role.as_ref().map_or(Ok(()), roles::check_may_become)?;
-    Ok(role)
+/// Whose sessions the clients of a run are: what its caller and the writers of its scripts could become, and what has no special
+/// rights unless the caller has named it.
+pub struct Sessions {
+    /// The role that calls.
+    pub caller: Role,
+    /// The role of all sessions but those of scripts that have one of their own.
+    pub role: Role,
+    /// The caller has named it.
+    is_named: bool,
+    /// Who has written the scripts, where somebody else has.
+    writers: RefCell<Vec<Role>>,
 }
 
-/// Does something as a role whose sessions a run is to have: what that role may not do, its sessions may not either.
-pub fn as_sessions_of<T>(
-    role: Option<&Role>,
-    body: impl FnOnce() -> Result<T, UserError>,
-) -> Result<T, UserError> {
-    match role {
-        Some(role) => as_run_role(role.oid.into(), body),
-        None => body(),
+impl Sessions {
+    /// For the calling role and these arguments.
+    ///
+    /// # Errors
+    /// 42704 for a role that does not exist; 42501 for one that the caller or a writer could not become, and where there is none
+    /// without special rights; 0A000 for connections as a role that does not log in.
+    pub fn of(arguments: &RunArguments) -> Result<Self, UserError> {
+        let caller = roles::current();
+        let parts = parts(arguments);
+        parts.iter().try_for_each(check_private)?;
+        if let Some(name) = &arguments.run_as {
+            let role = roles::named(name)?;
+            roles::check_may_become(&role)?;
+            return Ok(Self { caller, role, is_named: true, writers: RefCell::default() });
+        }
+        // The user mapping says whose sessions they are there.
+        if arguments.target.is_some() {
+            return Ok(Self { role: caller.clone(), caller, is_named: false, writers: RefCell::default() });
+        }
+        let mut all = parts.iter().map(|workload| of_workload(&caller, workload));
+        let first = all.next().transpose()?;
+        let is_same = |role: &Role| first.as_ref().is_some_and(|first| first.oid == role.oid);
+        let others = all.collect::<Result<Vec<_>, _>>()?.iter().any(|role| !is_same(role));
+        let role = match first {
+            Some(role) if !others => role,
+            // Scripts of several roles have roles of their own.
+            _ => session_of(&caller, &caller, None)?,
+        };
+        Ok(Self { caller, role, is_named: false, writers: RefCell::default() })
     }
+
+    /// The role whose sessions execute a workload, where that is another one than that of the other sessions.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_script(&self, workload: &Workload, options: &RunOptions) -> Result<Option<Role>, UserError> {
+        if self.is_named || options.target.is_some() {
+            return self.check_writer(workload).map(|()| None);
+        }
+        Ok(Some(of_workload(&self.caller, workload)?).filter(|role| role.oid != self.role.oid))
+    }
+
+    /// # Errors
+    /// 42501 where the writer could not become the role whose sessions are to execute what it wrote, or that role has special rights
+    /// and the caller is not the writer.
+    fn check_writer(&self, workload: &Workload) -> Result<(), UserError> {
+        let Some(writer) = writer_of(workload)? else { return Ok(()) };
+        if writer.oid == self.caller.oid {
+            return Ok(());
+        }
+        self.writers.borrow_mut().push(writer.clone());
+        let is_special = is_special(self.role.oid.into())?;
+        if !is_special && may_become(writer.oid, &self.role)? {
+            return Ok(());
+        }
+        let message = format!(
+            "workload \"{}\" of role \"{}\" cannot run in sessions of role \"{}\"",
+            workload.name, writer.name, self.role.name
+        );
+        let why = if is_special {
+            "That role has special rights, and somebody else wrote the script.".to_owned()
+        } else {
+            format!("Role \"{}\", which wrote it, cannot SET ROLE to that one.", writer.name)
+        };
+        Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+            .detail(why)
+            .hint("Read its script, and take it over with bench.create_workload; or leave run_as out."))
+    }
+
+    /// Those who answer for what the sessions execute: each could become their role.
+    pub fn answering(&self) -> Vec<Role> {
+        let mut all = self.writers.borrow().clone();
+        all.push(self.caller.clone());
+        all
+    }
+
+    /// The caller, where the sessions are of another role.
+    pub fn other_caller(&self) -> Option<Role> {
+        (self.caller.oid != self.role.oid).then(|| self.caller.clone())
+    }
+
+    /// Whether the sessions may have special rights: the caller has named their role, or a superuser has named it for all calls.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub fn may_be_special(&self) -> Result<bool, UserError> {
+        Ok(self.is_named || is_special(self.role.oid.into())?)
+    }
+
+    /// Does something as the role whose sessions a run is to have: what that role may not do, its sessions may not either.
+    pub fn as_role<T>(&self, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+        as_session_of(&self.role, body)
+    }
+}
+
+/// The workloads of a run, as far as they are known: what is wrong with them is found out later.
+fn parts(arguments: &RunArguments) -> Vec<Workload> {
+    let Some(workload) = &arguments.workload else { return Vec::new() };
+    let Ok(parts) = spec::mix(workload).and_then(|mix| expanded(&mix)) else { return Vec::new() };
+    parts
+        .into_iter()
+        .filter_map(|(known, share)| known.or_else(|| store::workload(&share.workload).ok()?))
+        .collect()
+}
+
+/// The role whose sessions execute a workload. What was captured runs in sessions of the role that executed it.
+fn of_workload(caller: &Role, workload: &Workload) -> Result<Role, UserError> {
+    let writer = writer_of(workload)?.unwrap_or_else(|| caller.clone());
+    if workload.captured {
+        return session_of_writer(caller, &writer, None);
+    }
+    let owner = match &workload.fixture {
+        Some(name) if roles::is_superuser(caller.oid.into()) => fixture::owner_of(name)?,
+        _ => None,
+    };
+    session_of(caller, &writer, owner)
 }
 
 /// What a run with sessions of several roles cannot have, and what each of these roles needs.
@@ -49,15 +157,7 @@ pub fn as_sessions_of<T>(
 pub fn check_sessions(spec: &RunSpec) -> Result<(), UserError> {
     let sessions = spec.sessions()?;
     let options = &spec.options;
-    // Over a connection, nobody judges what a statement leads to when it runs.
-    let is_captured = spec.scripts.iter().any(|script| script.captured);
-    if options.driver == Driver::Wire && is_captured && guarded()?.is_some() {
-        let message =
-            "driver => 'wire' is not supported with captured statements of a role with special rights";
-        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-            .detail(format!("Role \"{}\" executed them.", spec.role))
-            .hint("Use driver => 'engine', or capture what roles without special rights execute."));
-    }
+    check_login(spec)?;
     if sessions.len() < 2 {
         return Ok(());
     }
@@ -77,6 +177,47 @@ pub fn check_sessions(spec: &RunSpec) -> Result<(), UserError> {
     for (role, clients) in &sessions {
         check_session_of(role)?;
         check_connection_limit_of(role, *clients)?;
+    }
+    Ok(())
+}
+
+/// The extension's own role logs in nowhere: what takes connections takes another one.
+///
+/// # Errors
+/// 0A000.
+fn check_login(spec: &RunSpec) -> Result<(), UserError> {
+    let what = match spec.options.nodes {
+        _ if spec.options.driver == Driver::Wire => "driver => 'wire'".to_owned(),
+        Nodes::Local if spec.cluster.is_some() => "a distributed table".to_owned(),
+        Nodes::Local => return Ok(()),
+        nodes => format!("nodes => '{}'", nodes.as_str()),
+    };
+    if !client_role::is_own(&spec.role) {
+        return Ok(());
+    }
+    let message = format!("{what} takes sessions of a role that may log in");
+    Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+        .detail(format!("A superuser's clients are sessions of role \"{}\", to which connections are refused.", spec.role))
+        .hint("Pass run_as, or set pgbench_ext.client_role to a role that may log in on all nodes; or SET ROLE before the call."))
+}
+
+/// Says as whom clients run, where the caller has not said it.
+///
+/// # Errors
+/// Those of the catalog.
+pub fn tell_role(spec: &RunSpec) -> Result<(), UserError> {
+    if spec.options.run_as.is_some() || spec.target.is_some() {
+        return Ok(());
+    }
+    let names: Vec<String> = spec.roles().iter().map(|role| format!("\"{}\"", role.name)).collect();
+    let noun = if names.len() > 1 { "roles" } else { "role" };
+    if spec.may_be_special && is_special(spec.role_oid.into())? {
+        pgrx::notice!(
+            "clients are sessions of {noun} {}, with special rights, as pgbench_ext.client_role has it",
+            names.join(", ")
+        );
+    } else if spec.run_as().is_some() {
+        pgrx::notice!("clients are sessions of {noun} {}", names.join(", "));
     }
     Ok(())
 }
@@ -104,52 +245,26 @@ pub fn slots_of(options: &RunOptions, cluster: Option<&ClusterSpec>) -> u64 {
     here + cluster.nodes.len() as u64 + whole
 }
 
-/// The role that has executed all that a mix consists of; `None` where that is not one role, or not all of it was captured.
-/// What is wrong with the mix is found out later.
-pub fn captured_role(workload: &str) -> Result<Option<Role>, UserError> {
-    let Ok(parts) = spec::mix(workload).and_then(|mix| expanded(&mix)) else { return Ok(None) };
-    let mut role = None;
-    for part in parts {
-        let found = match part {
-            (None, share) => store::workload(&share.workload)?,
-            (found, _) => found,
-        };
-        let Some(workload) = found else { return Ok(None) };
-        if !workload.captured
-            || role.as_ref().is_some_and(|role: &Role| role.oid != workload.owner_oid.to_u32())
-        {
-            return Ok(None);
-        }
-        role = Some(owner_of(&workload)?);
+/// # Errors
+/// 42501 for a private workload of a role that the current one cannot become.
+pub fn check_private(workload: &Workload) -> Result<(), UserError> {
+    match writer_of(workload)? {
+        Some(writer) if workload.private => roles::check_may_become(&writer),
+        _ => Ok(()),
     }
-    Ok(role)
 }
 
-/// The role whose sessions execute a captured workload, where that is another one than the current role: the role that has
-/// executed it before. On another server, the user mapping says whose sessions they are.
+/// The role that last wrote a workload; `None` for a built-in one, which is whoever's calls it.
 ///
 /// # Errors
-/// 42501 where the current role cannot become it; 22023 where another one was asked for.
-pub fn role_of_captured(workload: &Workload, options: &RunOptions) -> Result<Option<Role>, UserError> {
-    let owner = owner_of(workload)?;
-    if options.target.is_some() || owner.oid == roles::current().oid {
+/// 42704 for a role that has been dropped: what it wrote runs nowhere until somebody has copied it.
+pub fn writer_of(workload: &Workload) -> Result<Option<Role>, UserError> {
+    if workload.builtin {
         return Ok(None);
     }
-    if let Some(given) = &options.run_as {
-        let message =
-            format!("workload \"{}\" runs only in sessions of role \"{}\"", workload.name, owner.name);
-        return Err(UserError::invalid(message)
-            .detail(format!("That role executed it before it was captured; run_as is '{given}'."))
-            .hint("Leave run_as out."));
-    }
-    roles::check_may_become(&owner)?;
-    Ok(Some(owner))
-}
-
-/// The role that a workload belongs to.
-///
-/// # Errors
-/// 42704 for a role that has been dropped.
-pub fn owner_of(workload: &Workload) -> Result<Role, UserError> {
-    roles::existing(workload.owner_oid, &workload.owner)
+    roles::existing(workload.owner_oid, &workload.owner).map(Some).map_err(|error| {
+        error
+            .detail(format!("It wrote workload \"{}\".", workload.name))
+            .hint("Read its script, and take it over with bench.create_workload.")
+    })
 }

@@ -3,21 +3,18 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_base::similar;
 use bench_model::shard_keys;
-use bench_model::spec::{Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
+use bench_model::spec::{Driver, FixtureSpec, QueryMode, Role, RunOptions, SCRIPT, ScriptSpec, Share};
 use bench_script as script;
 use bench_script::{Script, Symbols};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
 use super::mixes::expanded;
-use super::sessions;
 use crate::cluster::citus;
-use crate::guard::trust::objects::check_author;
 use crate::load::fixture;
 use crate::load::fixture::SHARDS;
 use crate::load::prepare::load;
 use crate::run::client::variables::{AUTOMATIC, ROWS, SCALE};
-use crate::server::roles;
 use crate::server::{guc, spi};
 use crate::store;
 use crate::store::Workload;
@@ -26,10 +23,10 @@ use crate::store::Workload;
 const NAMES_OF_PGBENCH: [(&str, &str); 3] =
     [("tpcb-like", "tpcb"), ("simple-update", "tpcb_simple_update"), ("select-only", "tpcb_select")];
 
-/// A workload by name, or by pgbench's where no workload has that name, if this role may run it.
+/// A workload by name, or by pgbench's where no workload has that name.
 ///
 /// # Errors
-/// 42704 with the known names; 42809 for a capture; 42501 for a role with special rights before another one's script.
+/// 42704 with the known names; 42809 for a capture.
 pub fn find(name: &str) -> Result<Workload, UserError> {
     let mut found = store::workload(name)?;
     if found.is_none()
@@ -55,28 +52,6 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         let known = names.iter().map(String::as_str).chain(of_pgbench);
         return Err(error.hint(similar::hint(name, known, list)));
     };
-    usable(workload)
-}
-
-/// # Errors
-/// 42501 for a role with special rights before another one's script, and for a private one of a role that this one cannot become.
-fn usable(workload: Workload) -> Result<Workload, UserError> {
-    if workload.private {
-        roles::check_may_become(&sessions::owner_of(&workload)?)?;
-    }
-    // What was captured runs in sessions of the role that executed it.
-    if workload.captured {
-        return Ok(workload);
-    }
-    if !workload.builtin {
-        let belongs =
-            || (format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner), " and");
-        check_author(workload.owner_oid, belongs).map_err(|error| {
-            error.hint(
-                "Read its script, then take it over with bench.create_workload, or pass its owner as run_as.",
-            )
-        })?;
-    }
     Ok(workload)
 }
 
@@ -87,7 +62,7 @@ fn usable(workload: Workload) -> Result<Workload, UserError> {
 pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, Share)>, UserError> {
     let found = expanded(mix)?.into_iter().map(|(known, share)| {
         let workload = match known {
-            Some(known) => usable(known)?,
+            Some(known) => known,
             None => find(&share.workload)?,
         };
         Ok((workload, share))
@@ -96,11 +71,11 @@ pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, Share)>, UserError> {
 }
 
 /// A script that is given to a run itself: it belongs to the caller and has no fixture.
-pub fn unnamed(script: &str) -> Workload {
+pub fn unnamed(script: &str, caller: &Role) -> Workload {
     Workload {
         name: SCRIPT.to_owned(),
-        owner: roles::current_role(),
-        owner_oid: roles::current_role_oid(),
+        owner: caller.name.clone(),
+        owner_oid: caller.oid.into(),
         fixture: None,
         script: script.to_owned(),
         mix: None,

@@ -19,7 +19,8 @@ impl RunSpec {
         (self.target.is_none() && roles.iter().any(|role| role.oid != owner.oid)).then(|| names.join(", "))
     }
 
-    fn own_role(&self) -> Role {
+    /// The role of all sessions but those of scripts with a role of their own.
+    pub fn own_role(&self) -> Role {
         Role { name: self.role.clone(), oid: self.role_oid }
     }
 
@@ -62,16 +63,20 @@ impl RunSpec {
         Ok(roles.into_iter().zip(counts).collect())
     }
 
-    /// Which of the scripts a client executes: those whose role is the client's.
-    pub fn executed_by(&self, client: u32) -> Vec<bool> {
+    /// The role that a client is a session of.
+    pub fn role_of_client(&self, client: u32) -> Role {
         let mut first = 0;
-        let sessions = self.sessions().unwrap_or_default();
-        let own = sessions.iter().find(|(_, clients)| {
+        let own = self.sessions().unwrap_or_default().into_iter().find(|(_, clients)| {
             first += clients;
             client < first
         });
-        let is_own = |script: &ScriptSpec| own.is_none_or(|(role, _)| self.role_of(script).oid == role.oid);
-        self.scripts.iter().map(is_own).collect()
+        own.map_or_else(|| self.own_role(), |(role, _)| role)
+    }
+
+    /// Which of the scripts a client executes: those whose role is the client's.
+    pub fn executed_by(&self, client: u32) -> Vec<bool> {
+        let own = self.role_of_client(client);
+        self.scripts.iter().map(|script| self.role_of(script).oid == own.oid).collect()
     }
 }
 

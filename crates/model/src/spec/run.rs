@@ -54,6 +54,12 @@ pub struct RunSpec {
     /// The role that called, and that the run belongs to; `None`: the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<Role>,
+    /// Its sessions may have special rights: the caller has named their role in this call, or a superuser has for all.
+    #[serde(default)]
+    pub may_be_special: bool,
+    /// The caller, and the writers of its scripts where the caller has named their role: each of them could become it.
+    #[serde(default)]
+    pub answering: Vec<Role>,
     pub database_oid: u32,
     /// The database's name.
     #[serde(default)]

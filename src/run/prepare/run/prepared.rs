@@ -6,7 +6,8 @@ use bench_base::error::{UserError, sqlstate};
 use bench_findings::preflight::PlannedRun;
 use bench_model::cluster::Nodes;
 use bench_model::spec::{
-    Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Share, Starter,
+    Before, Driver, FixtureSpec, Observation, Role, RunArguments, RunOptions, RunSpec, ScriptSpec, Share,
+    Starter,
 };
 use bench_protocol::foreign_server::Secrets;
 use pgrx::pg_sys;
@@ -25,15 +26,12 @@ use crate::run::feeders;
 use crate::run::feeders::{RowLimit, RunFeeders};
 use crate::run::nodes::cluster_spec;
 use crate::run::nodes::node_connectivity::NodePairs;
-use crate::run::prepare::sessions::{
-    as_sessions_of, check_sessions, role_of_captured, session_role, slots_of,
-};
+use crate::run::prepare::sessions::{Sessions, check_sessions, slots_of};
 use crate::run::prepare::workload::FoundFixture;
 use crate::run::prepare::{duel, settings, workload};
 use crate::run::target_server;
 use crate::run::target_server::{Examined, PlanOfCommand, Reached};
 use crate::server::process::{my_pid, random_seed};
-use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
 use crate::store;
 
@@ -49,11 +47,11 @@ pub struct Request {
 
 /// Everything that can be found wrong with the arguments themselves, by this role and in this database.
 pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
-    let role = session_role(&arguments)?;
-    as_sessions_of(role.as_ref(), || check_here(arguments))
+    let sessions = Sessions::of(&arguments)?;
+    sessions.as_role(|| check_here(arguments, &sessions))
 }
 
-fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
+fn check_here(arguments: RunArguments, sessions: &Sessions) -> Result<Request, UserError> {
     if arguments.workload.is_none() && arguments.script.is_none() {
         return Err(workload::missing()?);
     }
@@ -63,11 +61,12 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
         duel::take_role_settings(duel)?;
     }
     let mut fixture_names: Vec<String> = Vec::new();
-    let scripts = scripts_of(options.script.as_deref(), &options.mix, &options, &mut fixture_names)?;
+    let scripts =
+        scripts_of(options.script.as_deref(), &options.mix, &options, sessions, &mut fixture_names)?;
     let scripts = match &options.duel {
-        Some(duel) => {
-            duel::scripts(scripts, duel, |script, mix| scripts_of(script, mix, &options, &mut fixture_names))?
-        }
+        Some(duel) => duel::scripts(scripts, duel, |script, mix| {
+            scripts_of(script, mix, &options, sessions, &mut fixture_names)
+        })?,
         None => scripts,
     };
     let (scripts, builtin): (Vec<ScriptSpec>, Vec<bool>) = scripts.into_iter().unzip();
@@ -87,7 +86,7 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
         check_role()?;
         check_connection_limit(options.clients)?;
     }
-    check_before(&options)?;
+    check_before(&options, &sessions.caller)?;
     Ok(Request { options, scripts, checked, fixture_names, builtin })
 }
 
@@ -97,15 +96,16 @@ fn scripts_of(
     script: Option<&str>,
     mix: &[Share],
     options: &RunOptions,
+    sessions: &Sessions,
     fixture_names: &mut Vec<String>,
 ) -> Result<Vec<(ScriptSpec, bool)>, UserError> {
     let mix = match script {
-        Some(script) => vec![(workload::unnamed(script), mix[0].clone())],
+        Some(script) => vec![(workload::unnamed(script, &sessions.caller), mix[0].clone())],
         None => workload::resolve(mix)?,
     };
     let mut scripts = Vec::with_capacity(mix.len());
     for (workload, share) in mix {
-        let role = if workload.captured { role_of_captured(&workload, options)? } else { None };
+        let role = sessions.of_script(&workload, options)?;
         let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
             Some(index) => index,
             None => {
@@ -136,7 +136,7 @@ fn scripts_of(
 }
 
 /// What the steps before the run need of the role, and where they cannot be done.
-fn check_before(options: &RunOptions) -> Result<(), UserError> {
+fn check_before(options: &RunOptions, caller: &Role) -> Result<(), UserError> {
     if options.nodes != Nodes::Local && !options.before.is_empty() {
         return Err(UserError::new(
             sqlstate::FEATURE_NOT_SUPPORTED,
@@ -147,7 +147,7 @@ fn check_before(options: &RunOptions) -> Result<(), UserError> {
     // What else they need on another server, it says when it is asked.
     match &options.target {
         Some(target) => before::refuse_load(target, &options.before),
-        None => before::check(&options.before),
+        None => before::check(&options.before, caller),
     }
 }
 
@@ -165,10 +165,8 @@ pub struct PreparedRun {
 /// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first. For a run that
 /// is not to start now, [`RowLimit::First`] is enough.
 pub fn prepare(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Result<PreparedRun, UserError> {
-    let role = session_role(&arguments)?;
-    let caller = roles::current();
-    let mut prepared = as_sessions_of(role.as_ref(), || prepare_as(arguments, rows, pairs))?;
-    prepared.spec.caller = role.map(|_| caller);
+    let sessions = Sessions::of(&arguments)?;
+    let mut prepared = sessions.as_role(|| prepare_as(arguments, &sessions, rows, pairs))?;
     // Of whoever calls, whosever sessions the clients are.
     prepared.spec.max_clients = role_limit::limit()?;
     if prepared.spec.options.nodes == Nodes::Local {
@@ -178,11 +176,16 @@ pub fn prepare(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Res
 }
 
 /// As [`prepare`], for sessions of the current role.
-fn prepare_as(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Result<PreparedRun, UserError> {
-    let request = check_here(arguments)?;
+fn prepare_as(
+    arguments: RunArguments,
+    sessions: &Sessions,
+    rows: RowLimit,
+    pairs: NodePairs,
+) -> Result<PreparedRun, UserError> {
+    let request = check_here(arguments, sessions)?;
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
-        return prepare_remote(request, reached, rows);
+        return prepare_remote(request, reached, sessions, rows);
     }
     check_room(&request)?;
     let Request { options, fixture_names, .. } = &request;
@@ -193,7 +196,7 @@ fn prepare_as(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Resu
         .iter()
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
-    prepare_here(request, fixtures, rows, pairs)
+    prepare_here(request, fixtures, sessions, rows, pairs)
 }
 
 /// A run as it would be prepared now.
@@ -208,16 +211,16 @@ pub struct DryRun {
 /// # Errors
 /// Those of [`prepare`]; where a fixture is missing, without what its tables would have to say.
 pub fn dry_run(arguments: RunArguments) -> Result<DryRun, UserError> {
-    let role = session_role(&arguments)?;
-    as_sessions_of(role.as_ref(), || dry_run_as(arguments))
+    let sessions = Sessions::of(&arguments)?;
+    sessions.as_role(|| dry_run_as(arguments, &sessions))
 }
 
-fn dry_run_as(arguments: RunArguments) -> Result<DryRun, UserError> {
-    let request = check_here(arguments)?;
+fn dry_run_as(arguments: RunArguments, sessions: &Sessions) -> Result<DryRun, UserError> {
+    let request = check_here(arguments, sessions)?;
     let mut plan = plan_of(&request.options, &request.scripts);
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
-        prepare_remote(request, reached, RowLimit::All)?;
+        prepare_remote(request, reached, sessions, RowLimit::All)?;
         return Ok(DryRun { plan, fixtures: Vec::new() });
     }
     check_room(&request)?;
@@ -232,7 +235,7 @@ fn dry_run_as(arguments: RunArguments) -> Result<DryRun, UserError> {
     plan.nodes = cluster_spec::look(&request.options, &tables)?;
     let is_reached = plan.nodes.iter().flat_map(|seen| &seen.failures).all(|failure| !failure.is_needed);
     if plan.missing.is_empty() && is_reached {
-        prepare_here(request, fixtures.clone(), RowLimit::All, NodePairs::Known)?;
+        prepare_here(request, fixtures.clone(), sessions, RowLimit::All, NodePairs::Known)?;
     }
     Ok(DryRun { plan, fixtures })
 }
@@ -256,6 +259,7 @@ fn check_room(request: &Request) -> Result<(), UserError> {
 fn prepare_here(
     request: Request,
     fixtures: Vec<FixtureSpec>,
+    sessions: &Sessions,
     rows: RowLimit,
     pairs: NodePairs,
 ) -> Result<PreparedRun, UserError> {
@@ -282,7 +286,7 @@ fn prepare_here(
         observation: settings::observation(),
         cluster,
         starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
-        ..unobserved(options, scripts, fixtures)?
+        ..unobserved(options, scripts, fixtures, sessions)?
     };
     check_sessions(&spec)?;
     before::check_run(&spec.options.before, &spec, &Secrets::default())?;
@@ -306,7 +310,12 @@ fn prepare_here(
 }
 
 /// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
-fn prepare_remote(request: Request, mut reached: Reached, rows: RowLimit) -> Result<PreparedRun, UserError> {
+fn prepare_remote(
+    request: Request,
+    mut reached: Reached,
+    sessions: &Sessions,
+    rows: RowLimit,
+) -> Result<PreparedRun, UserError> {
     let Request { options, scripts, checked, fixture_names, builtin } = request;
     worker_slots::check_slots(slots_of(&options, None), coordinator::KIND.noun)?;
     let fixtures =
@@ -315,7 +324,7 @@ fn prepare_remote(request: Request, mut reached: Reached, rows: RowLimit) -> Res
     let own_scale = options.variables.get(SCALE);
     own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
     let mut spec =
-        RunSpec { observation: settings::observation(), ..unobserved(options, scripts, fixtures)? };
+        RunSpec { observation: settings::observation(), ..unobserved(options, scripts, fixtures, sessions)? };
     let RunSpec { scripts, fixtures, options, seed, .. } = &mut spec;
     let fed = feeders::collect(scripts, *seed, rows, |feeder, take| {
         reached.read(fixtures, &options.settings, &feeder.query, take)
@@ -352,6 +361,7 @@ fn unobserved(
     options: RunOptions,
     scripts: Vec<ScriptSpec>,
     fixtures: Vec<FixtureSpec>,
+    sessions: &Sessions,
 ) -> Result<RunSpec, UserError> {
     Ok(RunSpec {
         seed: options.seed.unwrap_or_else(random_seed),
@@ -359,12 +369,14 @@ fn unobserved(
         scripts,
         fixtures,
         observation: Observation::Off,
-        role: roles::current_role(),
-        role_oid: current_role_oid().to_u32(),
+        role: sessions.role.name.clone(),
+        role_oid: sessions.role.oid,
         database_oid: database::oid().to_u32(),
         database: database::name()?,
         horizon_held: false,
-        caller: None,
+        caller: sessions.other_caller(),
+        may_be_special: sessions.may_be_special()?,
+        answering: sessions.answering(),
         sweep_id: None,
         system: Default::default(),
         applied: Vec::new(),

@@ -13,7 +13,7 @@ use crate::run::coordinator;
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::run_progress::RunReporter;
-use crate::run::prepare::sessions::workers_of;
+use crate::run::prepare::sessions::{tell_role, workers_of};
 use crate::run::prepare::{preflight, settings};
 use crate::server::process::my_pid;
 use crate::shm::{Segment, SegmentShape, StopReason, Work, log_for, ring_for};
@@ -70,6 +70,7 @@ pub fn launch(prepared: &PreparedRun, caller_pid: i32) -> Result<LaunchHandle, U
 /// Runs a workload and waits for it, with NOTICEs; the run's id.
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let mut prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
+    tell_role(&prepared.spec)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
     preflight::tell(&prepared.spec, &prepared.spec.options.before, true)?;
     let releasable = releasable_or_warn(
@@ -155,6 +156,7 @@ fn closing_report(run_id: i64) -> Result<String, UserError> {
 /// Starts a run and returns its id as soon as it has one.
 pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
     let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
+    tell_role(&prepared.spec)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
     preflight::tell(&prepared.spec, &prepared.spec.options.before, false)?;
     let (result, run_id) = start_prepared(&prepared)?;
