@@ -52,6 +52,15 @@ pub fn client_role() -> Result<Role, UserError> {
     })
 }
 
+fn client_role_name() -> String {
+    CLIENT_ROLE.get().map_or_else(|| CLIENT.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Whether superusers have named this role for the clients of their runs.
+pub fn is_client_role(name: &str) -> bool {
+    client_role_name() == name
+}
+
 /// The role that owns what superusers' loads make: the client role itself, unless that is the extension's own, which must not own
 /// the tables that it writes to.
 ///

@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 
 use super::run::{PreparedRun, start_prepared};
 use super::{settings, workload};
+use crate::guard::client_role::is_client_role;
 use crate::guard::session_role::check_session;
 use crate::launch::checks::{check_connection_limit, check_length, check_role, check_server};
 use crate::launch::role_limit;
@@ -41,7 +42,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
     workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
     settings::check(&spec.options.settings, spec.options.driver)?;
     // The node that asks has a session of its role here; its own superusers decide whether that role may have special rights.
-    check_session(&roles::current(), roles::current().name == client_role()?.name)?;
+    check_session(&roles::current(), is_client_role(&roles::current_role()))?;
     check_role()?;
     check_connection_limit(spec.options.clients)?;
     role_limit::check(spec.options.clients.into())?;
