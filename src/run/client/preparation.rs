@@ -8,6 +8,7 @@ use bench_model::spec::RunSpec;
 
 use super::arms::Arms;
 use super::internal_error::text;
+use super::privileges::explain;
 use super::statements::ClientStatements;
 use super::workload::{beginning, workload};
 use crate::driver::session::{Session, Traits};
@@ -95,6 +96,7 @@ pub fn compile(
     arms: Option<&Arms>,
 ) -> Result<(), SqlError> {
     let counters = statements.counters;
+    let session_role = spec.own_role();
     let mut variables = beginning.variables.clone();
     let programs = workload.programs.iter().zip(&beginning.own).zip(executed);
     for (((program, own), is_executed), script) in programs.zip(&spec.scripts) {
@@ -109,9 +111,13 @@ pub fn compile(
             variables.set(*variable, value.clone());
         }
         let mode = spec.options.query_mode_of(script);
-        statements.compile(program, mode, &variables, |place, traits| {
-            tell(&counters[place], spec, traits);
-        })?;
+        statements
+            .compile(program, mode, &variables, |place, traits| {
+                tell(&counters[place], spec, traits);
+            })
+            .map_err(|error| {
+                explain(error, spec, script.role.as_ref().unwrap_or(&session_role), &script.source)
+            })?;
     }
     Ok(())
 }
