@@ -88,7 +88,8 @@ is "$COUNTED:$LOGGED" '1:call plain.fails() plain* postgres* postgres* postgres*
     'a session: and not after an error has unwound it'
 
 # Which parameter forces a parallel plan depends on the version.
-forced="SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')"
+forced="SELECT set_config(name, 'on', false) FROM pg_settings
+    WHERE name IN ('force_parallel_mode', 'debug_parallel_query')"
 is "$(sql "$forced; SELECT through(format('SELECT plain.in_parallel(%s)', pg_backend_pid()))" 2>&1)" on \
     'a function is called in a parallel worker'
 look
@@ -100,7 +101,8 @@ is "$COUNTED:$LOGGED" '1:call plain.in_parallel(integer) plain* postgres* postgr
 #
 sql "SET SESSION AUTHORIZATION poor; $call" >/dev/null
 look
-is "$COUNTED:$LOGGED" '1:call plain.f() plain* postgres* poor poor' 'RESET SESSION AUTHORIZATION would bring the rights back'
+is "$COUNTED:$LOGGED" '1:call plain.f() plain* postgres* poor poor' \
+    'RESET SESSION AUTHORIZATION would bring the rights back'
 PGUSER=poor sql "$call" >/dev/null
 look
 is "$COUNTED:$LOGGED" 0: 'an ordinary role: none'

@@ -16,8 +16,8 @@
 #                           copy it, which is faster than initdb. Such clusters have one system identifier: a test that
 #                           needs two says `CLUSTER_TEMPLATE='' cluster_start`
 #
-# Where SENSOR_LIBRARIES names the folder of the libraries that test/lib/sensor/build has built, clusters preload the one
-# of their version, and what it has seen is kept in the folder TEST_RECORDS when they are removed.
+# Where SENSOR_LIBRARIES names the folder of the libraries that test/lib/sensor/build has built, clusters preload the
+# one of their version, and what it has seen is kept in the folder TEST_RECORDS when they are removed.
 #
 # Clusters listen only on a socket in their own temporary directory, so they get in the way
 # of nobody. Several may run at once: keep the PGHOST of each; $PGHOST/log is its log and
@@ -93,8 +93,8 @@ cluster_template() { # FOLDER
     as_pg mkdir "$1" && as_pg touch "$1/initdb.log" && cluster_initdb "$1"
 }
 
-# Adds the sensor to the libraries that LINES preload, the last of which counts. By the version of the files, for that of
-# PG_CONFIG may be another one.
+# Adds the sensor to the libraries that LINES preload, the last of which counts. By the version of the files, for that
+# of PG_CONFIG may be another one.
 with_sensor() { # LINES
     local preload library
     printf '%s\n' "$1"

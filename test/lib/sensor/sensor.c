@@ -20,8 +20,8 @@
  * server without this library.
  *
  * In the data directory there are sensor.counts, which starts with the four 64-bit numbers of struct Shared, and
- * sensor.log, to which each process appends one line for each distinct violation: place, function, owner, authenticated,
- * session and current user, separated by tabs. An asterisk follows each user with special rights.
+ * sensor.log, to which each process appends one line for each distinct violation: place, function, owner,
+ * authenticated, session and current user, separated by tabs. An asterisk follows each user with special rights.
  */
 #include "postgres.h"
 
@@ -138,8 +138,8 @@ static int	depth;
 static char *allowed;
 
 /*
- * Predefined roles without special rights, as in the extension. Those that a later version brings are special until they
- * are listed here.
+ * Predefined roles without special rights, as in the extension. Those that a later version brings are special until
+ * they are listed here.
  */
 static const Oid HARMLESS[] = {
 	3373,						/* pg_monitor */
@@ -358,8 +358,8 @@ begins_with_extension(const char *text)
 }
 
 /*
- * What a process is from its start. The value to which RESET returns is the startup packet's; the packet itself would need
- * the headers of every library that libpq uses.
+ * What a process is from its start. The value to which RESET returns is the startup packet's; the packet itself would
+ * need the headers of every library that libpq uses.
  */
 static Place
 find_place_of_process(void)
@@ -529,7 +529,8 @@ _PG_init(void)
 		ereport(FATAL, (errmsg("another library has hooked into the function manager")));
 	/* Invisible in pg_settings, of which pgbench_ext keeps a copy with each run. */
 	DefineCustomStringVariable("sensor.allowed", "Special roles that may call users' functions.", NULL, &allowed, "",
-							   PGC_SUSET, GUC_LIST_INPUT | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, forget_allowed, NULL);
+							   PGC_SUSET, GUC_LIST_INPUT | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL,
+							   forget_allowed, NULL);
 	MarkGUCPrefixReserved("sensor");
 	map_shared();
 	/* ALTER EXTENSION … ADD tells nobody, and is not noticed for functions that have been called before. */
