@@ -17,6 +17,9 @@
 #                           copy it, which is faster than initdb. Such clusters have one system identifier: a test that
 #                           needs two says `CLUSTER_TEMPLATE='' cluster_start`
 #
+# Where SENSOR_LIBRARIES names the folder of the libraries that test/lib/sensor/build has built, clusters preload the
+# one of their version, and what it has seen is kept in the folder TEST_RECORDS when they are removed.
+#
 # Clusters listen only on a socket in their own temporary directory, so they get in the way
 # of nobody. Several may run at once: keep the PGHOST of each; $PGHOST/log is its log and
 # $PGHOST/data its data directory. All are stopped and removed when the script ends, in
@@ -91,6 +94,28 @@ cluster_template() { # FOLDER
     as_pg mkdir "$1" && as_pg touch "$1/initdb.log" && cluster_initdb "$1"
 }
 
+# Adds the sensor to the libraries that LINES preload, the last of which counts. By the version of the files, for that
+# of PG_CONFIG may be another one.
+with_sensor() { # LINES
+    local preload library
+    printf '%s\n' "$1"
+    library=${SENSOR_LIBRARIES:-}/sensor-$(as_pg cat "$PGHOST/data/PG_VERSION").so
+    [ -e "$library" ] || return 0
+    preload=$(sed -nE "s/^ *shared_preload_libraries *= *'(.*)'.*/\1/p" <<<"$1" | tail -n 1)
+    echo "shared_preload_libraries = '${preload:+$preload, }\"$library\"'"
+}
+
+# The four counts at the beginning of sensor.counts, and the violations.
+keep_sensor() {
+    local data=$PGHOST/data
+    if [ -n "${TEST_RECORDS:-}" ] && [ -e "$data/sensor.counts" ]; then
+        {
+            od -An -v -t u8 -N 32 -w32 "$data/sensor.counts"
+            [ ! -e "$data/sensor.log" ] || cat "$data/sensor.log"
+        } >"$TEST_RECORDS/${TEST_FILE:-${0##*/}}${PGHOST##*/pgbench_ext}.sensor"
+    fi
+}
+
 cluster_start() {
     local DIR
     cluster_directory || return
@@ -100,7 +125,7 @@ cluster_start() {
     else
         cluster_initdb "$PGHOST" || return
     fi
-    {
+    with_sensor "$(
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$PGHOST'"
         echo "max_connections = 100"
@@ -111,7 +136,7 @@ cluster_start() {
         [ -z "${TEST_CLIENT_ROLE:-}" ] || echo "pgbench_ext.client_role = '$TEST_CLIENT_ROLE'"
         printf '%s\n' "$@"
         echo "${CLUSTER_LINES:-}"
-    } | as_pg tee -a "$PGHOST/data/postgresql.conf" >/dev/null
+    )" | as_pg tee -a "$PGHOST/data/postgresql.conf" >/dev/null
     cluster_resume
 }
 
@@ -136,6 +161,7 @@ cluster_remove() {
     if [ -n "${CLUSTER_LOGS:-}" ] && [ -e "$PGHOST/log" ]; then
         cp "$PGHOST/log" "$CLUSTER_LOGS/${TEST_FILE:-${0##*/}}${PGHOST##*/pgbench_ext}.log"
     fi
+    keep_sensor
     rm -rf "$PGHOST"
 }
 
