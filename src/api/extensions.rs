@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 use super::required;
 use crate::error::OrRaise;
 use crate::guard::extension::LIBRARY_VERSION;
-use crate::guard::trust;
+use crate::guard::other_extensions::check_extension_trusted;
 use crate::server::prewarm;
 
 /// Which library this is. See the COMMENT ON.
@@ -28,5 +28,5 @@ fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
 /// Whom the caller would have to trust. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn check_extension(name: Option<String>) {
-    required("name", name).and_then(|name| trust::check_extension_trusted(&name)).or_raise();
+    required("name", name).and_then(|name| check_extension_trusted(&name)).or_raise();
 }

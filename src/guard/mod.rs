@@ -1,6 +1,8 @@
 //! Roles and rights: whose objects a session with special rights may touch, and the switch to another role.
 
 pub mod extension;
+pub mod other_extensions;
+pub mod own_tables;
 pub mod planner_hook;
 pub mod switch_role;
 pub mod trust;

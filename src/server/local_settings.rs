@@ -62,6 +62,28 @@ pub fn restrict() {
     set_own_syntax();
 }
 
+/// Has only those triggers and rules fire that are enabled always, up to the end of the nest level: those of a role that may make
+/// triggers on a table are not, for only the table's owner enables them so. Changes nothing where this is so already, as each
+/// change has the session's plans made anew.
+pub fn as_replica() {
+    // SAFETY: a variable of the process's; otherwise as `set_local`, with the rights that the parameter takes.
+    unsafe {
+        if pg_sys::SessionReplicationRole == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as i32 {
+            return;
+        }
+        pg_sys::set_config_option(
+            c"session_replication_role".as_ptr(),
+            c"replica".as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
 fn has_safe_path() -> bool {
     // SAFETY: a variable of the process's: the value of a parameter, which is never NULL.
     unsafe { CStr::from_ptr(pg_sys::namespace_search_path) == SAFE_PATH }
