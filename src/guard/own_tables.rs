@@ -87,8 +87,10 @@ fn look() -> Result<Vec<pg_sys::Oid>, UserError> {
     Ok(fetch::<Vec<pg_sys::Oid>>(relations, &[])?.unwrap_or_default())
 }
 
-/// What is not in order, the first of it: what it is, its name, the table of a trigger, and whose it is or what it calls. A
-/// trigger is ours by its table, its name and its function, as bench_internal.create_triggers makes them.
+/// What is not in order, the first of it: what it is, its name, the table of a trigger, and whose it is or what it calls.
+///
+/// A trigger is ours by its table, its name and its function, as bench_internal.create_triggers makes them. Only a table's owner
+/// can have another one fire here, which then may execute functions of superusers only, also in its WHEN.
 const PROBLEMS: &str = "\
     WITH home AS ( \
         SELECT oid, nspname FROM pg_namespace WHERE nspname = ANY ('{bench,bench_internal}'::name[]) \
@@ -127,7 +129,12 @@ const PROBLEMS: &str = "\
         SELECT 5, 'foreign', t.tgname, r.name, NULL \
         FROM relation r JOIN pg_trigger t ON t.tgrelid = r.oid \
         WHERE t.tgenabled = ANY ('{A,R}'::\"char\"[]) \
-          AND NOT EXISTS (SELECT FROM own o WHERE o.\"table\" = r.name AND o.name = t.tgname)) \
+          AND NOT EXISTS (SELECT FROM own o WHERE o.\"table\" = r.name AND o.name = t.tgname) \
+          AND (t.tgisinternal OR EXISTS ( \
+              SELECT FROM pg_depend d \
+              LEFT JOIN pg_proc p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid \
+              WHERE d.classid = 'pg_trigger'::regclass AND d.objid = t.oid AND d.refclassid <> 'pg_class'::regclass \
+                AND (p.oid IS NULL OR p.proowner IN (SELECT oid FROM other))))) \
     SELECT kind, name, \"table\", other FROM problem ORDER BY place, \"table\", name LIMIT 1";
 
 /// Whom a trigger runs as.
@@ -154,7 +161,7 @@ fn refusal(kind: &str, name: &str, table: &str, other: &str) -> UserError {
             let hint = format!(
                 "ALTER TABLE {table} ENABLE TRIGGER {name} has it fire in ordinary sessions only. Or drop it."
             );
-            (trigger("fires in every session, and is not the extension's"), AS_SUPERUSER.into(), hint)
+            (trigger("is enabled always, and executes other roles' objects"), AS_SUPERUSER.into(), hint)
         }
         _ => return not_a_superusers(kind, name, other),
     };

@@ -1,8 +1,7 @@
 -- The triggers on the extension's tables. What src/guard/own_tables.rs knows of them must be the same.
 
 -- The recorder writes with session_replication_role = replica, so that triggers of roles with the privilege TRIGGER do not fire
--- with its rights. The extension's own do, as they are enabled always. They are named one by one: ENABLE ALWAYS TRIGGER ALL
--- would enable those of other roles as well.
+-- with its rights. The extension's own do, as they are enabled always.
 CREATE FUNCTION bench_internal.create_triggers()
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
