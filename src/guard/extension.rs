@@ -24,7 +24,7 @@ pub fn anchor() -> Result<pg_sys::Oid, UserError> {
         (pg_sys::get_extension_oid(c"pgbench_ext".as_ptr(), true), schemas)
     };
     if extension != pg_sys::InvalidOid {
-        schemas.into_iter().filter(|schema| *schema != pg_sys::InvalidOid).try_for_each(check_schema)?;
+        schemas.into_iter().filter(|schema| *schema != pg_sys::InvalidOid).try_for_each(check_owner)?;
     }
     // In schema bench it is the former version's, which callers then refuse.
     let table = schemas.into_iter().find_map(|schema| {
@@ -47,7 +47,7 @@ pub fn anchor() -> Result<pg_sys::Oid, UserError> {
 ///
 /// # Errors
 /// 42501 where a schema of the extension belongs to a role that is no superuser.
-fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
+fn check_owner(schema: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: a syscache look-up; the tuple is released after its last use.
     let (name, owner) = unsafe {
         let id = pg_sys::SysCacheIdentifier::NAMESPACEOID as _;

@@ -10,7 +10,7 @@ use pgrx::prelude::*;
 use pgrx::spi::{PreparedStatement, SpiClient, SpiHeapTupleData, SpiTupleTable};
 use pgrx::{PgTrigger, Spi, pg_sys};
 
-use super::local_settings::{as_replica, restricted, with_own_syntax};
+use super::local_settings::{as_origin, as_replica, restricted, with_own_syntax};
 use crate::error::{OrRaise, internal};
 
 /// Sees to something before a statement is executed.
@@ -117,10 +117,10 @@ pub fn call<T: FromDatum + IntoDatum>(sql: &str, arguments: &[DatumWithOid]) -> 
     restricted(|| Spi::connect_mut(first).map_err(spi_error))
 }
 
-/// Runs a statement that makes or drops an object. Event triggers fire as in an ordinary session: they belong to superusers,
-/// and extensions such as Citus need theirs.
+/// Runs a statement that makes or drops an object. Event triggers fire as in an ordinary session, whatever else has been written:
+/// they belong to superusers, and extensions such as Citus need theirs.
 pub fn define(sql: &str) -> Result<(), UserError> {
-    restricted(|| in_session::run(sql, &[]).map(drop))
+    restricted(|| as_origin(|| in_session::run(sql, &[]).map(drop)))
 }
 
 /// All rows of a query, each as `row` has it.

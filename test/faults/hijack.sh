@@ -229,7 +229,7 @@ is "$(sql "SELECT status, (SELECT count(*) FROM bench.samples s WHERE s.run_id =
     WHERE run_id = $run")" 'completed|2' "her triggers on the extension's tables: a run is recorded"
 is "$(sql "SELECT bench.create_workload('brief', 'SELECT 1;')" "SELECT bench.drop_workload('brief')" \
     "SELECT bench.delete_run($run)" "SELECT count(*) FROM bench.samples WHERE run_id = $run" | paste -sd' ')" \
-    "$(printf '%s ' '' '' t)0" "her triggers on the extension's tables: workloads are written, a run is deleted with its results"
+    "$(printf '%s ' '' '' t)0" "her triggers on the extension's tables: workloads are written, a run is deleted"
 she_is_no_superuser "her triggers on the extension's tables"
 is "$(sql "INSERT INTO trap.notes SELECT max(run_id) FROM bench_internal.run_log" \
     "SELECT bench.delete_run(max(run_id)) FROM bench.runs" 'SELECT count(*) FROM trap.notes' | paste -sd' ')" 't 1' \
@@ -264,10 +264,12 @@ broken() { # DESCRIPTION PATTERN
     try "SELECT bench.create_workload('ours', 'SELECT 2;')"
     like "$OUT" "42501: trigger $2.*HINT:.*bench_internal.create_triggers" "$1: 42501, and what to do"
     she_is_no_superuser "$1"
-    sql 'SELECT bench_internal.create_triggers()' "SELECT bench.create_workload('ours', 'SELECT 2;')" >"$work/mended" 2>&1
+    sql 'SELECT bench_internal.create_triggers()' "SELECT bench.create_workload('ours', 'SELECT 2;')" \
+        >"$work/mended" 2>&1
     unlike "$(cat "$work/mended")" ERROR "$1: which helps"
 }
-as_mallory sql 'CREATE OR REPLACE TRIGGER disown BEFORE INSERT ON bench.workloads FOR EACH ROW EXECUTE FUNCTION trap.fire()'
+as_mallory sql 'CREATE OR REPLACE TRIGGER disown BEFORE INSERT ON bench.workloads
+    FOR EACH ROW EXECUTE FUNCTION trap.fire()'
 broken 'a trigger of hers in the place of one of the extension' \
     '"disown" of table bench.workloads is not the extension.s.*trap\.fire'
 as_mallory sql 'CREATE OR REPLACE TRIGGER forget_runs AFTER DELETE ON bench_internal.run_log
@@ -333,7 +335,7 @@ for kind in 'TYPE bench_internal.relation_reading' 'VIEW bench.runs'; do
 done
 sql 'ALTER FUNCTION bench_internal.role_name(oid, text) OWNER TO mallory'
 try "SELECT bench.run('ours', secs => 0.2)"
-like "$OUT" '42501: function bench_internal.role_name.oid,text. belongs to role "mallory".*HINT:.*ALTER FUNCTION .* OWNER TO' \
+like "$OUT" '42501: function bench_internal.role_name.oid,text. belongs to role "mallory".*HINT:.*ALTER FUNCTION ' \
     'a function is hers: 42501, and what to do'
 sql 'ALTER FUNCTION bench_internal.role_name(oid, text) OWNER TO CURRENT_USER'
 # While a run is under way
@@ -341,18 +343,20 @@ sql "SELECT bench.start('ours', secs => 60, sample_interval => 0.1)" >/dev/null
 RUN=$(last_run)
 eventually 10 "SELECT count(*) > 1 FROM bench.samples WHERE run_id = $RUN"
 sql 'BEGIN; ALTER TABLE bench.samples OWNER TO mallory; GRANT CREATE ON SCHEMA bench TO mallory;
-    SET LOCAL ROLE mallory;'"${ways[1]//%t/bench.samples}; ALTER TABLE bench.samples ENABLE ALWAYS TRIGGER t; RESET ROLE;
+    SET LOCAL ROLE mallory;'"${ways[1]//%t/bench.samples};
+    ALTER TABLE bench.samples ENABLE ALWAYS TRIGGER t; RESET ROLE;
     REVOKE CREATE ON SCHEMA bench FROM mallory; COMMIT"
 eventually 20 "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'"
 she_is_no_superuser 'bench.samples becomes hers during a run'
 sql 'DROP TRIGGER t ON bench.samples' 'ALTER TABLE bench.samples OWNER TO CURRENT_USER'
 status_is "$RUN" crashed 'bench.samples becomes hers during a run'
-like "$(cat "$PGHOST/log")" "LOG:  could not record in bench.runs that run $RUN is incomplete: table bench.samples belongs to" \
+like "$(cat "$PGHOST/log")" "could not record in bench.runs that run $RUN is incomplete: table bench.samples belongs" \
     'bench.samples becomes hers during a run: the log says so'
 # What a superuser has put there fires as any other, and in the recorder if it is enabled always.
 sql 'CREATE TABLE public.log_of_samples (run_id bigint)' 'CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql
      AS $$ BEGIN INSERT INTO public.log_of_samples VALUES (NEW.run_id); RETURN NEW; END $$' \
-    'CREATE TRIGGER note AFTER INSERT ON bench.samples FOR EACH ROW WHEN (NEW.run_id > 0) EXECUTE FUNCTION public.note()'
+    'CREATE TRIGGER note AFTER INSERT ON bench.samples FOR EACH ROW WHEN (NEW.run_id > 0)
+        EXECUTE FUNCTION public.note()'
 run=$(sql "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)" 2>/dev/null)
 is "$(sql "SELECT count(*) FROM public.log_of_samples WHERE run_id = $run")" 0 "a superuser's own trigger does not fire"
 sql 'ALTER TABLE bench.samples ENABLE ALWAYS TRIGGER note'
@@ -366,12 +370,14 @@ sql 'ALTER ROLE installer NOSUPERUSER'
 PGDATABASE=theirs try "SELECT bench.create_workload('ours', 'SELECT 1;')"
 like "$OUT" '42501: (schema|extension) .*belongs to role "installer", which is not a superuser.*HINT' \
     'an installer that has lost SUPERUSER: 42501, and what to do'
-PGDATABASE=theirs sql "DO \$\$ DECLARE command text; BEGIN
-    FOR command IN SELECT format('ALTER SCHEMA %I OWNER TO postgres', nspname) FROM pg_namespace WHERE nspname ~ '^bench'
-    UNION ALL SELECT format('ALTER %s %s OWNER TO postgres', CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'c' THEN 'TYPE'
-        ELSE 'TABLE' END, oid::regclass) FROM pg_class WHERE relnamespace::regnamespace::text ~ '^bench' AND relkind IN ('r', 'v', 'c')
-    UNION ALL SELECT format('ALTER ROUTINE %s OWNER TO postgres', oid::regprocedure) FROM pg_proc
-        WHERE pronamespace::regnamespace::text ~ '^bench' LOOP EXECUTE command; END LOOP; END \$\$"
+PGDATABASE=theirs sql "DO \$\$ DECLARE object text; BEGIN
+    FOR object IN SELECT format('SCHEMA %I', nspname) FROM pg_namespace WHERE nspname ~ '^bench'
+    UNION ALL SELECT format('%s %s', CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
+        oid::regclass) FROM pg_class WHERE relnamespace::regnamespace::text ~ '^bench' AND relkind IN ('r', 'v', 'c')
+    UNION ALL SELECT format('ROUTINE %s', oid::regprocedure) FROM pg_proc
+        WHERE pronamespace::regnamespace::text ~ '^bench' LOOP
+        EXECUTE format('ALTER %s OWNER TO postgres', object);
+    END LOOP; END \$\$"
 PGDATABASE=theirs try "SELECT bench.create_workload('ours', 'SELECT 1;')"
 like "$OUT" '42501: extension pgbench_ext belongs to role "installer", which is not a superuser.*HINT:.*installer' \
     'an extension alone that is not a superuser.s: 42501, and what to do'

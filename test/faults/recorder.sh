@@ -154,6 +154,7 @@ still_works "$name"
 # The same where the run's row cannot be written at all.
 name='an error at the first write'
 sql 'CREATE TRIGGER full_disk BEFORE INSERT ON bench_internal.run_log FOR EACH ROW EXECUTE FUNCTION full_disk()' \
+    'ALTER TABLE bench_internal.run_log ENABLE ALWAYS TRIGGER full_disk' \
     "CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \$\$
      BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END \$\$"
 for function in run start; do
@@ -167,7 +168,8 @@ still_works "$name"
 # And where only the closing fails.
 name='an error at the last write'
 sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW
-    WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
+    WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()" \
+    'ALTER TABLE bench_internal.run_log ENABLE ALWAYS TRIGGER full_disk'
 try "SELECT bench.run('pk_update', secs => 0.5)" "SELECT 'usable'"
 like "$OUT" 'ERROR:  53100.*usable' "$name: the caller gets it"
 nothing_left "$name"
