@@ -364,13 +364,15 @@ fn others_are_found() {
 }
 
 /// Functions that run what they put together themselves, and after what: pgTAP's and amcheck's functions, questions to the
-/// tables of a fixture that a run of the caller would use, and grants of what a function bound at its making has listed; and
-/// the one that lists them, in whose words EXECUTE is a privilege.
-const RUNS_MORE: [(&str, &str); 5] = [
+/// tables of a fixture that a run of the caller would use, grants of what a function bound at its making has listed, and the
+/// extension's triggers on the tables that are named there; and the one that lists the grants, in whose words EXECUTE is a
+/// privilege.
+const RUNS_MORE: [(&str, &str); 6] = [
     ("bench_internal.tap", "PERFORM bench_internal.check_extension('pgtap');"),
     ("bench_internal.check_index", "PERFORM bench_internal.check_extension('amcheck');"),
     ("bench.check", "FROM bench_internal.usable_fixture(fixture);"),
     ("bench_internal.change_rights", "FOREACH changed IN ARRAY rights LOOP"),
+    ("bench_internal.create_triggers", "FOR owned IN VALUES ('bench_internal.run_log'::regclass, 'role')"),
     ("bench_internal.rights", "format('EXECUTE ON FUNCTION %s', p.oid::regprocedure)"),
 ];
 

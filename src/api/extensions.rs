@@ -5,8 +5,9 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::error::OrRaise;
+use crate::guard::client_role;
 use crate::guard::extension::LIBRARY_VERSION;
-use crate::guard::{client_role, trust};
+use crate::guard::other_extensions::check_extension_trusted;
 use crate::server::prewarm;
 
 /// Which library this is. See the COMMENT ON.
@@ -28,7 +29,7 @@ fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
 /// Whom the caller would have to trust. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn check_extension(name: Option<String>) {
-    required("name", name).and_then(|name| trust::check_extension_trusted(&name)).or_raise();
+    required("name", name).and_then(|name| check_extension_trusted(&name)).or_raise();
 }
 
 /// Makes the roles of superusers' calls. See the COMMENT ON.

@@ -19,9 +19,7 @@ use crate::driver::session::Session;
 use crate::error::internal;
 use crate::launch::handle::{LaunchHandle, releasable_or_warn};
 use crate::run::server_parameters;
-use crate::server::background_worker::{
-    WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
-};
+use crate::server::background_worker::{WorkerKind, may_return_after_crash, return_only_after_crash};
 use crate::server::guc;
 use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
 use crate::server::roles::{current_role_oid, superuser};
@@ -31,8 +29,8 @@ use crate::server::{database, worker_slots};
 use crate::shm::{RunState, Segment, SegmentShape, StopReason};
 use crate::store;
 use crate::store::{CaptureEnd, CapturedStatement};
-use crate::worker::attach;
 use crate::worker::drop_extension;
+use crate::worker::{attach, connect_after_crash};
 
 /// The kind of worker that captures.
 const KIND: WorkerKind = WorkerKind {

@@ -24,9 +24,7 @@ use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::run;
 use crate::run::server_parameters;
 use crate::run::server_parameters::{Reach, ServerParameters, put_back_own};
-use crate::server::background_worker::{
-    WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
-};
+use crate::server::background_worker::{WorkerKind, may_return_after_crash, return_only_after_crash};
 use crate::server::process::{forget_cancel, my_pid, now_ns, wake};
 use crate::server::roles::superuser;
 use crate::server::signals::OnTerminate;
@@ -37,7 +35,7 @@ use crate::store;
 use crate::store::lock_timeout::try_to_write;
 use crate::store::{Changer, Planned, Wait};
 use crate::worker::drop_extension;
-use crate::worker::{WorkerContext, attach};
+use crate::worker::{WorkerContext, attach, connect_after_crash};
 
 /// The kind of worker that a sweep's leader is.
 pub const KIND: WorkerKind = WorkerKind {

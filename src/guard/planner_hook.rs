@@ -1,10 +1,5 @@
-//! Keeps superuser rights away from objects of other roles.
-//!
-//! The recorder is the bootstrap superuser, and the caller may be a superuser as well. The owner of a table decides
-//! what runs when a row of it is written: triggers (before PostgreSQL 18, deferred ones run as the committing role),
-//! constraints, defaults, rules. The owner of a view decides what runs when it is read, and the planner evaluates parts
-//! of either. So each statement on the extension's tables is checked before it is planned, while its relations are
-//! locked: ALTER … OWNER and CREATE TRIGGER then wait for its transaction.
+//! Keeps the rights of special roles away from objects of other roles, in sessions that run users' statements: each is checked
+//! before it is planned, while its relations are locked.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int};
@@ -16,35 +11,14 @@ use super::trust::{objects, statement};
 use crate::error::{OrRaise, internal};
 use crate::server::relations::owner_of;
 use crate::server::roles::{is_superuser, name_of as name_of_role};
-use crate::server::spi::{fetch_all, quote_identifier};
+use crate::server::spi::quote_identifier;
 use crate::server::transaction::transaction;
 
 thread_local! {
-    /// Whether this process's statements are looked at.
-    static ON: Cell<bool> = const { Cell::new(false) };
     /// Tables that are looked at all the same, for this role.
     static FIXTURES: RefCell<Option<(pg_sys::Oid, Vec<pg_sys::Oid>)>> = const { RefCell::new(None) };
     static INSTALLED: Cell<bool> = const { Cell::new(false) };
     static PREVIOUS: Cell<pg_sys::planner_hook_type> = const { Cell::new(None) };
-}
-
-/// While it lives, statements are looked at.
-pub struct Guard {
-    before: bool,
-}
-
-impl Guard {
-    /// Begins to look at statements.
-    pub fn new() -> Self {
-        install();
-        Self { before: ON.replace(true) }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        ON.set(self.before);
-    }
 }
 
 /// While it lives, statements of the current role are judged as they are planned, if it has rights that matter.
@@ -76,12 +50,6 @@ impl Drop for Judged {
     fn drop(&mut self) {
         statement::JUDGED.set(self.before);
     }
-}
-
-/// From here on, every statement of this process is looked at.
-pub fn for_good() {
-    install();
-    ON.set(true);
 }
 
 /// From here on, what a role with special rights does with these tables must run nobody else's code: a fixture's owner is
@@ -151,9 +119,6 @@ unsafe extern "C-unwind" fn look_at_query(query: *mut pg_sys::Query) {
         if let Some(role) = statement::judged() {
             statement::check_query(role, query, &statement::relations_of(query)).or_raise();
         }
-        if ON.get() {
-            check(query, &|oid| check_relation(oid)).or_raise();
-        }
         FIXTURES
             .with_borrow(|watched| {
                 let Some((role, tables)) = watched else { return Ok(()) };
@@ -162,27 +127,6 @@ unsafe extern "C-unwind" fn look_at_query(query: *mut pg_sys::Query) {
                 relations.into_iter().try_for_each(|table| look_at_triggers(*role, table))
             })
             .or_raise();
-    }
-}
-
-/// # Safety
-/// A rewritten query whose relations are locked.
-unsafe fn check(
-    query: *mut pg_sys::Query,
-    check_one: &dyn Fn(pg_sys::Oid) -> Result<(), UserError>,
-) -> Result<(), UserError> {
-    // SAFETY: by the caller.
-    unsafe { statement::relations_of(query) }.into_iter().try_for_each(check_one)
-}
-
-/// # Safety
-/// A relation that is locked.
-unsafe fn check_relation(oid: pg_sys::Oid) -> Result<(), UserError> {
-    // SAFETY: by the caller.
-    unsafe {
-        look_at(oid, |relation| {
-            check_owner(relation).and_then(|()| check_triggers(relation, &is_superuser, RECORDER))
-        })
     }
 }
 
@@ -204,55 +148,6 @@ unsafe fn look_at(
         result
     }
 }
-
-unsafe fn check_owner(relation: pg_sys::Relation) -> Result<(), UserError> {
-    // SAFETY: by the caller, an open relation.
-    let (owner, kind) = unsafe { ((*(*relation).rd_rel).relowner, (*(*relation).rd_rel).relkind) };
-    if is_superuser(owner) {
-        return Ok(());
-    }
-    // SAFETY: as above.
-    Err(not_a_superusers(kind as u8, &unsafe { name_of(relation) }, &role_name(owner)))
-}
-
-fn not_a_superusers(kind: u8, name: &str, owner: &str) -> UserError {
-    let (noun, alter) = match kind {
-        pg_sys::RELKIND_VIEW => ("view", "VIEW"),
-        pg_sys::RELKIND_COMPOSITE_TYPE => ("type", "TYPE"),
-        _ => ("table", "TABLE"),
-    };
-    refusal(format!("{noun} {name} belongs to role \"{owner}\", which is not a superuser"))
-        .detail(format!("The recorder is a superuser, and the owner of a {noun} could make it run any code."))
-        .hint(format!(
-            "Drop the triggers, rules, constraints and defaults that this role has added, then ALTER {alter} {name} OWNER TO a superuser."
-        ))
-}
-
-/// Before a run begins, so that it does not end when the first sample is written.
-///
-/// # Errors
-/// 42501 where one of the extension's tables, views and row types belongs to a role that is no superuser.
-pub fn check_all() -> Result<(), UserError> {
-    let others = fetch_all(
-        "SELECT c.relkind::text, format('%I.%I', n.nspname, c.relname), r.rolname::text \
-         FROM pg_class c \
-         JOIN pg_namespace n ON n.oid = c.relnamespace \
-         JOIN pg_roles r ON r.oid = c.relowner \
-         WHERE n.nspname = ANY ('{bench,bench_internal}'::name[]) \
-           AND c.relkind = ANY ('{r,v,c}'::\"char\"[]) AND NOT r.rolsuper \
-         ORDER BY c.relname LIMIT 1",
-        &[],
-        |row| {
-            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-            let kind = text(1)?.bytes().next().unwrap_or_default();
-            Ok(not_a_superusers(kind, &text(2)?, &text(3)?))
-        },
-    )?;
-    others.into_iter().next().map_or(Ok(()), Err)
-}
-
-/// Whom a trigger would run as.
-const RECORDER: &str = "It would run with the privileges of the recorder, which is a superuser.";
 
 /// Sees that a fixture's table has no triggers of others than a role trusts. By the relation cache: each client looks.
 ///
@@ -307,32 +202,6 @@ unsafe fn check_triggers(
         }
     }
     Ok(())
-}
-
-/// The owner of a schema can have its name mean another one.
-///
-/// # Errors
-/// 42501 where a schema of the extension belongs to a role that is no superuser.
-pub fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
-    // SAFETY: a syscache look-up; the tuple is released after its last use.
-    let (name, owner) = unsafe {
-        let id = pg_sys::SysCacheIdentifier::NAMESPACEOID as _;
-        let tuple = pg_sys::SearchSysCache1(id, pg_sys::Datum::from(schema));
-        if tuple.is_null() {
-            return Err(internal("cache lookup failed for a schema of the extension"));
-        }
-        let row: *const pg_sys::FormData_pg_namespace = pg_sys::GETSTRUCT(tuple).cast();
-        let name = CStr::from_ptr((*row).nspname.data.as_ptr()).to_string_lossy().into_owned();
-        let owner = (*row).nspowner;
-        pg_sys::ReleaseSysCache(tuple);
-        (name, owner)
-    };
-    if is_superuser(owner) {
-        return Ok(());
-    }
-    Err(refusal(format!("schema {name} belongs to role \"{}\", which is not a superuser", role_name(owner)))
-        .detail("The recorder is a superuser, and the schema's owner could put another one in its place.")
-        .hint(format!("ALTER SCHEMA {name} OWNER TO a superuser.")))
 }
 
 fn owner_of_function(function: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {

@@ -4,14 +4,12 @@ use bench_base::error::UserError;
 use bench_model::spec::Role;
 use pgrx::pg_sys;
 
-use super::planner_hook::Guard;
 use crate::server::guc::{in_nest_level, restrict};
 use crate::server::roles::current_role_oid;
 
 /// Runs `body` as another role, with a search_path of pg_catalog, and goes back. An error goes back as well: the end of the
 /// (sub)transaction restores role and settings.
 pub fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
-    let _guard = Guard::new();
     in_nest_level(|| {
         restrict();
         with_user_id(owner, pg_sys::SECURITY_LOCAL_USERID_CHANGE, body)

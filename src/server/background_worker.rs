@@ -127,21 +127,22 @@ pub fn begin(on_terminate: OnTerminate) -> u32 {
     extra().index
 }
 
-/// Connects a worker to its database as its role. Once in its process.
-pub fn connect() {
+/// Connects a worker to its database as its role, which is returned. Once in its process.
+pub fn connect() -> pg_sys::Oid {
     let Extra { database, role, .. } = extra();
-    connect_as(database, role);
+    connect_as(database, role)
 }
 
 /// The connection of a worker that has returned after a crash of the server, to the database that it was of, as the bootstrap
-/// superuser. Once in its process.
-pub fn connect_after_crash() {
-    connect_as(extra().database, 0);
+/// superuser, which is returned. Once in its process.
+pub fn connect_after_crash() -> pg_sys::Oid {
+    connect_as(extra().database, 0)
 }
 
-fn connect_as(database: u32, role: u32) {
+fn connect_as(database: u32, role: u32) -> pg_sys::Oid {
     // SAFETY: in a worker that has asked for a connection; the server refuses a second one by an error.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database.into(), role.into(), 0) };
+    if role == 0 { pg_sys::BOOTSTRAP_SUPERUSERID.into() } else { role.into() }
 }
 
 /// First thing in a worker that [`WorkerKind::returns_after_crash`]: so that it returns after nothing else, for the server

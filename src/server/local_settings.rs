@@ -62,6 +62,40 @@ pub fn restrict() {
     set_own_syntax();
 }
 
+/// Has only those triggers and rules fire that are enabled always, up to the end of the nest level: those of a role that may make
+/// triggers on a table are not, for only the table's owner enables them so.
+pub fn as_replica() {
+    set_replication_role(pg_sys::SESSION_REPLICATION_ROLE_REPLICA, c"replica");
+}
+
+/// Does something in which triggers fire as in an ordinary session.
+pub fn as_origin<T>(work: impl FnOnce() -> T) -> T {
+    in_nest_level(|| {
+        set_replication_role(pg_sys::SESSION_REPLICATION_ROLE_ORIGIN, c"origin");
+        work()
+    })
+}
+
+/// Changes nothing where it is so already, as each change has the session's plans made anew.
+fn set_replication_role(role: u32, value: &CStr) {
+    // SAFETY: a variable of the process's; otherwise as `set_local`, with the rights that the parameter takes.
+    unsafe {
+        if pg_sys::SessionReplicationRole == role as i32 {
+            return;
+        }
+        pg_sys::set_config_option(
+            c"session_replication_role".as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
 fn has_safe_path() -> bool {
     // SAFETY: a variable of the process's: the value of a parameter, which is never NULL.
     unsafe { CStr::from_ptr(pg_sys::namespace_search_path) == SAFE_PATH }

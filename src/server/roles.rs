@@ -20,6 +20,12 @@ pub fn current_role_oid() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
+/// Whether this session, and what it executes now, is of a role.
+pub fn is_session_of(role: pg_sys::Oid) -> bool {
+    // SAFETY: this backend's own state.
+    unsafe { pg_sys::GetSessionUserId() == role && pg_sys::GetUserId() == role }
+}
+
 /// Whether a role exists and is a superuser.
 pub fn is_superuser(role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog look-up inside a transaction; false for a role that does not exist.

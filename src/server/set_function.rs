@@ -38,7 +38,8 @@ impl ResultValue {
     }
 }
 
-/// Nobody but a superuser can make a function in C; the path is that of the library which the server was installed with.
+/// Nobody but a superuser can make a function in C; the path is that of the library which the server was installed with. Who
+/// owns the extension may have it updated, and so is asked for as well.
 const FIND: &str = "\
     SELECT p.oid FROM pg_extension e \
     JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass \
@@ -47,6 +48,7 @@ const FIND: &str = "\
     JOIN pg_proc p ON p.oid = d.objid \
     JOIN pg_language l ON l.oid = p.prolang \
     JOIN pg_roles r ON r.oid = p.proowner \
+    JOIN pg_roles x ON x.oid = e.extowner AND x.rolsuper \
     WHERE e.extname = $1::name \
       AND p.proname = $2::name \
       AND l.lanname = 'c'::name AND r.rolsuper AND p.proconfig IS NULL \

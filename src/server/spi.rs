@@ -1,16 +1,31 @@
 //! Statements by the server programming interface: this project's own, which run under a search_path of pg_catalog alone, and
 //! those [`in_session`], which find names as the session does.
 
+use std::cell::Cell;
 use std::ffi::CString;
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::prelude::*;
-use pgrx::spi::{SpiClient, SpiHeapTupleData};
+use pgrx::spi::{PreparedStatement, SpiClient, SpiHeapTupleData, SpiTupleTable};
 use pgrx::{PgTrigger, Spi, pg_sys};
 
-use super::local_settings::{restricted, with_own_syntax};
-use crate::error::internal;
+use super::local_settings::{as_origin, as_replica, restricted, with_own_syntax};
+use crate::error::{OrRaise, internal};
+
+/// Sees to something before a statement is executed.
+pub type Inspection = fn() -> Result<(), UserError>;
+
+thread_local! {
+    /// What is called before each of this project's own statements is executed, while the relations that it names are locked.
+    static INSPECTION: Cell<Option<Inspection>> = const { Cell::new(None) };
+}
+
+/// From here on, has each statement of [`fetch`], [`fetch_all`], [`run`], [`call`] and [`locked_rows`] be inspected, and those
+/// that write fire no other triggers than those that are enabled always. Returns what there was before.
+pub fn inspect(inspection: Option<Inspection>) -> Option<Inspection> {
+    INSPECTION.replace(inspection)
+}
 
 /// An identifier, quoted where it needs to be.
 pub fn quote_identifier(name: &str) -> String {
@@ -43,13 +58,38 @@ fn latest<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T,
     result
 }
 
-fn first_value<T: FromDatum + IntoDatum>(
-    client: &SpiClient,
+fn first_value<T: FromDatum + IntoDatum>(table: SpiTupleTable) -> pgrx::spi::Result<Option<T>> {
+    if table.is_empty() { Ok(None) } else { table.first().get(1) }
+}
+
+fn types_of(arguments: &[DatumWithOid]) -> Vec<pg_sys::PgOid> {
+    arguments.iter().map(|argument| argument.oid().into()).collect()
+}
+
+/// Executes a query of this project's own. Its analysis locks the relations that it names, and views lead to.
+fn select<'a>(
+    client: &SpiClient<'a>,
+    sql: &str,
+    limit: Option<i64>,
+    arguments: &[DatumWithOid],
+) -> pgrx::spi::Result<SpiTupleTable<'a>> {
+    let Some(inspect) = INSPECTION.get() else { return client.select(sql, limit, arguments) };
+    let statement: PreparedStatement = client.prepare(sql, &types_of(arguments))?;
+    inspect().or_raise();
+    client.select(&statement, limit, arguments)
+}
+
+/// As [`select`], of a statement that writes.
+fn update<'a>(
+    client: &mut SpiClient<'a>,
     sql: &str,
     arguments: &[DatumWithOid],
-) -> pgrx::spi::Result<Option<T>> {
-    let table = client.select(sql, Some(1), arguments)?;
-    if table.is_empty() { Ok(None) } else { table.first().get(1) }
+) -> pgrx::spi::Result<SpiTupleTable<'a>> {
+    let Some(inspect) = INSPECTION.get() else { return client.update(sql, None, arguments) };
+    as_replica();
+    let statement: PreparedStatement = client.prepare_mut(sql, &types_of(arguments))?;
+    inspect().or_raise();
+    client.update(&statement, None, arguments)
 }
 
 /// Reads by several queries, with the latest snapshot.
@@ -62,17 +102,25 @@ pub fn fetch<T: FromDatum + IntoDatum>(
     sql: &str,
     arguments: &[DatumWithOid],
 ) -> Result<Option<T>, UserError> {
-    restricted(|| latest(|client| first_value(client, sql, arguments)))
+    restricted(|| latest(|client| first_value(select(client, sql, Some(1), arguments)?)))
 }
 
 /// Runs a statement for its effect; the number of rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
-    restricted(|| in_session::run(sql, arguments))
+    let count = |client: &mut SpiClient| update(client, sql, arguments).map(|table| table.len());
+    restricted(|| Spi::connect_mut(count).map_err(spi_error))
 }
 
 /// Runs a statement for its effect and its first value.
 pub fn call<T: FromDatum + IntoDatum>(sql: &str, arguments: &[DatumWithOid]) -> Result<Option<T>, UserError> {
-    restricted(|| in_session::call(sql, arguments))
+    let first = |client: &mut SpiClient| update(client, sql, arguments)?.first().get(1);
+    restricted(|| Spi::connect_mut(first).map_err(spi_error))
+}
+
+/// Runs a statement that makes or drops an object. Event triggers fire as in an ordinary session, whatever else has been written:
+/// they belong to superusers, and extensions such as Citus need theirs.
+pub fn define(sql: &str) -> Result<(), UserError> {
+    restricted(|| as_origin(|| in_session::run(sql, &[]).map(drop)))
 }
 
 /// All rows of a query, each as `row` has it.
@@ -81,7 +129,7 @@ pub fn fetch_all<T>(
     arguments: &[DatumWithOid],
     row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
 ) -> Result<Vec<T>, UserError> {
-    restricted(|| latest(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect()))
+    restricted(|| latest(|client| select(client, sql, None, arguments)?.map(|found| row(&found)).collect()))
 }
 
 /// All rows of a query that locks the rows it finds, which is no reading.
@@ -91,7 +139,7 @@ pub fn locked_rows<T>(
     row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
 ) -> Result<Vec<T>, UserError> {
     let all = |client: &mut SpiClient| -> pgrx::spi::Result<Vec<T>> {
-        client.update(sql, None, arguments)?.map(|found| row(&found)).collect()
+        update(client, sql, arguments)?.map(|found| row(&found)).collect()
     };
     restricted(|| Spi::connect_mut(all).map_err(spi_error))
 }
@@ -106,7 +154,7 @@ pub mod in_session {
         sql: &str,
         arguments: &[DatumWithOid],
     ) -> Result<Option<T>, UserError> {
-        with_own_syntax(|| latest(|client| first_value(client, sql, arguments)))
+        with_own_syntax(|| latest(|client| first_value(client.select(sql, Some(1), arguments)?)))
     }
 
     /// As [`super::fetch_all`].

@@ -7,6 +7,7 @@ use super::version;
 use crate::error::internal;
 use crate::guard::client_role::check_is_no_client;
 use crate::guard::extension::anchor;
+use crate::guard::own_tables::on_own_tables;
 use crate::guard::switch_role::as_role;
 use crate::server::locks;
 use crate::server::relations::owner_of;
@@ -30,9 +31,12 @@ pub fn hold_extension() -> Result<pg_sys::Oid, UserError> {
 
 /// Runs `body` as the extension's owner, with a search_path of pg_catalog, and goes back. An
 /// error goes back as well: the end of the (sub)transaction restores role and settings.
+///
+/// # Errors
+/// 42501 where something of the extension is not a superuser's; those of [`hold_extension`] and of `body`.
 pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     let table = hold_extension()?;
-    let result = as_role(owner_of(table)?, body);
+    let result = as_role(owner_of(table)?, || on_own_tables(body));
     // Not until the transaction ends: a caller that waits for its run must not stand in the
     // way of what waits for this table, and so of its own recorder. What was written keeps
     // the locks of its own tables.

@@ -22,7 +22,7 @@ use crate::server::locks;
 use crate::server::process::nap;
 use crate::server::relations::schema_exists;
 use crate::server::roles::name_of;
-use crate::server::spi::{fetch, fetch_all, quote_identifier, run};
+use crate::server::spi::{define, fetch, fetch_all, quote_identifier, run};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work};
 
@@ -119,8 +119,8 @@ fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
 /// 42P06 when there is one of that name.
 fn grant_staging_schema(schema: &str, role: pg_sys::Oid) -> Result<(), UserError> {
     let (schema, role) = (quote_identifier(schema), quote_identifier(&existing(role)?));
-    run(&format!("CREATE SCHEMA {schema}"), &[])?;
-    run(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"), &[]).map(drop)
+    define(&format!("CREATE SCHEMA {schema}"))?;
+    define(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"))
 }
 
 /// The name of a role that must be there.
@@ -260,7 +260,7 @@ fn drop_schema(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(),
     if fetch::<bool>(is_ours, &[schema.as_str().into(), owner.into()])?.is_none() {
         return Ok(());
     }
-    run(&format!("DROP SCHEMA {} {dependents}", quote_identifier(&schema)), &[]).map(drop)
+    define(&format!("DROP SCHEMA {} {dependents}", quote_identifier(&schema)))
 }
 
 /// Removes what crashes and killed leaders have left. What cannot be removed now stays for a later load: nobody's

@@ -3,7 +3,7 @@
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::guard::trust;
+use crate::guard::other_extensions::check_extension_trusted;
 use crate::server::guc::{current, lists_library};
 use crate::server::spi::{self, quote_identifier, quote_literal};
 use crate::server::{database, roles};
@@ -60,7 +60,7 @@ pub fn check_usable(remote_call: impl FnOnce(&str) -> String) -> Result<(), User
         )
         .hint("Run as a superuser: CREATE EXTENSION pg_cron."));
     }
-    trust::check_extension_trusted("pg_cron")?;
+    check_extension_trusted("pg_cron")?;
     if spi::fetch::<bool>("SELECT has_schema_privilege('cron', 'USAGE')", &[])? == Some(true) {
         return Ok(());
     }

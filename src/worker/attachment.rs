@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::*;
 use bench_model::client::Consequence;
 use pgrx::pg_sys;
 
-use super::session_settings::leave_out_this_session;
+use super::session_settings::{isolate_statements, leave_out_this_session, remain};
 use crate::error::OrRaise;
-use crate::server::background_worker::{begin, connect};
+use crate::server::background_worker::{self, begin, connect};
 use crate::server::fatal_error_log;
 use crate::server::process::{current_timestamp, my_pid};
 use crate::server::signals::OnTerminate;
@@ -22,11 +22,22 @@ pub struct WorkerContext {
 }
 
 /// What every worker does first: signals, the segment, the connection to its database as its role. `None` when the
-/// segment is gone: then nobody waits for it any more. One of another build of this library is refused by an error.
+/// segment is gone: then nobody waits for it any more. One of another build of this library is refused by an error, and so is
+/// a session that has become another role's.
 pub fn attach(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
-    let context = attach_client(segment, on_terminate)?;
+    let context = attach_unconnected(segment, on_terminate)?;
+    let role = connect();
     leave_out_this_session();
+    remain(role).inspect_err(|error| context.segment.header().fail(error)).or_raise();
     Some(context)
+}
+
+/// The connection of a worker that has returned after a crash of the server, whose segment is gone, as the bootstrap superuser.
+pub fn connect_after_crash() {
+    let role = background_worker::connect_after_crash();
+    leave_out_this_session();
+    remain(role).or_raise();
+    isolate_statements();
 }
 
 /// As [`attach`], for a session with a client's settings: pg_stat_statements counts its statements.

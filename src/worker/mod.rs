@@ -7,6 +7,8 @@ mod session_settings;
 mod stop;
 pub mod workers;
 
-pub use attachment::{WorkerContext, attach, attach_client, attach_unconnected, report_fatal_error};
+pub use attachment::{
+    WorkerContext, attach, attach_client, attach_unconnected, connect_after_crash, report_fatal_error,
+};
 pub use session_settings::isolate_session;
 pub use stop::stop_reason;

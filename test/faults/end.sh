@@ -105,7 +105,8 @@ declare -A VIEWS=([latencies]=latencies [script_log]=scripts [statement_log]=sta
     [relation_log]=relations
     [audit_log]=audit)
 break_tables() { for table in "$@"; do sql \
-    "CREATE TRIGGER full_disk BEFORE INSERT ON $(table_of "$table") FOR EACH ROW EXECUTE FUNCTION full_disk()"; done; }
+    "CREATE TRIGGER full_disk BEFORE INSERT ON $(table_of "$table") FOR EACH ROW EXECUTE FUNCTION full_disk()" \
+    "ALTER TABLE $(table_of "$table") ENABLE ALWAYS TRIGGER full_disk"; done; }
 mend_tables() { for table in "$@"; do sql "DROP TRIGGER full_disk ON $(table_of "$table")"; done; }
 for broken in latencies script_log statement_log wait_log relation_log audit_log; do
     name="$broken cannot be written"
@@ -162,7 +163,8 @@ sql 'CREATE SEQUENCE tries' \
          RETURN NEW;
      END \$\$" \
     "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW
-        WHEN (OLD.status = 'running') EXECUTE FUNCTION full_for_a_while()"
+        WHEN (OLD.status = 'running') EXECUTE FUNCTION full_for_a_while()" \
+    'ALTER TABLE bench_internal.run_log ENABLE ALWAYS TRIGGER full_for_a_while'
 try "SELECT bench.run('pk_update', secs => 0.5, sample_interval => 0.1)"
 sql 'DROP TRIGGER full_for_a_while ON bench_internal.run_log'
 RUN=$(last_run)
@@ -172,7 +174,8 @@ is "$(sql "SELECT nextval('tries')")" 4 "$name: which was tried three times"
 
 name='figures that cannot be written'
 sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW WHEN (OLD.status = 'running'
-    AND NEW.latency_p50_ms IS NOT NULL) EXECUTE FUNCTION full_disk()"
+    AND NEW.latency_p50_ms IS NOT NULL) EXECUTE FUNCTION full_disk()" \
+    'ALTER TABLE bench_internal.run_log ENABLE ALWAYS TRIGGER full_disk'
 RUN=$(sql "SELECT bench.start('pk_update', clients => 2, secs => 0.5, sample_interval => 0.1)")
 status_is "$RUN" incomplete "$name"
 is "$(error_column "$RUN" detail)" 'Not written: the figures in bench.summary.' "$name: the error says so"
@@ -181,7 +184,8 @@ sql 'DROP TRIGGER full_disk ON bench_internal.run_log'
 # A status that cannot be written at all is in the log, and a coordinator that tries can be terminated.
 name='a status that cannot be written'
 sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW
-    WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
+    WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()" \
+    'ALTER TABLE bench_internal.run_log ENABLE ALWAYS TRIGGER full_disk'
 start
 sql "SELECT bench.stop($RUN)" >/dev/null
 nothing_left "$name" 60

@@ -212,18 +212,95 @@ for place in 0 1 2 3; do
         sql "${undo[place]//%t/$table}" "ALTER TABLE $table OWNER TO CURRENT_USER"
     done
 done
-sql 'GRANT TRIGGER ON bench.samples TO mallory'
-as_mallory sql "${ways[1]//%t/bench.samples}"
+
+# What she makes with TRIGGER and REFERENCES does not fire, and everything works.
+sql 'GRANT TRIGGER ON bench.samples, bench.workloads, bench_internal.run_log TO mallory' \
+    'GRANT REFERENCES (run_id) ON bench_internal.run_log TO mallory'
+for table in bench.samples bench.workloads bench_internal.run_log; do
+    as_mallory sql "CREATE TRIGGER a BEFORE INSERT OR UPDATE ON $table FOR EACH ROW WHEN (trap.spring())
+            EXECUTE FUNCTION trap.fire()" \
+        "CREATE TRIGGER b AFTER INSERT OR UPDATE OR DELETE ON $table FOR EACH STATEMENT EXECUTE FUNCTION trap.fire()" \
+        "${ways[1]//%t/$table}"
+done
+as_mallory sql 'CREATE TABLE trap.notes (run_id bigint REFERENCES bench_internal.run_log ON DELETE CASCADE)' \
+    'CREATE TRIGGER t AFTER DELETE ON trap.notes FOR EACH ROW EXECUTE FUNCTION trap.fire()'
+run=$(sql "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)" 2>/dev/null)
+is "$(sql "SELECT status, (SELECT count(*) FROM bench.samples s WHERE s.run_id = r.run_id) FROM bench.runs r
+    WHERE run_id = $run")" 'completed|2' "her triggers on the extension's tables: a run is recorded"
+is "$(sql "SELECT bench.create_workload('brief', 'SELECT 1;')" "SELECT bench.drop_workload('brief')" \
+    "SELECT bench.delete_run($run)" "SELECT count(*) FROM bench.samples WHERE run_id = $run" | paste -sd' ')" \
+    "$(printf '%s ' '' '' t)0" "her triggers on the extension's tables: workloads are written, a run is deleted"
+she_is_no_superuser "her triggers on the extension's tables"
+is "$(sql "INSERT INTO trap.notes SELECT max(run_id) FROM bench_internal.run_log" \
+    "SELECT bench.delete_run(max(run_id)) FROM bench.runs" 'SELECT count(*) FROM trap.notes' | paste -sd' ')" 't 1' \
+    'a foreign key of hers: does not cascade'
+she_is_no_superuser 'a foreign key of hers'
+# Nor where a superuser enables them always.
+always() { # TABLE
+    sql "DO \$\$ DECLARE name name; BEGIN
+        FOR name IN SELECT tgname FROM pg_trigger WHERE tgrelid = '$1'::regclass LOOP
+            EXECUTE format('ALTER TABLE $1 ENABLE ALWAYS TRIGGER %I', name);
+        END LOOP; END \$\$"
+}
+always bench.samples
 try "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)"
-like "$OUT" '42501: trigger "t" of table bench.samples.*mallory.*HINT:.*Drop the trigger' \
-    'a trigger of hers on bench.samples: 42501, and what to do'
-she_is_no_superuser 'a trigger of hers on bench.samples'
-sql 'DROP TRIGGER t ON bench.samples' 'REVOKE TRIGGER ON bench.samples FROM mallory'
-sql 'GRANT REFERENCES (run_id) ON bench_internal.run_log TO mallory'
-as_mallory sql 'CREATE TABLE trap.notes (run_id bigint REFERENCES bench_internal.run_log ON DELETE CASCADE)'
-try "SELECT bench.run('ours', secs => 0.2)"
-like "$OUT" '42501: trigger "RI_.*mallory.*HINT:.*foreign key' 'a foreign key of hers: 42501, and what to do'
+like "$OUT" '42501: trigger "a" of table bench.samples.*HINT:  ALTER TABLE bench.samples ENABLE TRIGGER a' \
+    'a trigger of hers that is enabled always: 42501, and what to do'
+she_is_no_superuser 'a trigger of hers that is enabled always'
+sql 'ALTER TABLE bench.samples ENABLE TRIGGER ALL'
+always bench_internal.run_log
+try "SELECT bench.delete_run(max(run_id)) FROM bench.runs"
+like "$OUT" '42501: trigger ".*" of table bench_internal.run_log' 'and of the table of runs'
+for table in bench.samples bench.workloads bench_internal.run_log; do
+    sql "DROP TRIGGER a ON $table" "DROP TRIGGER b ON $table" "DROP TRIGGER t ON $table"
+done
+try "SELECT bench.delete_run(max(run_id)) FROM bench.runs"
+like "$OUT" '42501: trigger "RI_Constraint.*HINT:  ALTER TABLE bench_internal.run_log ENABLE TRIGGER "RI_' \
+    'and a foreign key of hers'
+she_is_no_superuser 'a foreign key of hers that is enabled always'
 sql 'DROP TABLE trap.notes' 'REVOKE REFERENCES (run_id) ON bench_internal.run_log FROM mallory'
+# In place of the extension's own
+broken() { # DESCRIPTION PATTERN
+    try "SELECT bench.create_workload('ours', 'SELECT 2;')"
+    like "$OUT" "42501: trigger $2.*HINT:.*bench_internal.create_triggers" "$1: 42501, and what to do"
+    she_is_no_superuser "$1"
+    sql 'SELECT bench_internal.create_triggers()' "SELECT bench.create_workload('ours', 'SELECT 2;')" \
+        >"$work/mended" 2>&1
+    unlike "$(cat "$work/mended")" ERROR "$1: which helps"
+}
+as_mallory sql 'CREATE OR REPLACE TRIGGER disown BEFORE INSERT ON bench.workloads
+    FOR EACH ROW EXECUTE FUNCTION trap.fire()'
+broken 'a trigger of hers in the place of one of the extension' \
+    '"disown" of table bench.workloads is not the extension.s.*trap\.fire'
+as_mallory sql 'CREATE OR REPLACE TRIGGER forget_runs AFTER DELETE ON bench_internal.run_log
+    FOR EACH STATEMENT EXECUTE FUNCTION trap.fire()'
+broken 'a trigger of hers in the place of the one that deletes' \
+    '"forget_runs" of table bench_internal.run_log is not the extension.s'
+sql 'REVOKE TRIGGER ON bench.samples, bench.workloads, bench_internal.run_log FROM mallory' \
+    'ALTER TABLE bench_internal.run_log DISABLE TRIGGER ALL' 'ALTER TABLE bench_internal.run_log ENABLE TRIGGER ALL'
+broken "the extension's triggers after pg_restore --disable-triggers" \
+    '"disown" of table bench_internal.run_log is not enabled always'
+sql 'DROP TRIGGER disown ON bench.fixtures'
+broken 'a trigger of the extension that is gone' '"disown" of table bench.fixtures is missing'
+
+# A session has its own setting back, however a call ends, and its plans go on working.
+is "$(sql "CREATE TABLE kept (id int, role text)" "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN NEW.role := current_setting(''session_replication_role''); RETURN NEW; END'" \
+    'CREATE TRIGGER keep BEFORE INSERT ON kept FOR EACH ROW EXECUTE FUNCTION keep()' \
+    "DO \$\$ BEGIN
+        FOR i IN 1..8 LOOP
+            INSERT INTO kept VALUES (i);
+            PERFORM bench.create_workload('again', format('SELECT %s;', i));
+            BEGIN
+                PERFORM bench.create_workload('pk_select', 'SELECT 1;');
+            EXCEPTION WHEN OTHERS THEN
+                INSERT INTO kept VALUES (-i);
+            END;
+        END LOOP;
+    END \$\$" "SELECT bench.drop_workload('again')" 'SELECT count(*), min(role), max(role) FROM kept' \
+    'SHOW session_replication_role' 'DROP TABLE kept' | paste -sd' ')" ' 16|origin|origin origin' \
+    'a session that calls has its own session_replication_role, and its plans'
+
 for schema in bench bench_internal; do
     sql "ALTER SCHEMA $schema OWNER TO mallory"
     try "SELECT bench.run('ours', secs => 0.2)"
@@ -256,25 +333,68 @@ for kind in 'TYPE bench_internal.relation_reading' 'VIEW bench.runs'; do
         "$kind is hers: 42501, and what to do"
     sql "ALTER $kind OWNER TO CURRENT_USER"
 done
+sql 'ALTER FUNCTION bench_internal.role_name(oid, text) OWNER TO mallory'
+try "SELECT bench.run('ours', secs => 0.2)"
+like "$OUT" '42501: function bench_internal.role_name.oid,text. belongs to role "mallory".*HINT:.*ALTER FUNCTION ' \
+    'a function is hers: 42501, and what to do'
+sql 'ALTER FUNCTION bench_internal.role_name(oid, text) OWNER TO CURRENT_USER'
 # While a run is under way
 sql "SELECT bench.start('ours', secs => 60, sample_interval => 0.1)" >/dev/null
 RUN=$(last_run)
 eventually 10 "SELECT count(*) > 1 FROM bench.samples WHERE run_id = $RUN"
 sql 'BEGIN; ALTER TABLE bench.samples OWNER TO mallory; GRANT CREATE ON SCHEMA bench TO mallory;
-    SET LOCAL ROLE mallory;'"${ways[1]//%t/bench.samples}; RESET ROLE;
+    SET LOCAL ROLE mallory;'"${ways[1]//%t/bench.samples};
+    ALTER TABLE bench.samples ENABLE ALWAYS TRIGGER t; RESET ROLE;
     REVOKE CREATE ON SCHEMA bench FROM mallory; COMMIT"
-status_is "$RUN" incomplete 'bench.samples becomes hers during a run'
-is "$(sql "SELECT error ->> 'sqlstate', error ->> 'message' FROM bench.runs WHERE run_id = $RUN")" \
-    '42501|table bench.samples belongs to role "mallory", which is not a superuser' \
-    'bench.samples becomes hers during a run: the error says so'
+eventually 20 "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'"
 she_is_no_superuser 'bench.samples becomes hers during a run'
 sql 'DROP TRIGGER t ON bench.samples' 'ALTER TABLE bench.samples OWNER TO CURRENT_USER'
-# What a superuser has put there is a superuser's affair.
+status_is "$RUN" crashed 'bench.samples becomes hers during a run'
+like "$(cat "$PGHOST/log")" "could not record in bench.runs that run $RUN is incomplete: table bench.samples belongs" \
+    'bench.samples becomes hers during a run: the log says so'
+# What a superuser has put there fires as any other, and in the recorder if it is enabled always.
 sql 'CREATE TABLE public.log_of_samples (run_id bigint)' 'CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql
      AS $$ BEGIN INSERT INTO public.log_of_samples VALUES (NEW.run_id); RETURN NEW; END $$' \
-    'CREATE TRIGGER note AFTER INSERT ON bench.samples FOR EACH ROW EXECUTE FUNCTION public.note()'
+    'CREATE TRIGGER note AFTER INSERT ON bench.samples FOR EACH ROW WHEN (NEW.run_id > 0)
+        EXECUTE FUNCTION public.note()'
 run=$(sql "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)" 2>/dev/null)
-is "$(sql "SELECT count(*) FROM public.log_of_samples WHERE run_id = $run")" 2 "a superuser's own trigger is let be"
+is "$(sql "SELECT count(*) FROM public.log_of_samples WHERE run_id = $run")" 0 "a superuser's own trigger does not fire"
+sql 'ALTER TABLE bench.samples ENABLE ALWAYS TRIGGER note'
+run=$(sql "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)" 2>/dev/null)
+is "$(sql "SELECT count(*) FROM public.log_of_samples WHERE run_id = $run")" 2 'but if it is enabled always'
+
+# Who installed the extension is no superuser any more.
+sql 'CREATE ROLE installer SUPERUSER LOGIN' 'CREATE DATABASE theirs'
+PGDATABASE=theirs PGUSER=installer sql 'CREATE EXTENSION pgbench_ext'
+sql 'ALTER ROLE installer NOSUPERUSER'
+PGDATABASE=theirs try "SELECT bench.create_workload('ours', 'SELECT 1;')"
+like "$OUT" '42501: (schema|extension) .*belongs to role "installer", which is not a superuser.*HINT' \
+    'an installer that has lost SUPERUSER: 42501, and what to do'
+PGDATABASE=theirs sql "DO \$\$ DECLARE object text; BEGIN
+    FOR object IN SELECT format('SCHEMA %I', nspname) FROM pg_namespace WHERE nspname ~ '^bench'
+    UNION ALL SELECT format('%s %s', CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
+        oid::regclass) FROM pg_class WHERE relnamespace::regnamespace::text ~ '^bench' AND relkind IN ('r', 'v', 'c')
+    UNION ALL SELECT format('ROUTINE %s', oid::regprocedure) FROM pg_proc
+        WHERE pronamespace::regnamespace::text ~ '^bench' LOOP
+        EXECUTE format('ALTER %s OWNER TO postgres', object);
+    END LOOP; END \$\$"
+PGDATABASE=theirs try "SELECT bench.create_workload('ours', 'SELECT 1;')"
+like "$OUT" '42501: extension pgbench_ext belongs to role "installer", which is not a superuser.*HINT:.*installer' \
+    'an extension alone that is not a superuser.s: 42501, and what to do'
+sql 'ALTER ROLE installer SUPERUSER'
+is "$(PGDATABASE=theirs sql "SELECT bench.create_workload('ours', 'SELECT 1;')" 'SELECT count(*) FROM bench.workloads
+    WHERE NOT builtin' | paste -sd' ')" ' 1' 'a superuser once more: it works'
+sql 'DROP DATABASE theirs' 'DROP ROLE installer'
+
+# The owner of the database has all of its sessions be another role's, but not those of our workers.
+sql 'CREATE ROLE puppet' 'GRANT puppet TO mallory'
+as_mallory sql 'ALTER DATABASE hers SET role = puppet'
+export PGOPTIONS='-c role=none'
+try "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)"
+unlike "$OUT" ERROR 'ALTER DATABASE … SET role: a run works'
+as_mallory sql 'ALTER DATABASE hers RESET role'
+unset PGOPTIONS
+sql 'DROP ROLE puppet'
 
 # Tables of a superuser's fixture on which she may make triggers
 sql 'CREATE SCHEMA our_data' "SELECT bench.load('pk', 1000, options => '{\"schema\": \"our_data\"}')" \

@@ -104,7 +104,8 @@ sql 'CREATE SEQUENCE tries' \
          RETURN NEW;
      END \$\$" \
     "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench_internal.sweep_log FOR EACH ROW
-        WHEN (NEW.finished_at IS NOT NULL) EXECUTE FUNCTION full_for_a_while()"
+        WHEN (NEW.finished_at IS NOT NULL) EXECUTE FUNCTION full_for_a_while()" \
+    'ALTER TABLE bench_internal.sweep_log ENABLE ALWAYS TRIGGER full_for_a_while'
 SWEEP=$(sweep 0.2)
 is "$(sql "SELECT bench.wait_sweep($SWEEP)")" completed "$name: the sweep is completed"
 sql "ALTER SEQUENCE tries RESTART" 'CREATE OR REPLACE FUNCTION full_for_a_while() RETURNS trigger

@@ -119,8 +119,9 @@ start
 session caller "SELECT bench.wait($RUN)" "SELECT 'usable'"
 try "DELETE FROM bench_internal.run_log WHERE run_id = $RUN"
 like "$OUT" "ERROR:  55006: run $RUN is under way" "$name: refused while it is under way"
-# As a restore may, past the triggers.
-sql 'SET session_replication_role = replica' "DELETE FROM bench_internal.run_log WHERE run_id = $RUN"
+# Past the trigger, which refuses it.
+sql "BEGIN; ALTER TABLE bench_internal.run_log DISABLE TRIGGER forget_runs;
+    DELETE FROM bench_internal.run_log WHERE run_id = $RUN; SELECT bench_internal.create_triggers(); COMMIT"
 nothing_left "$name" 8
 ended caller 5
 like "$OUT" 'usable' "$name: a session in bench.wait goes on"
@@ -135,7 +136,8 @@ sql "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \$\$
          END IF;
          RETURN NEW;
      END \$\$" \
-    'CREATE TRIGGER full_disk BEFORE INSERT ON bench.samples FOR EACH ROW EXECUTE FUNCTION full_disk()'
+    'CREATE TRIGGER full_disk BEFORE INSERT ON bench.samples FOR EACH ROW EXECUTE FUNCTION full_disk()' \
+    'ALTER TABLE bench.samples ENABLE ALWAYS TRIGGER full_disk'
 clock
 try "SELECT bench.run('pk_update', clients => 2, secs => 60, sample_interval => 0.2)" "SELECT 'usable'"
 within 5000 "$name: the run ends soon"
@@ -152,6 +154,7 @@ still_works "$name"
 # The same where the run's row cannot be written at all.
 name='an error at the first write'
 sql 'CREATE TRIGGER full_disk BEFORE INSERT ON bench_internal.run_log FOR EACH ROW EXECUTE FUNCTION full_disk()' \
+    'ALTER TABLE bench_internal.run_log ENABLE ALWAYS TRIGGER full_disk' \
     "CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \$\$
      BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END \$\$"
 for function in run start; do
@@ -165,7 +168,8 @@ still_works "$name"
 # And where only the closing fails.
 name='an error at the last write'
 sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW
-    WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
+    WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()" \
+    'ALTER TABLE bench_internal.run_log ENABLE ALWAYS TRIGGER full_disk'
 try "SELECT bench.run('pk_update', secs => 0.5)" "SELECT 'usable'"
 like "$OUT" 'ERROR:  53100.*usable' "$name: the caller gets it"
 nothing_left "$name"

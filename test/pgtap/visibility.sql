@@ -274,6 +274,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('disallow', NULL, NULL),
     ('rights', NULL, NULL),
     ('change_rights', NULL, NULL),
+    ('create_triggers', NULL, NULL),
     ('role_name', NULL, NULL),
     ('delete_run', NULL, NULL),
     ('prewarm', NULL, NULL),

@@ -48,11 +48,3 @@ CREATE FUNCTION bench_internal.forget_runs()
 COMMENT ON FUNCTION bench_internal.forget_runs IS
 'Trigger function of bench_internal.run_log: deletes a run''s results with its row, with the privileges of the extension''s owner. Active runs cannot be deleted.';
 REVOKE ALL ON FUNCTION bench_internal.forget_runs FROM PUBLIC;
-
--- In place of foreign keys, which would break filtered and parallel restores.
-CREATE TRIGGER forget_runs AFTER DELETE ON bench_internal.run_log REFERENCING OLD TABLE AS deleted
-    FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
-COMMENT ON TRIGGER forget_runs ON bench_internal.run_log IS 'Deletes the results of deleted runs';
-CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench_internal.run_log
-    FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
-COMMENT ON TRIGGER forget_all_runs ON bench_internal.run_log IS 'Deletes the results of all runs';

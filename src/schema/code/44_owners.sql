@@ -12,18 +12,6 @@ COMMENT ON FUNCTION bench_internal.disown IS
 'Trigger function of the tables whose rows belong to roles: if the role''s OID and name do not match, as in a dump of another server, it makes the new row accessible only to superusers. bench.reassign_owned gives the row to a role.';
 REVOKE ALL ON FUNCTION bench_internal.disown FROM PUBLIC;
 
-DO $$
-DECLARE
-    owned record;
-BEGIN
-    FOR owned IN VALUES ('bench_internal.run_log'::regclass, 'role'), ('bench_internal.sweep_log', 'role'), ('bench_internal.capture_list', 'role'), ('bench.workloads', 'owner'),
-        ('bench.fixtures', 'owner'), ('bench_internal.custom_fixtures', 'owner') LOOP
-        EXECUTE format('CREATE TRIGGER disown BEFORE INSERT ON %s FOR EACH ROW WHEN (pg_catalog.pg_get_userbyid(NEW.owner_oid)::pg_catalog.text IS DISTINCT FROM NEW.%I) EXECUTE FUNCTION bench_internal.disown()', owned.column1, owned.column2);
-        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER disown', owned.column1);
-        EXECUTE format('COMMENT ON TRIGGER disown ON %s IS %L', owned.column1, 'If OID and name of a row''s role do not match, makes the row accessible only to superusers');
-    END LOOP;
-END $$;
-
 CREATE FUNCTION bench.reassign_owned(old_role text, new_role text)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'reassign_owned_wrapper';
 COMMENT ON FUNCTION bench.reassign_owned IS

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::guard::planner_hook;
+use crate::guard::own_tables::on_own_tables_for_good;
 use crate::store::extension_owner::hold_extension;
 
 thread_local! {
@@ -14,9 +14,12 @@ thread_local! {
 }
 
 /// Holds the extension, the very one that the run began with.
+///
+/// # Errors
+/// 42501 where something of it is not a superuser's, 42704 where it was dropped; those of [`hold_extension`].
 pub fn hold() -> Result<(), UserError> {
-    planner_hook::for_good();
     let table = hold_extension()?;
+    on_own_tables_for_good()?;
     match RUN_LOG.get() {
         Some(first) if first != table => Err(UserError::new(
             sqlstate::UNDEFINED_OBJECT,

@@ -5,7 +5,6 @@ use bench_model::spec::{Before, Driver, Extent, RunSpec, ScriptSpec};
 use bench_results::Environment;
 
 use super::extension_hold::hold;
-use crate::guard::planner_hook;
 use crate::server::jsonb::json_of;
 use crate::server::spi::{call, run, timestamp};
 use crate::server::transaction::transaction;
@@ -18,7 +17,6 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
     transaction(|| {
         hold()?;
         drop_extension::hold()?;
-        planner_hook::check_all()?;
         // The coordinator of a run on several nodes has no clients of its own.
         if !spec.is_of_several_nodes() {
             in_use::check_clients_alone(spec)?;
