@@ -88,7 +88,7 @@ impl<'a> Changes<'a> {
         let mut is_applied = |hand: &LaunchHandle| Ok(hand.segment.header().state() == RunState::Running);
         let applied = await_launched_until(self.header, &hand, &mut is_applied);
         if let Err(error) = applied {
-            hand.leave();
+            hand::leave(hand);
             self.in_force = self.left()?;
             return Err(error);
         }
@@ -124,7 +124,7 @@ impl<'a> Changes<'a> {
         let Some(mut change) = self.in_force.take() else { return Ok(()) };
         if let Some(ended) = change.hand.take_if(|hand| hand.outcome().is_some()) {
             // It undoes its change as it ends.
-            ended.leave();
+            hand::leave(ended);
             match self.left()? {
                 None => return Ok(()),
                 Some(left) => change = left,
@@ -163,7 +163,7 @@ impl<'a> Changes<'a> {
         };
         // Another try goes on with the statement that failed.
         let done = hand.segment.header().sweep.done.load(Acquire) as usize;
-        hand.leave();
+        hand::leave(hand);
         change.revert.drain(..done.min(change.revert.len()));
         reverted
     }

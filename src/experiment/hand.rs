@@ -112,6 +112,12 @@ pub(super) fn order(hand: &LaunchHandle, how: Revert) {
     wake(header.coordinator_pid.load(Acquire));
 }
 
+/// Lets go of a hand that has ended, or that is to end without the leader.
+pub(super) fn leave(hand: LaunchHandle) {
+    ON_DUTY.set(0);
+    hand.leave();
+}
+
 /// How long a leader that is terminated waits for its hand, which has a limit of its own.
 const PATIENCE: Duration = Duration::from_secs(7);
 
