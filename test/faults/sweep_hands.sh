@@ -99,7 +99,8 @@ like "$OUT" 'public.own_a: measured' "$name: which is enough"
 
 name='a role with special rights'
 sql 'CREATE ROLE creator LOGIN CREATEROLE' "SELECT bench.allow('creator')" >/dev/null
-PGUSER=creator try "SELECT bench.sweep('pk_select', '{1}', secs => 0.2, variants => '$TRAPPED')"
+PGUSER=creator sql "SELECT bench.create_workload('creators', 'SELECT 1;')" >/dev/null
+PGUSER=creator try "SELECT bench.sweep('creators', '{1}', secs => 0.2, variants => '$TRAPPED')"
 like "$OUT" 'ERROR:  42501: sessions of role "creator" would have special rights.*HINT:  .*run_as' \
     "$name: has no statements executed as itself"
 is "$(seen)" '' "$name: nothing was executed"
