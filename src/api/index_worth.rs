@@ -162,13 +162,3 @@ fn index_worth_results(
     })();
     TableIterator::new(rows(lines.or_raise()))
 }
-
-/// Copies a table. See the COMMENT ON.
-#[pg_extern(sql = false)]
-fn copy_table(original: Option<pg_sys::Oid>, schema: Option<String>, without: Option<pg_sys::Oid>) {
-    (|| {
-        let (original, schema) = (required("original", original)?, required("schema", schema)?);
-        index_worth::copy_table(original, &schema, required("without", without)?)
-    })()
-    .or_raise()
-}

@@ -11,6 +11,7 @@ use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use super::runs::run_of;
 use crate::error::{OrRaise, warn};
+use crate::guard::session_role::check_stored_run_as;
 use crate::run::coordinator;
 use crate::run::prepare::run::{check, start};
 use crate::run::prepare::under_way;
@@ -48,6 +49,7 @@ fn schedule_runs(
     let name = required("name", name)?;
     let schedule = required("schedule", schedule)?;
     pg_cron::check_name(&name)?;
+    check_run_as(&arguments)?;
     let request = check(arguments.clone())?;
     // Slots that are taken now may be free by then; those that there are not may not.
     worker_slots::check_configured(u64::from(request.options.clients) + 1, coordinator::KIND.noun)?;
@@ -60,6 +62,13 @@ fn schedule_runs(
     let command = command(&arguments);
     pg_cron::check_usable(|database| pg_cron::schedule_in_database(&name, &schedule, &command, database))?;
     pg_cron::schedule(&name, &schedule, &command)
+}
+
+/// # Errors
+/// 42501 for a role with special rights: a job is stored.
+fn check_run_as(arguments: &RunArguments) -> Result<(), UserError> {
+    let hint = "Name a role without special rights as run_as, or start the runs yourself with bench.start.";
+    check_stored_run_as(arguments.run_as.as_deref()).map_err(|error| error.hint(hint))
 }
 
 /// The call that starts the run. Apart from the warm-up, what is NULL is so by default.
@@ -79,6 +88,7 @@ fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {
         UserError::invalid("tags do not name a job")
             .hint("Jobs of bench.schedule call this function. To start a run yourself, use bench.start.")
     })?;
+    check_run_as(&arguments)?;
     let lock = lock_of(&job);
     lock.acquire();
     let run_id = match store::runs_of_job(&job)?.first() {

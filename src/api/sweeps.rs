@@ -11,6 +11,7 @@ use bench_report::sweep::render;
 use bench_results::Finding;
 use bench_results::sweep::{RunFinding, SweepDocument};
 use pgrx::prelude::*;
+use serde_json::Value;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::reports::format_of;
@@ -19,6 +20,7 @@ use super::runs::{deadline, status_shown};
 use crate::error::{OrRaise, for_client};
 use crate::experiment::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
 use crate::experiment::parameters;
+use crate::guard::session_role::check_stored_run_as;
 use crate::launch::handle::Watch;
 use crate::run::prepare::under_way;
 use crate::server::jsonb::Jsonb;
@@ -173,6 +175,9 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
         }
         crate::launch::checks::check_server()?;
         let options = store::sweep_options(sweep_id)?;
+        let run_as = options.run.get("run_as").and_then(Value::as_str);
+        check_stored_run_as(run_as)
+            .map_err(|error| error.hint("Start the sweep anew, with run_as in that call."))?;
         check(&options)?;
         let resumption = start_failure.map_or(Resumption::GoesOn, Resumption::DoesNotStart);
         start(&SweepSpec { resumption, ..spec_of(options, Some(sweep_id)) })

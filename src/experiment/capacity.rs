@@ -30,7 +30,8 @@ impl RunningSweep<'_> {
 
     /// Makes one trial; `None` where the search has been stopped meanwhile.
     fn make_trial(&mut self, search: &CapacitySearch, step: &NextTrial) -> Result<Option<()>, UserError> {
-        let options = &self.spec.options;
+        let spec = self.spec;
+        let options = &spec.options;
         let place = durable_transaction(|| searches::plan_trial(self.sweep_id, step, options.clients[0]))?;
         let order = Order {
             place,

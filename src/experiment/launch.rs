@@ -58,9 +58,10 @@ pub fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
 pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     let most = most_clients(options);
     let needed = slots(options)?;
+    let own = own_slots(options);
     // Where clients are on several nodes, each node checks its own.
-    if needed > OWN {
-        role_limit::check(u64::from(most) + OWN)?;
+    if needed > own {
+        role_limit::check(u64::from(most) + own)?;
     }
     worker_slots::check_slots(needed, KIND.noun)?;
     parameters::check(options)?;
@@ -77,7 +78,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
             let PreparedRun { spec: run, secrets, .. } = prepare(arguments, RowLimit::First, pairs)?;
             pairs = NodePairs::Known;
             if run.cluster.is_some() {
-                let needed = slots_of(&run.options, run.cluster.as_ref()) + OWN;
+                let needed = slots_of(&run.options, run.cluster.as_ref()) + own;
                 worker_slots::check_slots(needed, KIND.noun)?;
             }
             before::check_run(&options.before, &run, &secrets[0])?;
@@ -95,8 +96,10 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     Ok(())
 }
 
-/// The sweep's own slot, beside those of its runs.
-const OWN: u64 = 1;
+/// The sweep's own slots, beside those of its runs: the leader's, and that of a hand where there is one.
+fn own_slots(options: &SweepOptions) -> u64 {
+    1 + u64::from(options.applies_sql())
+}
 
 fn most_clients(options: &SweepOptions) -> u32 {
     options.clients.iter().copied().max().unwrap_or(1)
@@ -112,13 +115,13 @@ fn slots(options: &SweepOptions) -> Result<u64, UserError> {
             needed = needed.max(slots_of(&run, None));
         }
     }
-    Ok(needed + OWN)
+    Ok(needed + own_slots(options))
 }
 
 /// Starts the leader.
 fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
     // The handle counts the leader itself.
-    let others = u32::try_from(slots(&spec.options)? - OWN).unwrap_or(u32::MAX);
+    let others = u32::try_from(slots(&spec.options)? - 1).unwrap_or(u32::MAX);
     let json = serde_json::to_string(spec).unwrap_or_default();
     let segment = Segment::create(SegmentShape::LEADER, &json, &[]);
     segment.header().caller_pid.store(my_pid(), Relaxed);

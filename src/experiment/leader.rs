@@ -1,5 +1,6 @@
 //! The leader of a sweep: a session of the calling role that asks for one run after the other, each on the state that it
-//! is to begin with.
+//! is to begin with. It executes no statement that a user has written, and touches no table of a user's: hands and the runs' own
+//! workers do.
 
 use std::cell::Cell as StdCell;
 use std::sync::atomic::Ordering::*;
@@ -10,13 +11,15 @@ use bench_model::spec::{Extent, Results, RunArguments, RunSpec};
 use bench_questions::sweep::{Resumption, SweepSpec, Variant};
 use pgrx::pg_sys;
 
-use super::changes::{Changes, revert_left};
+use super::changes::Changes;
+use super::hand;
 use super::parameters;
 use super::restarts::Restarts;
 use super::state::State;
 use super::stops::{await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled};
 use crate::driver::session::Session;
 use crate::error::internal;
+use crate::guard::session_role::check_stored_run_as;
 use crate::launch::handle::LaunchHandle;
 use crate::run::before;
 use crate::run::feeders::RowLimit;
@@ -101,8 +104,6 @@ struct Unfinished {
     segment: u32,
     /// Its variants set parameters of the whole server.
     changes_system: bool,
-    /// Its variants change the database.
-    applies_sql: bool,
 }
 
 /// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
@@ -135,14 +136,13 @@ static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
 
 /// Called before the two above.
 static REVERT_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
-    if let Some(Unfinished { sweep_id, segment, applies_sql: true, .. }) = UNFINISHED.get() {
+    if let Some(Unfinished { segment, .. }) = UNFINISHED.get() {
         // The run under way, whose clients use what is to be undone, would be stopped only after this.
         let run = Segment::peek(segment, |sweep| sweep.header().sweep.under_way.load(Acquire));
         if let Some(run) = run.filter(|run| *run != 0) {
             Segment::peek(run, |run| ask_to_stop(run.header(), StopReason::Requested));
         }
-        // Where that fails, bench.sweep_changes says what is left.
-        let _ = at_exit::put_in_order(|| revert_left(sweep_id));
+        hand::dismiss();
     }
 });
 
@@ -165,17 +165,16 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
         sweep_id,
         segment: context.segment.handle(),
         changes_system: spec.options.changes_system(),
-        applies_sql: spec.options.applies_sql(),
     }));
     let system = ServerParameters::new(Changer::Sweep(sweep_id), parameters::names(&spec.options));
-    let state = State::new(session, &spec.options);
     let mut sweep = RunningSweep {
         context,
         spec: &spec,
         sweep_id,
-        state,
+        session,
+        state: State::new(&spec.options),
         system,
-        changes: Changes::new(sweep_id, &spec.options)?,
+        changes: Changes::new(sweep_id, &spec, context.segment.header())?,
         restarts: Restarts::new(sweep_id, &spec.options, &spec.resumption)?,
         has_checkpoint: false,
         pairs: NodePairs::Try,
@@ -184,8 +183,8 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     let result = sweep.make_runs();
     let waits = sweep.restarts.waits.take();
     // Whatever happened, the server has its own settings again, and the database is as it was.
-    let put_back = sweep.system.put_back(&mut sweep.state.session);
-    let reverted = sweep.changes.revert_last(&mut sweep.state.session);
+    let put_back = sweep.system.put_back(&mut sweep.session);
+    let reverted = sweep.changes.revert_last();
     let put_back = reverted.clone().and(put_back);
     let stop = stop_error(context.segment.header());
     forget_cancel();
@@ -196,10 +195,10 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
         Some(wait) if error.is_none() => durable_transaction(|| store::wait_for_restart(sweep_id, wait)),
         wait => {
             let undo = |wait: &Wait| {
-                put_back_own(&mut sweep.state.session, &Changer::Sweep(sweep_id), &wait.missing.saved)
+                put_back_own(&mut sweep.session, &Changer::Sweep(sweep_id), &wait.missing.saved)
             };
             let undone = wait.as_ref().map_or(Ok(()), undo);
-            undone.and(write_end(&sweep.state.session, sweep_id, canceled, error.as_ref()))
+            undone.and(write_end(&sweep.session, sweep_id, canceled, error.as_ref()))
         }
     };
     UNFINISHED.set(None);
@@ -249,9 +248,11 @@ pub(super) struct RunningSweep<'a> {
     context: &'a WorkerContext,
     pub(super) spec: &'a SweepSpec,
     pub(super) sweep_id: i64,
+    /// The leader's own.
+    session: Session,
     state: State,
     system: ServerParameters,
-    changes: Changes,
+    changes: Changes<'a>,
     pub(super) restarts: Restarts,
     /// Whether a checkpoint was made within the last run.
     pub(super) has_checkpoint: bool,
@@ -259,7 +260,7 @@ pub(super) struct RunningSweep<'a> {
     pairs: NodePairs,
 }
 
-impl RunningSweep<'_> {
+impl<'a> RunningSweep<'a> {
     pub(super) fn header(&self) -> &Header {
         self.context.segment.header()
     }
@@ -267,10 +268,7 @@ impl RunningSweep<'_> {
     /// A superuser's sweep puts back what others before it could not.
     fn put_back_forgotten(&mut self) {
         if transaction(|| Ok(superuser())) == Ok(true) {
-            server_parameters::put_back_or_warn(
-                &mut self.state.session,
-                Some(&Changer::Sweep(self.sweep_id)),
-            );
+            server_parameters::put_back_or_warn(&mut self.session, Some(&Changer::Sweep(self.sweep_id)));
         }
     }
 
@@ -308,7 +306,8 @@ impl RunningSweep<'_> {
             if self.header().stop() != StopReason::None {
                 return Ok(false);
             }
-            let options = &self.spec.options;
+            let spec = self.spec;
+            let options = &spec.options;
             let (variant, seed) = (&options.variants[cell.variant], options.seed_of_round(cell.round));
             match self.start_with(place, variant) {
                 Ok(true) => {}
@@ -338,9 +337,9 @@ impl RunningSweep<'_> {
         let result = self.interruptibly(|sweep| {
             // What is to be put back of both stands in one place.
             if !sweep.restarts.is_in_force(variant) {
-                sweep.system.put_back(&mut sweep.state.session)?;
+                sweep.system.put_back(&mut sweep.session)?;
             }
-            is_done = sweep.restarts.are_done(&mut sweep.state.session, place, variant)?;
+            is_done = sweep.restarts.are_done(&mut sweep.session, place, variant)?;
             Ok(())
         });
         if self.header().stop() != StopReason::None { Ok(false) } else { result.map(|()| is_done) }
@@ -358,7 +357,10 @@ impl RunningSweep<'_> {
 
     /// Makes a run, and writes down why where it was not made or does not count. Whether it counts; `None` where the sweep
     /// has been stopped meanwhile.
-    pub(super) fn carry_out(&mut self, order: Order) -> Result<Option<Result<i64, UserError>>, UserError> {
+    pub(super) fn carry_out(
+        &mut self,
+        order: Order<'a>,
+    ) -> Result<Option<Result<i64, UserError>>, UserError> {
         let place = order.place;
         let made = self.make_run(order);
         if self.header().stop() != StopReason::None {
@@ -382,20 +384,26 @@ impl RunningSweep<'_> {
     ///
     /// # Errors
     /// Why it was not made, or does not count.
-    fn make_run(&mut self, order: Order) -> Result<i64, UserError> {
+    fn make_run(&mut self, order: Order<'a>) -> Result<i64, UserError> {
         let Order { place, round, variant, arguments, over_checkpoint } = order;
         self.interruptibly(|sweep| {
-            let (options, header) = (&sweep.spec.options, sweep.context.segment.header());
-            sweep.changes.revert_others(&mut sweep.state.session, options, variant, round)?;
-            sweep.system.set(&mut sweep.state.session, parameters::wanted(variant), Reach::New)?;
+            let header = sweep.context.segment.header();
+            sweep.changes.revert_others(variant, round)?;
+            sweep.system.set(&mut sweep.session, parameters::wanted(variant), Reach::New)?;
             sweep.state.load(variant, round, &|launched| await_launched(header, launched))?;
-            sweep.changes.apply(&mut sweep.state.session, options, variant, round)
+            sweep.changes.apply(variant, round)
         })?;
         let header = self.context.segment.header();
         let pairs = std::mem::replace(&mut self.pairs, NodePairs::Try);
-        let mut prepared = transaction(|| run::prepare(arguments.clone(), RowLimit::All, pairs))
-            .inspect_err(|e| stop_if_canceled(header, e))?;
-        let (run, [secrets, _]) = (&mut prepared.spec, &prepared.secrets);
+        let mut prepared = transaction(|| {
+            if self.spec.resumes.is_some() {
+                check_stored_run_as(arguments.run_as.as_deref())?;
+            }
+            run::prepare(arguments.clone(), RowLimit::All, pairs)
+        })
+        .inspect_err(|e| stop_if_canceled(header, e))?;
+        let run = &mut prepared.spec;
+        run.options.before = self.spec.options.before.clone();
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
         run.system.extend(variant.restart.clone());
@@ -406,9 +414,6 @@ impl RunningSweep<'_> {
         run.horizon_held = self.spec.horizon_held;
         // A session that waits for the sweep does nothing else meanwhile.
         run.starter.pid = header.caller_pid.load(Relaxed);
-        self.interruptibly(|sweep| {
-            before::prepare(&mut sweep.state.session, run, secrets, &sweep.spec.options.before)
-        })?;
         let prepared = std::panic::AssertUnwindSafe(&prepared);
         let (run, [secrets, _]) = (&prepared.spec, &prepared.secrets);
         let launched = transaction(|| {
@@ -424,7 +429,7 @@ impl RunningSweep<'_> {
         let run_id = launched.segment.run_id();
         launched.leave();
         result?;
-        self.system.check().inspect_err(|error| {
+        self.changes.check().and_then(|()| self.system.check()).inspect_err(|error| {
             // Where that fails, the sweep's own record says so.
             let _ = durable_transaction(|| store::run_does_not_count(run_id, error));
         })?;
@@ -445,7 +450,7 @@ impl RunningSweep<'_> {
     ) -> Result<(), UserError> {
         let mut is_known = false;
         let (header, sweep_id) = (self.context.segment.header(), self.sweep_id);
-        let session = &mut self.state.session;
+        let session = &mut self.session;
         let has_checkpoint = &mut self.has_checkpoint;
         *has_checkpoint = false;
         await_launched_until(header, launched, &mut |launched| {
@@ -464,7 +469,7 @@ impl RunningSweep<'_> {
                     made => *has_checkpoint = made?,
                 }
             }
-            Ok(())
+            Ok(false)
         })
     }
 

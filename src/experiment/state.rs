@@ -7,7 +7,6 @@ use bench_model::spec::{Before, RunArguments, RunOptions};
 use bench_questions::sweep::{LoadDescription, SweepOptions, Variant};
 use serde_json::{Map, Value};
 
-use crate::driver::session::Session;
 use crate::launch::handle::LaunchHandle;
 use crate::load::prepare::load;
 use crate::run::prepare::workload;
@@ -22,7 +21,7 @@ pub struct SweepLoad {
 }
 
 /// The fixtures that a run is to find, by name; each once.
-fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
+pub(super) fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
     let mut names = Vec::new();
     let run = RunOptions::new(arguments)?;
     // A script that stands in the call has none.
@@ -99,18 +98,17 @@ fn reload_of(options: &SweepOptions, name: &str) -> SweepLoad {
     }
 }
 
-/// The steps before a run.
+/// The loads before a run.
 pub struct State {
-    pub session: Session,
     options: SweepOptions,
     /// The round and the variant whose fixture is loaded.
     loaded: Option<(u32, String)>,
 }
 
 impl State {
-    /// Nothing is loaded yet; `session` is the leader's.
-    pub fn new(session: Session, options: &SweepOptions) -> Self {
-        Self { session, options: options.clone(), loaded: None }
+    /// Nothing is loaded yet.
+    pub fn new(options: &SweepOptions) -> Self {
+        Self { options: options.clone(), loaded: None }
     }
 
     /// Loads what the variant, or the sweep, wants loaded. `wait` waits for a load's end.

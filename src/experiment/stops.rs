@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::*;
 use bench_base::error::{UserError, sqlstate};
 
 use crate::launch::handle::LaunchHandle;
-use crate::server::process::{forget_cancel, nap_until_canceled};
+use crate::server::process::{cancel, forget_cancel, nap_until_canceled};
 use crate::shm::{Header, StopReason, ask_to_stop};
 use crate::worker::drop_extension;
 
@@ -49,23 +49,29 @@ pub(super) fn stop_if_canceled(header: &Header, error: &UserError) {
     }
 }
 
-/// Waits for a load or a run, which a stop of the sweep stops.
+/// Waits for a load, a run or a hand, which a stop of the sweep stops.
 pub(super) fn await_launched(header: &Header, launched: &LaunchHandle) -> Result<(), UserError> {
-    await_launched_until(header, launched, &mut |_| Ok(()))
+    await_launched_until(header, launched, &mut |_| Ok(false))
 }
 
+/// As [`await_launched`], and no longer than until `look` says so.
 pub(super) fn await_launched_until(
     header: &Header,
     launched: &LaunchHandle,
-    look: &mut dyn FnMut(&LaunchHandle) -> Result<(), UserError>,
+    look: &mut dyn FnMut(&LaunchHandle) -> Result<bool, UserError>,
 ) -> Result<(), UserError> {
     header.sweep.under_way.store(launched.segment.handle(), Release);
-    let mut looked = Ok(());
+    let mut looked = Ok(false);
     let result = loop {
         let outcome = launched.outcome();
-        looked = looked.and_then(|()| look(launched));
+        if looked.is_ok() {
+            looked = look(launched);
+        }
         if let Some(outcome) = outcome {
             break outcome;
+        }
+        if matches!(looked, Ok(true)) {
+            break Ok(());
         }
         // A cancel of this session is a stop as well.
         match nap_until_canceled(200) {
@@ -78,5 +84,20 @@ pub(super) fn await_launched_until(
         }
     };
     header.sweep.under_way.store(0, Release);
-    result.and(looked)
+    result.and(looked.map(drop))
+}
+
+/// Waits for the end of a hand that no stop is to keep from its work. A cancel of this session cancels its statement.
+pub(super) fn await_end(header: &Header, hand: &LaunchHandle) -> Result<(), UserError> {
+    header.sweep.under_way.store(hand.segment.handle(), Release);
+    let result = loop {
+        if let Some(outcome) = hand.outcome() {
+            break outcome;
+        }
+        if nap_until_canceled(200).is_err() {
+            cancel(hand.segment.header().coordinator_pid.load(Acquire));
+        }
+    };
+    header.sweep.under_way.store(0, Release);
+    result
 }

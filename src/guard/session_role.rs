@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::client_role::{OWNER, client_role};
 use super::rights::is_special;
-use crate::server::roles::{is_superuser, may_become};
+use crate::server::roles::{self, is_superuser, may_become};
 
 /// The role whose session executes what `writer` has written, in a call of `caller`: the caller, if the writer could become it
 /// anyway; else the writer. Neither if it has special rights: a superuser's call then gets a session of whoever owns the fixture or
@@ -94,4 +94,21 @@ pub fn check_session(role: &Role, may_be_special: bool) -> Result<(), UserError>
         .detail("It had none when its sessions were asked for."));
     }
     Ok(())
+}
+
+/// That a role which is named by run_as in options that are stored has no special rights: who uses the options has not named it, and
+/// what is executed may have been written since by others.
+///
+/// # Errors
+/// 42704 where there is no such role; 42501.
+pub fn check_stored_run_as(run_as: Option<&str>) -> Result<(), UserError> {
+    let Some(name) = run_as else { return Ok(()) };
+    if !is_special(roles::named(name)?.oid.into())? {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        format!("stored run_as names role \"{name}\", which has special rights"),
+    )
+    .detail("Such a role must be named by the call that starts the runs."))
 }

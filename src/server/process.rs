@@ -147,6 +147,16 @@ pub fn cancel(pid: i32) -> bool {
     is_there
 }
 
+/// Ends another backend, as pg_terminate_backend does; false where there is no such backend.
+pub fn terminate(pid: i32) -> bool {
+    let is_there = pid != 0 && is_backend(pid);
+    if is_there {
+        // SAFETY: a signal to a backend of this server.
+        unsafe { libc::kill(pid, libc::SIGTERM) };
+    }
+    is_there
+}
+
 /// Forgets a cancel of this process that has done its work, so that it does not hit what follows.
 pub fn forget_cancel() {
     // SAFETY: a flag of this process's own, which signal handlers write.

@@ -337,7 +337,7 @@ pub enum WarmupEnd {
 /// How far a sweep is.
 #[repr(C)]
 pub struct SweepProgress {
-    /// Runs that are over, or that could not be run.
+    /// Runs that are over, or that could not be run. Of a sweep's hand: statements that it has undone its change with.
     pub done: AtomicU32,
     /// All runs that there are to be.
     pub total: AtomicU32,

@@ -58,12 +58,12 @@ current_run_is canceled "$name"
 is "$(in_sweep "string_agg(coalesce(status, '-'), ', ' ORDER BY place)")" 'canceled, -' \
     "$name: the next one is not begun"
 
-# Between two runs there is the leader's own work to stop.
+# Before the clients of a run there is the work of others to stop.
 name='bench.stop_sweep while a table is vacuumed'
 session holder BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' 'SELECT pg_sleep(60)'
 holds holder
 SWEEP=$(sql "SELECT bench.start_sweep($RUNGS, before => 'vacuum')")
-eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext sweep'
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext preparer'
     AND wait_event_type = 'Lock' AND query LIKE 'VACUUM%')"
 is $? 0 "$name: the sweep waits"
 clock

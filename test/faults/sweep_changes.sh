@@ -49,6 +49,25 @@ ended caller 10
 ended_as canceled "$name"
 is_undone "$name"
 
+name='pg_terminate_backend of the hand'
+begin_changed "$name"
+terminate hand
+sweep_is incomplete "$name"
+is_undone "$name"
+is "$(in_sweep "count(*) FILTER (WHERE error LIKE 'the changes of variant%were reverted during the run')")" 1 \
+    "$name: the run without them does not count"
+DONE=$(completed)
+resumes "$name"
+is_undone "$name, resumed"
+
+name='a fast shutdown'
+begin_changed "$name"
+cluster_restart
+is_undone "$name"
+resumes "$name"
+is_undone "$name, resumed"
+remember_server
+
 name='pg_terminate_backend of the leader'
 begin_changed "$name"
 terminate sweep
@@ -63,7 +82,7 @@ SLOW='{"v": {"sql": {"apply": ["CREATE INDEX changed_i ON changed (i)", "SELECT 
 in_apply() {
     SWEEP=$(sql "SELECT bench.start_sweep('changed', '{1}', secs => 0.2, variants => '$SLOW')")
     DONE=
-    eventually 10 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext sweep'
+    eventually 10 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext hand'
         AND query LIKE '%pg_sleep%' AND state = 'active')"
     is $? 0 "$name: the statements run"
 }
@@ -76,6 +95,15 @@ for end in "pg_cancel_backend(pid)" "pg_terminate_backend(pid)"; do
     within 5000 "$name: all is over within seconds"
     is_undone "$name"
 done
+
+# The hand waits for a lock of the session that waits for the sweep.
+name='a lock of the caller'
+try BEGIN 'LOCK TABLE changed IN ROW EXCLUSIVE MODE' \
+    "SELECT bench.sweep('changed', '{1}', secs => 0.2, variants => '$INDEX')"
+like "$OUT" 'ERROR:  40P01: the sweep waits for a lock of the session that waits for the sweep' \
+    "$name: the sweep says so"
+SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
+is_undone "$name"
 
 # Another session's lock keeps the statements from being undone, for as long as a sweep waits for it.
 name='a lock on what is to be undone'

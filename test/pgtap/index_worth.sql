@@ -117,31 +117,44 @@ SELECT format('REVOKE CREATE ON DATABASE %I FROM PUBLIC', current_database()) \g
 CREATE SCHEMA iwo_alice AUTHORIZATION iwo_alice;
 SET SESSION AUTHORIZATION iwo_alice;
 CREATE TABLE iwo_alice.mine (id int PRIMARY KEY, a int);
-CREATE FUNCTION iwo_alice.is_superuser() RETURNS int LANGUAGE plpgsql AS $$
+-- A function of a constraint, which is executed where rows are copied, tells as whom.
+CREATE TABLE iwo_alice.told (role name);
+CREATE FUNCTION iwo_alice.tell() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'executed as %', current_user;
+    INSERT INTO iwo_alice.told VALUES (session_user), (current_user);
+    RETURN true;
 END $$;
-ALTER TABLE iwo_alice.mine ALTER a SET DEFAULT iwo_alice.is_superuser();
-SELECT throws_ok(
-    format('SELECT bench_internal.copy_table(%s, ''iwo_alice'', 0)', 'bench_internal.sweep_log'::regclass::oid),
-    '42501', NULL, 'nobody copies what he may not read') FROM (SELECT 1) AS t;
+INSERT INTO iwo_alice.mine SELECT i, i FROM generate_series(1, 100) AS i;
+ALTER TABLE iwo_alice.mine ADD CHECK (iwo_alice.tell());
+TRUNCATE iwo_alice.told;
 SELECT bench.load('pk', 1000, options => '{"schema": "iwo_alice"}') \g /dev/null
 SELECT matches(concat_ws(' ', saved_us > 0, verdict, error), 't not measured .*permission denied for database',
     'who may make no schema learns why')
 FROM bench.index_worth('pk_update', secs => 0.3, settings => '{"search_path": "iwo_alice"}');
 RESET SESSION AUTHORIZATION;
-SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', 'iwo_alice.mine'::regclass::oid),
-    '42501', NULL, 'a superuser''s copy executes nothing of others''');
-SELECT throws_ok(format('SELECT bench_internal.copy_table(%s, ''public'', 0)', 'pg_stat_activity'::regclass::oid),
-    '42809', NULL, 'a view is not copied');
-SELECT throws_ok('SELECT bench_internal.copy_table(0, ''public'', 0)', '42809', NULL, 'nor what is not there');
+SELECT bench.create_workload('iwo_alices', 'SELECT 1;') \g /dev/null
+SELECT is(error, NULL, 'a superuser copies another role''s table')
+FROM bench.index_worth('iwo_alices', 'CREATE INDEX iwo_a ON mine (a)', secs => 0.2,
+    settings => '{"search_path": "iwo_alice"}');
+SELECT is(array_agg(DISTINCT role), '{iwo_alice}', 'by a session of that role') FROM iwo_alice.told;
+CREATE VIEW public.iwo_view AS SELECT * FROM public.iwo_table;
+SELECT throws_ok($$SELECT * FROM bench.index_worth('iwo_reads', 'CREATE INDEX x ON iwo_view (a)')$$, '42809', NULL,
+    'a view is not copied');
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE iwo_space LOCATION '';
 CREATE TABLE public.iwo_stored (id int PRIMARY KEY USING INDEX TABLESPACE iwo_space, a text)
     WITH (fillfactor = 70, autovacuum_enabled = off, toast.autovacuum_enabled = off) TABLESPACE iwo_space;
 CREATE INDEX iwo_stored_a ON public.iwo_stored (a) WITH (fillfactor = 60);
-CREATE SCHEMA iwo_copy;
-SELECT bench_internal.copy_table('public.iwo_stored'::regclass::oid, 'iwo_copy', 0) \g /dev/null
+-- What a sweep has executed is executed once more.
+SELECT bench.start_index_worth('iwo_alices', 'iwo_stored_a', secs => 0.1) AS stored \gset
+SELECT bench.wait_sweep(:stored) \g /dev/null
+CREATE TEMP TABLE stored_variant AS SELECT v.value -> 'schemas' ->> 0 AS schema, v.value #>> '{sql,apply,0}' AS copy
+FROM bench.sweeps, jsonb_array_elements(variants) AS v WHERE sweep_id = :stored AND v.value ? 'sql';
+SELECT format('CREATE SCHEMA %I', schema) FROM stored_variant \gexec
+\o /dev/null
+SELECT copy FROM stored_variant \gexec
+\o
+SELECT format('ALTER SCHEMA %I RENAME TO iwo_copy', schema) FROM stored_variant \gexec
 CREATE VIEW pg_temp.stored AS SELECT c.relnamespace::regnamespace::text AS schema, c.relname, c.reloptions,
     t.reloptions AS toast, c.reltablespace, c.relam
 FROM pg_class AS c LEFT JOIN pg_class AS t ON t.oid = c.reltoastrelid WHERE c.relname LIKE 'iwo\_stored%';

@@ -255,7 +255,6 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('index_worth', NULL, NULL),
     ('start_index_worth', NULL, NULL),
     ('index_worth_results', NULL, NULL),
-    ('copy_table', NULL, NULL),
     ('start_duel', NULL, NULL),
     ('verify', NULL, NULL),
     -- They make one: test/pgtap/duel.sql and verify.sql.

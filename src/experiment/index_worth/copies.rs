@@ -3,12 +3,10 @@
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::guard::trust::objects::check_tables;
-use crate::server::locks;
-use crate::server::prewarm::check_may_read;
-use crate::server::spi::{fetch_all, run};
+use crate::server::guc::SAFE_PATH;
+use crate::server::spi::{fetch_all, quote_literal};
 
-/// Statements that make the copy, in their order. Indexes keep their names; unique ones come without their constraints.
+/// The statements that make a copy, in their order. Indexes keep their names; unique ones come without their constraints.
 /// Access method, storage parameters and tablespaces are the table's: HOT updates and waits depend on them.
 const STATEMENTS: &str = "\
     SELECT ARRAY[ \
@@ -54,16 +52,12 @@ const STATEMENTS: &str = "\
     ) AS a \
     WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}') AND a.names IS NOT NULL";
 
-/// Copies a table into a schema, with all of its indexes but this one (0: with all).
+/// A text that copies a table into a schema, with all of its indexes but this one (0: with all), as one transaction. Names in it are
+/// looked up in pg_catalog alone, but for those with a schema.
 ///
 /// # Errors
-/// 42501 where that would run what others have defined with special rights; 42809 for what is no table; the server's.
-pub fn copy_table(table: pg_sys::Oid, schema: &str, without: pg_sys::Oid) -> Result<(), UserError> {
-    // A lock, too, is for who may read.
-    check_may_read(table)?;
-    // Locked first, so that what is judged is what is copied.
-    locks::lock(table, pg_sys::AccessShareLock);
-    check_tables(&[table])?;
+/// 42809 for what is no table.
+pub(super) fn copy_text(table: pg_sys::Oid, schema: &str, without: pg_sys::Oid) -> Result<String, UserError> {
     let made = fetch_all(STATEMENTS, &[table.into(), schema.into(), without.into()], |row| {
         row.get::<Vec<String>>(1)
     })?;
@@ -71,9 +65,9 @@ pub fn copy_table(table: pg_sys::Oid, schema: &str, without: pg_sys::Oid) -> Res
         let message = format!("relation with OID {} is not a table that can be copied", table.to_u32());
         return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message));
     };
-    for statement in statements {
-        pgrx::check_for_interrupts!();
-        run(&statement, &[])?;
-    }
-    Ok(())
+    let path = format!(
+        "SELECT pg_catalog.set_config('search_path', {}, true)",
+        quote_literal(&SAFE_PATH.to_string_lossy())
+    );
+    Ok([vec![path], statements].concat().join("; "))
 }

@@ -3,5 +3,4 @@
 mod copies;
 mod variants;
 
-pub use copies::*;
-pub use variants::*;
+pub use variants::ask;

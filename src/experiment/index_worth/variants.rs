@@ -3,34 +3,48 @@
 use std::ffi::CString;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{Duel, FixtureSpec, RunArguments};
+use bench_model::spec::{Duel, FixtureSpec, Role, RunArguments};
 use bench_questions::sweep::{Asked, Question, Variant};
 use bench_results::index_worth::{AskedIndex, IndexWorth};
 use bench_results::sweep::AppliedSql;
 use pgrx::pg_sys;
 use serde_json::{Map, Value, json};
 
+use super::copies::copy_text;
 use crate::error::internal;
+use crate::experiment::hand_role::{HandRole, owner_of_table, role_for};
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::run::prepare;
 use crate::server::guc::{self, with_search_path};
 use crate::server::parser::{NamedIndex, named_index};
 use crate::server::process::random_seed;
+use crate::server::roles::superuser;
 use crate::server::spi::in_session::fetch_all;
-use crate::server::spi::{quote_identifier, quote_literal};
+use crate::server::spi::{self, quote_identifier, quote_literal};
 
 /// More indexes than this are taken for a mistake.
 const MOST_INDEXES: usize = 100;
 
+/// A table with an index that is looked at.
+struct Table {
+    oid: pg_sys::Oid,
+    schema: String,
+    name: String,
+}
+
+impl Table {
+    fn qualified(&self) -> String {
+        format!("{}.{}", quote_identifier(&self.schema), quote_identifier(&self.name))
+    }
+}
+
 /// An index that is looked at.
 struct Found {
     index: pg_sys::Oid,
-    table: pg_sys::Oid,
+    table: Table,
     schema: String,
     name: String,
-    table_name: String,
-    table_schema: String,
     definition: String,
     bytes: Option<i64>,
 }
@@ -43,7 +57,12 @@ pub fn ask(index: Option<&str>, margin: f64, run: &RunArguments) -> Result<Asked
     let prepared = prepare(run.clone(), RowLimit::First, NodePairs::Try)?.spec;
     let path = client_path(&prepared.fixtures, run.settings.as_ref())?;
     let tables: Vec<pg_sys::Oid> = prepared.tables().map(pg_sys::Oid::from).collect();
-    let copies = Copies { path: path.clone(), number: random_seed().cast_unsigned() as u32 };
+    let copies = Copies {
+        path: path.clone(),
+        number: random_seed().cast_unsigned() as u32,
+        run_as: run.run_as.clone(),
+        clients: Role { name: prepared.role.clone(), oid: prepared.role_oid },
+    };
     let is_text = index.is_some_and(|index| index.trim_start().to_ascii_lowercase().starts_with("create"));
     let (mut indexes, mut variants) = (Vec::new(), Vec::new());
     if let Some(text) = index.filter(|_| is_text) {
@@ -98,11 +117,9 @@ fn read(condition: &str, argument: pgrx::datum::DatumWithOid) -> Result<Vec<Foun
             |place| Ok::<_, pgrx::spi::Error>(row.get::<pg_sys::Oid>(place)?.unwrap_or(pg_sys::InvalidOid));
         Ok(Found {
             index: oid(1)?,
-            table: oid(2)?,
+            table: Table { oid: oid(2)?, schema: text(6)?, name: text(5)? },
             schema: text(3)?,
             name: text(4)?,
-            table_name: text(5)?,
-            table_schema: text(6)?,
             definition: text(7)?,
             bytes: row.get::<i64>(8)?,
         })
@@ -131,6 +148,10 @@ struct Copies {
     path: String,
     /// Nobody else's.
     number: u32,
+    /// As it was given.
+    run_as: Option<String>,
+    /// Whose sessions work on them.
+    clients: Role,
 }
 
 impl Copies {
@@ -145,24 +166,37 @@ impl Copies {
         format!("{}{behind}", quote_identifier(&self.schema(place, with)))
     }
 
-    /// Makes a table's copies.
-    fn sql(&self, table: pg_sys::Oid, table_name: &str, place: usize, without: pg_sys::Oid) -> AppliedSql {
-        let mut apply = Vec::new();
+    /// What makes a table's copies: the schemas that are there first, and the statements.
+    fn sql(
+        &self,
+        table: &Table,
+        place: usize,
+        without: pg_sys::Oid,
+    ) -> Result<(Vec<String>, AppliedSql), UserError> {
+        let hand = hand_of(table, self.run_as.as_deref())?;
+        let (mut apply, mut revert, mut schemas) = (Vec::new(), Vec::new(), Vec::new());
         for (with, left_out) in [(true, pg_sys::InvalidOid), (false, without)] {
             let schema = self.schema(place, with);
             let quoted = quote_identifier(&schema);
-            apply.push(format!("CREATE SCHEMA {quoted}"));
-            apply.push(format!(
-                "SELECT bench_internal.copy_table({}, {}, {})",
-                table.to_u32(),
-                quote_literal(&schema),
-                left_out.to_u32()
-            ));
-            apply.push(format!("VACUUM (ANALYZE) {quoted}.{}", quote_identifier(table_name)));
+            let copy = format!("{quoted}.{}", quote_identifier(&table.name));
+            if !superuser() {
+                apply.push(format!("CREATE SCHEMA {quoted}"));
+            }
+            apply.push(copy_text(table.oid, &schema, left_out)?);
+            if hand.role.oid != self.clients.oid {
+                let clients = quote_identifier(&self.clients.name);
+                apply.push(format!(
+                    "GRANT USAGE ON SCHEMA {quoted} TO {clients}; \
+                     GRANT SELECT, INSERT, UPDATE, DELETE ON {copy} TO {clients}"
+                ));
+            }
+            apply.push(format!("VACUUM (ANALYZE) {copy}"));
+            revert.push(format!("DROP SCHEMA {quoted} CASCADE"));
+            schemas.push(schema);
         }
-        let revert = [true, false]
-            .map(|with| format!("DROP SCHEMA {} CASCADE", quote_identifier(&self.schema(place, with))));
-        AppliedSql { apply, revert: revert.to_vec() }
+        // A superuser's are made for the role that makes the copies, which needs no CREATE on the database then.
+        schemas.retain(|_| superuser());
+        Ok((schemas, AppliedSql { apply, revert }))
     }
 
     /// The duel on copies, whose planner does not see the index: what is left of it is what it costs.
@@ -171,6 +205,46 @@ impl Copies {
         let with = json!({"search_path": self.path_of(place, true), "hide_indexes": [hidden]});
         Duel::new(&with, &json!({"search_path": self.path_of(place, false)}))
     }
+}
+
+/// The role that makes a table's copies: functions of its columns, constraints and indexes are executed there.
+///
+/// # Errors
+/// Those of [`role_for`], and 42501 where a superuser's copies are made by a role that may not read the table.
+fn hand_of(table: &Table, run_as: Option<&str>) -> Result<HandRole, UserError> {
+    let qualified = table.qualified();
+    let owner = owner_of_table(&qualified)?;
+    let hand = role_for(run_as, || Ok(owner.clone()))?;
+    if run_as.is_some() || !superuser() {
+        return Ok(hand);
+    }
+    let sql =
+        "SELECT has_schema_privilege($1, $2::text, 'USAGE'), has_table_privilege($1, $3::oid, 'SELECT')";
+    let (role, owner) = (&hand.role, owner.map(|owner| owner.name).unwrap_or_default());
+    let arguments = [pg_sys::Oid::from(role.oid).into(), table.schema.as_str().into(), table.oid.into()];
+    let may = spi::fetch_all(sql, &arguments, |row| Ok((row.get::<bool>(1)?, row.get::<bool>(2)?)))?;
+    let (may_use, may_read) = may.into_iter().next().unwrap_or_default();
+    let to = quote_identifier(&role.name);
+    let grants = [
+        (may_use, format!("GRANT USAGE ON SCHEMA {} TO {to}", quote_identifier(&table.schema))),
+        (may_read, format!("GRANT SELECT ON {qualified} TO {to}")),
+    ];
+    let missing: Vec<String> =
+        grants.into_iter().filter(|(may, _)| *may != Some(true)).map(|(_, grant)| grant).collect();
+    if missing.is_empty() {
+        return Ok(hand);
+    }
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied to copy table {qualified}"))
+        .detail(format!(
+            "Its copies are made by role \"{}\", for its owner \"{owner}\" has special rights, which functions of its columns, \
+             constraints and indexes would have as well.",
+            role.name
+        ))
+        .hint(format!(
+            "{}. Or pass run_as => {}, if nobody else can create objects that the table and the workload use.",
+            missing.join("; "),
+            quote_literal(&owner)
+        )))
 }
 
 /// Names of an index's variants, each once.
@@ -187,13 +261,15 @@ fn existing(found: &Found, copies: &Copies, place: usize) -> Result<(AskedIndex,
         duel: Some(Duel::new(&json!({}), &json!({"hide_indexes": [name]}))?),
         ..Variant::default()
     };
+    let (schemas, sql) = copies.sql(&found.table, place, found.index)?;
     let of_writes = Variant {
         name: writes.clone(),
-        sql: Some(copies.sql(found.table, &found.table_name, place, found.index)),
+        schemas,
+        sql: Some(sql),
         duel: Some(copies.duel(place, &found.name)?),
         ..Variant::default()
     };
-    let table = format!("{}.{}", quote_identifier(&found.table_schema), quote_identifier(&found.table_name));
+    let table = found.table.qualified();
     let asked =
         AskedIndex { name, definition: found.definition.clone(), bytes: found.bytes, table, reads, writes };
     Ok((asked, [of_reads, of_writes]))
@@ -225,13 +301,14 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
         .hint("Names are looked up where the workload's statements find theirs."));
     };
     let (reads, writes) = names_of(&quote_identifier(&name));
-    let mut sql = copies.sql(oid, &table_name, 0, pg_sys::InvalidOid);
+    let table = Table { oid, schema, name: table_name };
+    let (schemas, mut sql) = copies.sql(&table, 0, pg_sys::InvalidOid)?;
     // On the copy that is first in the path.
     sql.apply.push(text.to_owned());
     sql.apply.push(format!(
         "ANALYZE {}.{}",
         quote_identifier(&copies.schema(0, true)),
-        quote_identifier(&table_name)
+        quote_identifier(&table.name)
     ));
     let mut settings = Map::new();
     settings.insert("search_path".to_owned(), copies.path_of(0, true).into());
@@ -240,11 +317,12 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
     let variant = |name: &String, duel: Duel| Variant {
         name: name.clone(),
         settings: settings.clone(),
+        schemas: schemas.clone(),
         sql: Some(sql.clone()),
         duel: Some(duel),
         ..Variant::default()
     };
     let variants = [variant(&reads, of_reads), variant(&writes, copies.duel(0, &name)?)];
-    let table = format!("{}.{}", quote_identifier(&schema), quote_identifier(&table_name));
+    let table = table.qualified();
     Ok((AskedIndex { name, definition: text.to_owned(), bytes: None, table, reads, writes }, variants))
 }

@@ -33,8 +33,10 @@ const KIND: WorkerKind = WorkerKind {
 pub extern "C-unwind" fn pgbench_ext_preparer_main(segment: pg_sys::Datum) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let header = context.segment.header();
-    // In the first client's place, so that a caller in whose way this is finds it there.
-    context.segment.slot(0).pid.store(my_pid(), Release);
+    // In the first client's place, so that a caller in whose way this is finds it there. On several nodes there is none here.
+    if let Some(slot) = context.segment.slots().next() {
+        slot.pid.store(my_pid(), Release);
+    }
     match work(&context) {
         Ok(()) => header.prepared.store(1, Release),
         Err(error) => header.fail(&error),

@@ -9,6 +9,7 @@ use bench_results::Environment;
 
 use super::links::Links;
 use crate::observe::audit;
+use crate::run::before::preparer;
 use crate::run::coordinator::run_status;
 use crate::run::timeline::timeline;
 use crate::server::process::{current_timestamp, nap, now_ns, wake};
@@ -30,7 +31,8 @@ const COLLECT_NS: i64 = 3_600_000_000_000;
 /// # Errors
 /// What kept it from being measured, or from being written down.
 pub fn conduct(segment: &Segment, spec: &RunSpec, run_id: i64) -> Result<(), UserError> {
-    let links = Links::launch(segment, spec).inspect_err(|error| {
+    let prepared = preparer::prepare(segment, spec, |reason| run_status::stop_error(reason, None));
+    let links = prepared.and_then(|()| Links::launch(segment, spec)).inspect_err(|error| {
         // Where this fails as well, the run counts as crashed.
         let _ = nodes::finish(run_id, RunStatus::Failed, Some(error), Ok(()), None);
     })?;

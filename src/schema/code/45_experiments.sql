@@ -223,11 +223,6 @@ CREATE FUNCTION bench.index_worth_results(sweep_id bigint, metric text DEFAULT '
 COMMENT ON FUNCTION bench.index_worth_results IS
 'Returns what the runs of bench.index_worth show so far. metric: latency_avg_ms, or server_cpu_us for processor time; both in microseconds. margin NULL: as given.';
 
-CREATE FUNCTION bench_internal.copy_table(original oid, schema text, without oid)
-    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'copy_table_wrapper';
-COMMENT ON FUNCTION bench_internal.copy_table IS
-'Copies a table with its rows into a schema, with all indexes but one, as the calling role. For bench.index_worth.';
-
 REVOKE ALL ON FUNCTION bench.index_worth, bench.start_index_worth, bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity, bench.screen, bench.start_screen FROM PUBLIC;
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bench_base::error::{UserError, sqlstate};
+use bench_model::cluster::Nodes;
 use bench_model::spec::{
     Before, Extent, Observation, RunArguments, RunOptions, limits, object, required, workload,
 };
@@ -269,6 +270,9 @@ impl SweepOptions {
             all.extend(own.clone());
             Some(Value::Object(all))
         };
+        // The sweep itself loads fixtures anew. A call of bench.run takes no steps for several nodes; the sweep adds them later.
+        let mut before = if self.nodes == Nodes::Local.as_str() { self.before.clone() } else { Vec::new() };
+        before.retain(|step| *step != Before::Reload);
         // A variant with another driver has nothing to do with the connections of the sweep's.
         let inherits = variant.run.get("driver").is_none_or(|driver| Some(driver) == self.run.get("driver"));
         let mut others = self.run.clone();
@@ -293,8 +297,7 @@ impl SweepOptions {
             sample_interval: others.sample_interval.or_else(|| self.sample_interval_secs()),
             nodes: Some(self.nodes.clone()),
             tags: Some(Value::Object(self.tags.clone())),
-            // The sweep's leader does what its own says.
-            before: Some(Before::text(&[])),
+            before: Some(Before::text(&before)),
             duel: variant.duel.clone(),
             ..others
         }

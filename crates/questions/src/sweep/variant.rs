@@ -28,6 +28,10 @@ pub struct Variant {
     /// Statements that change the database for its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<AppliedSql>,
+    /// Schemas that a superuser's sweep makes for the role that executes those; only where another function than bench.sweep asks
+    /// for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schemas: Vec<String>,
     /// The arms that its runs alternate between; only where another function than bench.sweep asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duel: Option<Duel>,

@@ -145,6 +145,8 @@ impl NodeLink<'_> {
             Ok((tables, kept))
         })?;
         let mut spec = RunSpec { cluster: None, part_of: Some(part_of), ..self.spec.clone() };
+        // They have been done for all nodes.
+        spec.options.before.clear();
         // Other random numbers on each node, and its share of the rate.
         spec.seed = spec.seed.wrapping_add(self.node.node.into());
         let share = 1.0 / served.len().max(1) as f64;
