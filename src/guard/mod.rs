@@ -2,6 +2,7 @@
 
 pub mod client_role;
 pub mod extension;
+pub mod parameters;
 pub mod planner_hook;
 pub mod rights;
 pub mod session_role;

@@ -10,6 +10,7 @@ use pgrx::{Json, pg_sys};
 use crate::cluster::distributed::Placed;
 use crate::driver::parameters::analyse;
 use crate::error::warn;
+use crate::guard::parameters::own_settings_of;
 use crate::guard::switch_role::as_run_role;
 use crate::launch::checks::{has_blocks, lock_of};
 use crate::run::client::variables::{fixture_values, values_of_one};
@@ -141,8 +142,8 @@ fn explained(
     let plan = rolled_back(|| {
         as_run_role(current_role_oid(), || {
             guc::set_as_session("search_path", &path)?;
-            for (name, value) in &options.settings {
-                guc::set_as_session(name, value)?;
+            for (name, value) in own_settings_of(current_role_oid(), &options.settings)? {
+                guc::set_as_session(&name, &value)?;
             }
             if is_call || analyse(statement)?.calls_others {
                 return Ok(None);
