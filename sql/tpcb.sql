@@ -209,13 +209,6 @@ FROM pg_class
 WHERE relnamespace = '"a%t %w''s"'::regnamespace
 ORDER BY relname COLLATE "C";
 RESET ROLE;
--- a superuser is kept from another role's partitions as from its tables
-SET client_min_messages = error;
-SELECT bench.load('tpcb', 0, options => '{"partitions": 2}');
-ALTER TABLE bench_data.pgbench_accounts_2 OWNER TO tpcb_alice;
-SELECT bench.run('tpcb_select', transactions => 1) IS NOT NULL AS ran;
-SET client_min_messages = warning;
-SELECT bench.unload('tpcb');
 SET ROLE tpcb_alice;
 SELECT bench.unload('tpcb');
 RESET ROLE;

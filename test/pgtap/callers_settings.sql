@@ -61,11 +61,13 @@ SELECT throws_ok($$ SELECT bench.run('set_see', transactions => 1, settings => '
 RESET SESSION AUTHORIZATION;
 
 -- Arms of a duel
-SELECT bench.duel('set_see', '{"wal_compression": "on"}', '{}', secs => 0.5, run_as => 'set_ann') AS run_id \gset
+SELECT bench.duel('set_see', '{"wal_compression": "on"}', '{}', secs => 0.5, run_as => 'set_ann') \g /dev/null
+SELECT max(run_id) AS run_id FROM bench.duels \gset
 SELECT is(status, 'completed', 'a duel of two values') FROM bench.runs WHERE run_id = :run_id;
 SELECT is(pg_temp.seen(), 'wal_compression off set_ann, wal_compression pglz set_ann', 'each arm has its own');
 SELECT bench.duel('set_reset', '{"wal_compression": "on"}', '{}', secs => 0.5, run_as => 'set_ann',
-    query_mode => 'simple') AS run_id \gset
+    query_mode => 'simple') \g /dev/null
+SELECT max(run_id) AS run_id FROM bench.duels \gset
 SELECT is(status, 'completed', 'a duel of scripts that reset all') FROM bench.runs WHERE run_id = :run_id;
 SELECT is(pg_temp.seen(), 'wal_compression off set_ann, wal_compression pglz set_ann', 'each arm still has its own');
 SELECT bench.duel(NULL, '{"script": "SET work_mem = ''3MB'';"}', '{"script": "SELECT 1;", "work_mem": "2MB"}',

@@ -119,24 +119,24 @@ FROM bench.check('orders') WHERE condition NOT LIKE 'index%';
 SELECT is(bool_and(ok IS NULL AND detail = 'extension amcheck is not installed'), true, 'indexes need amcheck')
 FROM bench.check('orders') WHERE condition LIKE 'index%';
 CALL pg_temp.break('warehouse', 'true', 'UPDATE %s SET w_ytd = w_ytd + 0.01 WHERE %s') \gset
-SELECT is(:'broken', '1 8', 'a warehouse''s balance');
+SELECT is(:'broken'::text, '1 8', 'a warehouse''s balance');
 CALL pg_temp.break('district', 'd_id = 4', 'UPDATE %s SET d_next_o_id = d_next_o_id + 1 WHERE %s') \gset
-SELECT is(:'broken', '2', 'a district''s next order');
+SELECT is(:'broken'::text, '2', 'a district''s next order');
 CALL pg_temp.break('new_order', 'no_d_id = 4 AND no_o_id = 2500', 'DELETE FROM %s WHERE %s') \gset
-SELECT is(:'broken', '3 5 11', 'a new order');
+SELECT is(:'broken'::text, '3 5 11', 'a new order');
 CALL pg_temp.break('order_line', 'ol_d_id = 4 AND ol_o_id = 1 AND ol_number = 1', 'DELETE FROM %s WHERE %s') \gset
-SELECT is(:'broken', '4 6', 'an order line');
+SELECT is(:'broken'::text, '4 6', 'an order line');
 CALL pg_temp.break('order_line', 'ol_d_id = 4 AND ol_o_id = 1', 'UPDATE %s SET ol_delivery_d = NULL WHERE %s') \gset
-SELECT is(:'broken', '7', 'a time of delivery');
+SELECT is(:'broken'::text, '7', 'a time of delivery');
 CALL pg_temp.break('district', 'd_id = 4', 'UPDATE %s SET d_ytd = d_ytd + 1 WHERE %s') \gset
-SELECT is(:'broken', '1 9', 'a district''s balance');
+SELECT is(:'broken'::text, '1 9', 'a district''s balance');
 CALL pg_temp.break('customer', 'c_d_id = 4 AND c_id = 5', 'UPDATE %s SET c_balance = 0 WHERE %s') \gset
-SELECT is(:'broken', '10 12', 'a customer''s balance');
+SELECT is(:'broken'::text, '10 12', 'a customer''s balance');
 CALL pg_temp.break('item', 'i_id = 1', 'DELETE FROM %s WHERE %s') \gset
-SELECT is(:'broken', 'rows of the tables whose size is fixed', 'an item');
+SELECT is(:'broken'::text, 'rows of the tables whose size is fixed', 'an item');
 -- A district whose orders are all delivered has none to be numbered.
 CALL pg_temp.break('new_order', 'no_d_id = 4', 'DELETE FROM %s WHERE %s') \gset
-SELECT is(:'broken', '5 11', 'conditions 2 and 3 pass over districts without new orders');
+SELECT is(:'broken'::text, '5 11', 'conditions 2 and 3 pass over districts without new orders');
 SELECT is(pg_temp.sqlstate_of('SELECT * FROM bench.check(''orders_of_nobody'')'), '42704', 'an unknown fixture');
 SELECT bench.load('tpcb') \g /dev/null
 SELECT is(pg_temp.sqlstate_of('SELECT * FROM bench.check(''events'')'), '55000', 'one that is not loaded');

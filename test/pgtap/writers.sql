@@ -75,7 +75,7 @@ SELECT throws_ok($$ SELECT bench.create_fixture('wrt_rich', 'CREATE TABLE wrt_ri
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION wrt_ann;
 SELECT throws_ok($$ SELECT bench.create_fixture('wrt_calls', 'CREATE TABLE wrt_calls (id int);
-    DO $d$ BEGIN PERFORM bench.run(''nothing'', transactions => 1); END $d$',
+    DO $d$ BEGIN PERFORM bench.load(''pk'', 1); END $d$',
     'SELECT id FROM generate_series($1, $2) AS id') $$, '25006', NULL, 'they start nothing');
 SELECT is(count(*), 0::bigint, 'nothing is left of what was tried') FROM pg_class WHERE relname LIKE 'wrt\_%'
     AND relname <> 'wrt_seen';
