@@ -131,31 +131,30 @@ SELECT bench.create_workload('w', E'SELECT 1::int, ''{1,2}''::int[];');
 SELECT bench.run('w', transactions => 1) IS NOT NULL AS casts;
 SELECT bench.drop_workload('w');
 
--- Ownership: the owner, its members, superusers
+-- Ownership: the owner, and who can SET ROLE to it
 SET ROLE regress_bench_alice;
 SELECT bench.create_workload('alices', 'SELECT current_user;');
 SELECT name, owner FROM bench.workloads WHERE NOT builtin;
 SET ROLE regress_bench_bob;
 SELECT bench.create_workload('alices', 'SELECT 2;');
 SELECT bench.drop_workload('alices');
--- others may read and run it
+-- others may read it, but run it only if one of the two can become the other
 SELECT script FROM bench.workloads WHERE name = 'alices';
 SELECT bench.run('alices', transactions => 1) IS NOT NULL AS ran;
 RESET ROLE;
 GRANT regress_bench_alice TO regress_bench_bob;
 SET ROLE regress_bench_bob;
 SELECT bench.create_workload('alices', 'SELECT 3;', description => 'by a member');
--- it stays the owner's
+-- who wrote it last answers for it
 SELECT name, owner, script FROM bench.workloads WHERE NOT builtin;
 RESET ROLE;
 REVOKE regress_bench_alice FROM regress_bench_bob;
-SET ROLE regress_bench_bob;
+SET ROLE regress_bench_alice;
 SELECT bench.drop_workload('alices');
 RESET ROLE;
--- a superuser has to take over what it wants to run
-SELECT bench.run('alices', transactions => 1);
-SELECT bench.start('alices', transactions => 1);
--- and so has a role whose script could SET ROLE to one
+-- a superuser's clients are sessions of that role
+SELECT bench.run('alices', transactions => 1) IS NOT NULL AS ran;
+-- unless they could SET ROLE to a superuser
 CREATE ROLE regress_bench_admins SUPERUSER;
 GRANT regress_bench_admins TO regress_bench_bob;
 SET ROLE regress_bench_bob;

@@ -7,11 +7,10 @@ use super::required;
 use crate::error::OrRaise;
 use crate::launch::checks::check_length;
 use crate::load::fixture;
-use crate::server::guc;
+use crate::load::fixture::FixtureStatements;
 use crate::server::parser::is_one_select;
-use crate::server::roles::{self, superuser};
-use crate::server::spi::{self, quote_identifier, quote_literal};
-use crate::server::transaction::rolled_back;
+use crate::server::roles;
+use crate::server::spi::quote_literal;
 use crate::store;
 use crate::store::Definition;
 
@@ -48,21 +47,31 @@ fn create(
         return Err(UserError::invalid(format!("rows must not be negative, but is {rows}")));
     }
     check_length([ddl.as_str(), rows_query.as_str(), after_ddl.as_deref().unwrap_or_default()])?;
-    let mut owner = (roles::current_role(), roles::current_role_oid());
     if fixture::is_builtin(&name) {
         return Err(built_in(&name));
     }
     let old = store::definition(&name)?;
     if let Some(old) = &old {
         check_owner(old)?;
-        if !superuser() {
-            owner = (old.owner.clone(), old.owner_oid);
-        }
     }
     check_rows_query(&rows_query)?;
-    let (owner, owner_oid) = owner;
-    let definition = Definition { name, owner, owner_oid, ddl, rows_query, after_ddl, rows };
-    try_out(&definition)?;
+    // Whoever wrote it last answers for it.
+    let writer = roles::current();
+    fixture::try_out(&FixtureStatements {
+        name: name.clone(),
+        ddl: ddl.clone(),
+        rows_query: rows_query.clone(),
+        after_ddl: after_ddl.clone(),
+    })?;
+    let definition = Definition {
+        name,
+        owner: writer.name,
+        owner_oid: writer.oid.into(),
+        ddl,
+        rows_query,
+        after_ddl,
+        rows,
+    };
     store::put_definition(&definition, old.as_ref().map(|old| old.owner_oid))
 }
 
@@ -79,44 +88,6 @@ fn check_rows_query(query: &str) -> Result<(), UserError> {
         "rows_query must be one SELECT of the rows with the ids $1 to $2",
     )
     .hint("For example: SELECT id, md5(id::text) FROM generate_series($1, $2) AS id."))
-}
-
-/// Makes the tables, empty, with all that comes after, and rolls it back.
-///
-/// # Errors
-/// Whatever a load would run into.
-fn try_out(definition: &Definition) -> Result<(), UserError> {
-    let own_path = guc::initial_search_path()?;
-    let role = roles::current_role_oid();
-    rolled_back(|| {
-        let schema = store::try_staging_schema(role)?;
-        let path = guc::search_path_with(&[&schema], &own_path);
-        guc::with_search_path(&path, || make_empty(definition, &schema))
-    })
-}
-
-fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {
-    let name = &definition.name;
-    spi::in_session::run(&definition.ddl, &[])?;
-    let table = format!("{}.{}", quote_identifier(schema), quote_identifier(name));
-    let check = || {
-        let sql = "SELECT true FROM pg_catalog.pg_class \
-                   WHERE oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid \
-                     AND NOT relispartition AND relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[])";
-        match spi::in_session::fetch::<bool>(sql, &[table.as_str().into()])? {
-            Some(_) => fixture::check_made(name, schema),
-            None => Err(fixture::does_not_make(name, name)),
-        }
-    };
-    check()?;
-    // No ids: what can go wrong without a row does.
-    let insert = fixture::insertion(schema, name, &definition.rows_query)?;
-    spi::in_session::run(&insert, &[1i64.into(), 0i64.into()])?;
-    if let Some(after) = &definition.after_ddl {
-        spi::in_session::run(after, &[])?;
-        check()?;
-    }
-    Ok(())
 }
 
 /// Removes a definition. See the COMMENT ON.
@@ -153,14 +124,14 @@ fn built_in(name: &str) -> UserError {
 }
 
 fn check_owner(definition: &Definition) -> Result<(), UserError> {
-    if roles::acts_for(definition.owner_oid) {
+    if roles::may_write_for(definition.owner_oid)? {
         return Ok(());
     }
     Err(UserError::new(
         sqlstate::INSUFFICIENT_PRIVILEGE,
         format!("fixture \"{}\" is defined by role \"{}\"", definition.name, definition.owner),
     )
-    .hint("Only its owner, members of the owner and superusers may replace or drop it."))
+    .hint("Only roles that can SET ROLE to its owner may replace or drop it."))
 }
 
 /// The statements of the built-in fixtures, without options. See the COMMENT ON.

@@ -6,9 +6,11 @@ use pgrx::prelude::*;
 
 use super::required;
 use super::workloads::check_owner;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, notice};
 use crate::launch::checks::{check_encoding, check_length};
 use crate::run::feeders;
+use crate::server::roles;
+use crate::server::spi::quote_identifier;
 use crate::store;
 use crate::store::Workload;
 
@@ -44,7 +46,27 @@ fn add(
     let mut feeders = store::feeders(&name)?;
     feeders.retain(|other| other.prefix != feeder.prefix);
     feeders::check_new(&workload, &feeder, &feeders)?;
+    let workload =
+        if workload.owner_oid == roles::current_role_oid() { workload } else { take_over(workload)? };
     store::put_feeder(&workload, &feeder)
+}
+
+/// Makes another role's workload the current role's, who from now on answers for its script and all of its feeders.
+///
+/// # Errors
+/// 42501 for a captured one, which runs in sessions of the role that executed it.
+fn take_over(workload: Workload) -> Result<Workload, UserError> {
+    let Workload { name, owner, captured, .. } = &workload;
+    if *captured {
+        let message = format!("workload \"{name}\" is a part of a capture of role \"{owner}\"");
+        return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+            .detail("It runs in sessions of that role, and so do its feeders.")
+            .hint(format!("SET ROLE {} before the call.", quote_identifier(owner))));
+    }
+    let message =
+        format!("workload \"{name}\" of role \"{owner}\" now belongs to role \"{}\"", roles::current_role());
+    notice(message, "Its script and all of its feeders may now run with your privileges. Read them.");
+    store::take_over(workload)
 }
 
 /// Removes a feeder. See the COMMENT ON.

@@ -3,8 +3,6 @@
 use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::FixtureSpec;
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde_json::{Map, Value};
 
@@ -15,7 +13,6 @@ use crate::load::fixture::not_yours;
 use crate::load::prepare::load;
 use crate::run::prepare::{settings, under_way};
 use crate::server::jsonb::Jsonb;
-use crate::server::spi::quote_literal;
 use crate::server::{relations, roles};
 use crate::shm::Work;
 use crate::store;
@@ -107,29 +104,14 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     store::delete_fixture(&fixture.schema, &name)
 }
 
-/// The loaded fixture that a run of the caller would use, for bench.check. See the COMMENT ON.
+/// Judges a fixture's data. See the COMMENT ON.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
-fn usable_fixture(
+fn check(
     fixture: Option<String>,
-) -> TableIterator<
-    'static,
-    (name!(schema, Option<String>), name!(rows, i64), name!(scale, i64), name!(relations, Vec<pg_sys::Oid>)),
-> {
-    let found = required("fixture", fixture).and_then(|name| usable(&name)).or_raise();
-    let relations = found.tables.iter().map(|&table| table.into()).collect();
-    TableIterator::once((found.schema, found.rows, found.scale, relations))
-}
-
-fn usable(name: &str) -> Result<FixtureSpec, UserError> {
-    if let Some(found) = crate::load::fixture::usable(name)? {
-        return Ok(found);
-    }
-    if let Some(found) = crate::load::fixture::made_by_pgbench(name, &[])? {
-        return Ok(found);
-    }
-    crate::load::fixture::known(name)?;
-    let message = format!("fixture \"{name}\" is not loaded");
-    Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
-        .hint(format!("For example: SELECT bench.load({});", quote_literal(name))))
+) -> TableIterator<'static, (name!(condition, String), name!(ok, Option<bool>), name!(detail, Option<String>))>
+{
+    let verdicts =
+        required("fixture", fixture).and_then(|name| crate::load::fixture::check(&name)).or_raise();
+    TableIterator::new(verdicts.into_iter().map(|verdict| (verdict.condition, verdict.ok, verdict.detail)))
 }

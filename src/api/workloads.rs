@@ -10,7 +10,7 @@ use crate::capture::name::check_of_workload;
 use crate::error::{OrRaise, notice};
 use crate::launch::checks::check_length;
 use crate::load::fixture;
-use crate::server::roles::{self, superuser};
+use crate::server::roles;
 use crate::store;
 
 /// Stores a script under a name. See the COMMENT ON.
@@ -45,14 +45,12 @@ fn create(
         fixture::known(fixture)?;
     }
     check_of_workload(&name)?;
-    let mut owner = roles::current_role_oid();
     if let Some(old) = store::workload(&name)? {
         check_owner(&old)?;
-        if !superuser() {
-            owner = old.owner_oid;
-        }
     }
-    let dropped = store::put_workload(&name, owner, fixture.as_deref(), &script, description.as_deref())?;
+    // Whoever wrote it last answers for it.
+    let writer = roles::current_role_oid();
+    let dropped = store::put_workload(&name, writer, fixture.as_deref(), &script, description.as_deref())?;
     if dropped > 0 {
         let message = format!("the feeders that another role had given workload \"{name}\" are dropped");
         notice(
@@ -81,7 +79,7 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
     store::delete_workload(&name)
 }
 
-/// That a role may replace a workload.
+/// That the current role may replace a workload, change its feeders or drop it.
 ///
 /// # Errors
 /// 42501.
@@ -92,9 +90,9 @@ pub fn check_owner(workload: &store::Workload) -> Result<(), UserError> {
             refuse(format!("workload \"{}\" is built in", workload.name)).hint("Choose another name.")
         );
     }
-    if !roles::acts_for(workload.owner_oid) {
+    if !roles::may_write_for(workload.owner_oid)? {
         return Err(refuse(format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner))
-            .hint("Only its owner, members of the owner and superusers may replace or drop it."));
+            .hint("Only roles that can SET ROLE to its owner may replace or drop it."));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ pub mod client_role;
 pub mod extension;
 pub mod other_extensions;
 pub mod own_tables;
+pub mod parameters;
 pub mod planner_hook;
 pub mod rights;
 pub mod session_role;

@@ -1,8 +1,8 @@
 //! A question to a session of another role: what that role's statements mean, and what they return, is found out where they run
 //! with its rights, its settings and its search_path, and nowhere else.
 //!
-//! The session is a background worker. Its transaction is read-only and rolled back with it; it starts no workers and connects
-//! to no server. The answer comes in a segment of its own.
+//! The session is a background worker. Its transaction is read-only, or is rolled back; it starts no workers and connects to no
+//! server. The answer comes in a segment of its own.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -24,7 +24,7 @@ use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{is_backend, my_pid, nap, wake};
 use crate::server::roles;
 use crate::server::signals::OnTerminate;
-use crate::server::transaction::transaction;
+use crate::server::transaction::{rolled_back, transaction};
 use crate::server::{database, worker_slots};
 use crate::shm::{Segment, SegmentShape};
 use crate::worker::{attach, workers};
@@ -45,7 +45,7 @@ pub fn check_may_start() -> Result<(), UserError> {
     if !ANSWERS.get() {
         return Ok(());
     }
-    let message = "cannot start workers or connections while a captured statement is tried";
+    let message = "cannot start workers or connections while statements are tried out";
     Err(UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message))
 }
 
@@ -178,8 +178,30 @@ fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError
     Ok(Segment::create(SegmentShape::LEADER, &json, bytes))
 }
 
-/// The life of a session that is asked, which is a background worker's: `find` finds the answer, in a transaction.
+/// The life of a session that is asked, which is a background worker's: `find` finds the answer, in a read-only transaction.
 pub fn answer<Q: DeserializeOwned, A: Serialize>(
+    segment: pg_sys::Datum,
+    find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
+) {
+    answer_in_transaction(segment, |question| {
+        set_as_session("transaction_read_only", "on")?;
+        find(question)
+    });
+}
+
+/// As [`answer`], where `find` writes: what it has done is rolled back.
+pub fn answer_and_roll_back<Q: DeserializeOwned, A: Serialize>(
+    segment: pg_sys::Datum,
+    find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
+) {
+    answer_in_transaction(segment, |question| {
+        // A default of the role's or the database's binds neither loads nor this.
+        set_as_session("transaction_read_only", "off")?;
+        rolled_back(|| find(question))
+    });
+}
+
+fn answer_in_transaction<Q: DeserializeOwned, A: Serialize>(
     segment: pg_sys::Datum,
     find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
 ) {
@@ -190,12 +212,7 @@ pub fn answer<Q: DeserializeOwned, A: Serialize>(
     set_for_session(c"application_name", c"pgbench_ext");
     let question = serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));
     // Nobody sees the question again, nor what asks it.
-    let found = question.and_then(|question| {
-        transaction(AssertUnwindSafe(|| {
-            set_as_session("transaction_read_only", "on")?;
-            find(question)
-        }))
-    });
+    let found = question.and_then(|question| transaction(AssertUnwindSafe(|| find(question))));
     // It lasts until it has been taken.
     match found.and_then(|(told, bytes)| segment_of(&told, &bytes)) {
         Err(error) => header.fail(&error),

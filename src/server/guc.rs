@@ -10,7 +10,7 @@ pub use super::local_settings::{
     SAFE_PATH, in_nest_level, restrict, set_local, with_search_path, with_setting,
 };
 
-use super::roles::superuser;
+use super::roles::{is_superuser, superuser};
 use super::spi::{fetch, in_session, quote_identifier};
 use crate::error::from_caught;
 
@@ -179,13 +179,25 @@ pub fn lists_library(list: &str, library: &str) -> bool {
     elements.iter().any(|path| path.rsplit('/').next() == Some(library))
 }
 
-/// Checks a value as SET would in the current role's session, without changing anything.
+/// Checks a value as SET with the rights of a role would, without changing anything.
 ///
 /// # Errors
 /// The server's own.
-pub fn check_for_session(name: &str, value: &str) -> Result<(), UserError> {
-    let context = if superuser() { pg_sys::GucContext::PGC_SUSET } else { pg_sys::GucContext::PGC_USERSET };
-    check_value(name, value, context, pg_sys::GucSource::PGC_S_SESSION)
+pub fn check_for_session(name: &str, value: &str, setter: pg_sys::Oid) -> Result<(), UserError> {
+    let context =
+        if is_superuser(setter) { pg_sys::GucContext::PGC_SUSET } else { pg_sys::GucContext::PGC_USERSET };
+    check_value(name, value, context, pg_sys::GucSource::PGC_S_SESSION, setter)
+}
+
+/// Whether a role may set a parameter in its sessions. One that nobody sets there, and one that no library has defined yet, it may
+/// as well as any other role.
+///
+/// # Errors
+/// The server's.
+pub fn may_set(role: pg_sys::Oid, name: &str) -> Result<bool, UserError> {
+    let sql = "SELECT context <> 'superuser' OR has_parameter_privilege($2, name, 'SET') FROM pg_settings \
+               WHERE lower(name) = lower($1)";
+    Ok(fetch::<bool>(sql, &[name.into(), role.into()])? != Some(false))
 }
 
 /// The names of all parameters that the caller may see.
@@ -206,7 +218,7 @@ pub fn is_reloadable(name: &str) -> bool {
 /// # Errors
 /// The server's own.
 pub fn check_for_reload(name: &str, value: &str) -> Result<(), UserError> {
-    check_value(name, value, pg_sys::GucContext::PGC_SIGHUP, pg_sys::GucSource::PGC_S_FILE)
+    check_value(name, value, pg_sys::GucContext::PGC_SIGHUP, pg_sys::GucSource::PGC_S_FILE, BOOTSTRAP)
 }
 
 /// Checks a value as a start of the server would, without changing anything.
@@ -214,25 +226,30 @@ pub fn check_for_reload(name: &str, value: &str) -> Result<(), UserError> {
 /// # Errors
 /// The server's own.
 pub fn check_for_start(name: &str, value: &str) -> Result<(), UserError> {
-    check_value(name, value, pg_sys::GucContext::PGC_POSTMASTER, pg_sys::GucSource::PGC_S_FILE)
+    check_value(name, value, pg_sys::GucContext::PGC_POSTMASTER, pg_sys::GucSource::PGC_S_FILE, BOOTSTRAP)
 }
+
+/// With whose rights configuration files are read.
+const BOOTSTRAP: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::BOOTSTRAP_SUPERUSERID);
 
 fn check_value(
     name: &str,
     value: &str,
     context: pg_sys::GucContext::Type,
     source: pg_sys::GucSource::Type,
+    setter: pg_sys::Oid,
 ) -> Result<(), UserError> {
     let (name, value) = (c_text(name)?, c_text(value)?);
     PgTryBuilder::new(|| {
         // SAFETY: NUL-terminated strings. With change_val false nothing is assigned: this is
         // how ALTER ROLE SET checks a value (validate_option_array_item in utils/misc/guc.c).
         unsafe {
-            pg_sys::set_config_option(
+            pg_sys::set_config_option_ext(
                 name.as_ptr(),
                 value.as_ptr(),
                 context,
                 source,
+                setter,
                 pg_sys::GucAction::GUC_ACTION_SET,
                 false,
                 pgrx::PgLogLevel::ERROR as i32,

@@ -86,3 +86,21 @@ pub fn btree_levels(index: pg_sys::Oid) -> Option<i32> {
         levels
     }
 }
+
+/// Compares a B-tree index with its table, by amcheck's bt_index_check(regclass, boolean), given by its OID.
+///
+/// # Errors
+/// Those of the function are raised, of an index that does not agree with its table as well.
+pub fn check_btree(function: pg_sys::Oid, index: pg_sys::Oid) -> Result<(), UserError> {
+    // SAFETY: the caller has found the function of these arguments in the catalog; where it has gone, the server raises an error. It
+    // returns void.
+    unsafe {
+        pg_sys::OidFunctionCall2Coll(
+            function,
+            pg_sys::InvalidOid,
+            pg_sys::Datum::from(index),
+            pg_sys::Datum::from(true),
+        );
+    }
+    Ok(())
+}

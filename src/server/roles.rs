@@ -92,6 +92,19 @@ pub fn may_become(who: u32, role: &Role) -> Result<bool, UserError> {
     Ok(fetch::<bool>(sql, &[who.into(), role.into(), SET_ROLE.into()])? == Some(true))
 }
 
+/// Whether the current role may write and remove what another one has written: it could become it by SET ROLE. What a dropped role
+/// has written, superusers may.
+///
+/// # Errors
+/// The server's.
+pub fn may_write_for(owner: pg_sys::Oid) -> Result<bool, UserError> {
+    if superuser() {
+        return Ok(true);
+    }
+    let owner = Role { name: String::new(), oid: owner.to_u32() };
+    may_become(current_role_oid().to_u32(), &owner)
+}
+
 /// Sees that the current role may have work done in sessions of another one: it could become it by SET ROLE.
 ///
 /// # Errors

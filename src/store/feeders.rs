@@ -2,9 +2,12 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::feeder::{Feeder, Pick};
+use bench_model::spec::Role;
+use pgrx::pg_sys;
 
 use super::{Workload, as_owner};
 use crate::error::internal;
+use crate::server::roles;
 use crate::server::spi::{fetch_all, run};
 
 /// A workload's feeders, by their prefixes.
@@ -61,6 +64,21 @@ pub fn delete_feeder(workload: &Workload, prefix: &str) -> Result<bool, UserErro
         let sql = "DELETE FROM bench.feeders WHERE workload = $1 AND prefix = $2";
         Ok(run(sql, &[workload.name.as_str().into(), prefix.into()])? > 0)
     })
+}
+
+/// Gives a workload to the current role, which answers for what it adds to it.
+///
+/// # Errors
+/// As [`put_feeder`].
+pub fn take_over(workload: Workload) -> Result<Workload, UserError> {
+    let Role { name: owner, oid } = roles::current();
+    let owner_oid = pg_sys::Oid::from(oid);
+    as_owner(|| {
+        hold(&workload)?;
+        let sql = "UPDATE bench.workloads SET owner = $2, owner_oid = $3 WHERE name = $1";
+        run(sql, &[workload.name.as_str().into(), owner.as_str().into(), owner_oid.into()]).map(drop)
+    })?;
+    Ok(Workload { owner, owner_oid, ..workload })
 }
 
 /// Keeps a workload as it is until the transaction ends. A change, not a lock: whoever takes the workload over at the same

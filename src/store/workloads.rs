@@ -69,8 +69,8 @@ pub fn workload_names() -> Result<Vec<String>, UserError> {
 
 /// Stores a workload of this owner's, over an older one of the same name.
 ///
-/// A member who replaces the owner's leaves it the owner's; a superuser takes it over. Feeders and captured values of another
-/// owner's go: whoever takes a script over has not read the feeders' queries. Returns the number of those feeders.
+/// It was another one's if that one's writer could be replaced. Feeders and captured values of another owner's go: whoever takes a
+/// script over has not read the feeders' queries. Returns the number of those feeders.
 pub fn put_workload(
     name: &str,
     owner: pg_sys::Oid,

@@ -440,10 +440,10 @@ SELECT lives_ok($$
     SELECT bench.create_fixture('cfx_alices', 'CREATE TABLE cfx_alices (id int)',
         'SELECT id FROM generate_series($1, $2) AS id', NULL, 20)
 $$, 'a member redefines it');
-SELECT is(owner, 'cfx_alice', 'for its owner') FROM bench.fixture_definitions WHERE name = 'cfx_alices';
+SELECT is(owner, 'cfx_bob', 'and answers for it') FROM bench.fixture_definitions WHERE name = 'cfx_alices';
 RESET SESSION AUTHORIZATION;
 SET ROLE cfx_alice;
-SELECT is(bench.load('cfx_alices', options => '{"schema": "cfx_home"}'), 20::bigint, 'who loads it anew');
+SELECT is(bench.load('cfx_alices', options => '{"schema": "cfx_home"}'), 20::bigint, 'the other role loads it anew');
 RESET ROLE;
 -- a superuser takes it over, and may then load it
 SELECT lives_ok($$

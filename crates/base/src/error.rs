@@ -100,6 +100,10 @@ pub mod sqlstate {
     pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
     /// admin_shutdown
     pub const ADMIN_SHUTDOWN: &str = "57P01";
+    /// data_corrupted
+    pub const DATA_CORRUPTED: &str = "XX001";
+    /// index_corrupted
+    pub const INDEX_CORRUPTED: &str = "XX002";
     /// internal_error
     pub const INTERNAL_ERROR: &str = "XX000";
 }

@@ -66,6 +66,9 @@ impl PartRequest {
                 options,
                 scripts,
                 caller: None,
+                may_be_special: false,
+                // Their OIDs are those of another server.
+                answering: Vec::new(),
                 cluster: None,
                 sweep_id: None,
                 applied: Vec::new(),

@@ -18,6 +18,7 @@ use super::results::{self, ReceiverFactory};
 use super::statement::{PreparedStatement, Unprepared};
 use super::trap::trap;
 use crate::server::own_settings::own_settings;
+use crate::server::roles::current_role_oid;
 use crate::shm::CommandCounters;
 
 /// The session of a background worker that is connected to its database.
@@ -53,21 +54,27 @@ impl Session {
 
     /// Sets a configuration parameter as a client's connection options do: RESET comes back to it.
     pub fn set(&self, name: &CStr, value: &CStr) -> Result<(), SqlError> {
+        self.set_with_rights_of(current_role_oid(), name, value)
+    }
+
+    /// As [`set`](Self::set), with the rights of another role.
+    pub fn set_with_rights_of(&self, setter: pg_sys::Oid, name: &CStr, value: &CStr) -> Result<(), SqlError> {
         // SAFETY: plain pointers into the caller's strings, which outlive the trap.
         unsafe {
             let (name, value) = (name.as_ptr(), value.as_ptr());
             trap(|| {
                 raw::StartTransactionCommand();
-                let context = if raw::superuser() {
+                let context = if raw::superuser_arg(setter) {
                     pg_sys::GucContext::PGC_SUSET
                 } else {
                     pg_sys::GucContext::PGC_USERSET
                 };
-                raw::set_config_option(
+                raw::set_config_option_ext(
                     name,
                     value,
                     context,
                     pg_sys::GucSource::PGC_S_CLIENT,
+                    setter,
                     pg_sys::GucAction::GUC_ACTION_SET,
                     true,
                     0,
@@ -83,10 +90,17 @@ impl Session {
         self.receivers.set(results);
     }
 
-    /// Loads session_preload_libraries and local_preload_libraries, as a client's backend does.
+    /// Loads session_preload_libraries and local_preload_libraries, as a client's backend does: in a transaction, for where a library
+    /// defines a parameter that has been set already, the server looks up who may set it (InitPostgres in utils/init/postinit.c).
     pub fn preload_libraries(&self) -> Result<(), SqlError> {
         // SAFETY: nothing to drop.
-        unsafe { trap(|| raw::process_session_preload_libraries()) }
+        unsafe {
+            trap(|| {
+                raw::StartTransactionCommand();
+                raw::process_session_preload_libraries();
+                raw::CommitTransactionCommand();
+            })
+        }
     }
 
     /// Serves what has come in since: a cancel, a termination, another backend's barrier, a

@@ -335,17 +335,18 @@ unsafe extern "C-unwind" {
     pub fn get_timeout_active(id: u32) -> bool;
 
     // settings
-    pub fn set_config_option(
+    pub fn set_config_option_ext(
         name: *const c_char,
         value: *const c_char,
         context: pgrx::pg_sys::GucContext::Type,
         source: pgrx::pg_sys::GucSource::Type,
+        role: Oid,
         action: pgrx::pg_sys::GucAction::Type,
         change_val: bool,
         elevel: c_int,
         is_reload: bool,
     ) -> c_int;
-    pub fn superuser() -> bool;
+    pub fn superuser_arg(role: Oid) -> bool;
 
     // errors
     pub fn EmitErrorReport();

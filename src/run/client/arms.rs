@@ -1,12 +1,13 @@
 //! The two arms of a duel in one client's session: what is switched between their stretches.
 
+use std::cell::OnceCell;
 use std::ffi::CString;
 
-use bench_base::error::SqlError;
-use bench_model::spec::{Results, RunSpec};
+use bench_base::error::{SqlError, sqlstate};
+use bench_model::spec::{ARMS, Results, RunSpec};
 use pgrx::pg_sys;
 
-use super::internal_error::text;
+use super::preparation::with_setters;
 use crate::driver::session::{Session, hidden_indexes};
 use crate::server::guc;
 
@@ -16,8 +17,10 @@ pub struct Arms {
 }
 
 struct ArmOfSession {
-    /// Every parameter that one of the arms sets.
-    settings: Vec<(CString, CString)>,
+    /// Every parameter that one of the arms sets, with the role with whose rights it is set.
+    settings: Vec<(CString, CString, pg_sys::Oid)>,
+    /// What the server says of these parameters in the arm's stretches.
+    values: OnceCell<Vec<Option<String>>>,
     hidden: Vec<pg_sys::Oid>,
     results: Results,
 }
@@ -27,12 +30,10 @@ impl Arms {
     pub fn of(spec: &RunSpec) -> Result<Option<Self>, SqlError> {
         let Some(duel) = &spec.options.duel else { return Ok(None) };
         let arm = |arm: usize| {
-            let settings = duel.settings_of(arm, guc::current)?;
-            let settings: Result<_, SqlError> =
-                settings.iter().map(|(name, value)| Ok((text(name)?, text(value)?))).collect();
+            let settings = with_setters(spec, &duel.settings_of(arm, guc::current)?)?;
             let hidden = duel.arms[arm].hidden.iter().map(|&oid| oid.into()).collect();
             let results = duel.arms[arm].results.unwrap_or(spec.options.results);
-            Ok::<_, SqlError>(ArmOfSession { settings: settings?, hidden, results })
+            Ok::<_, SqlError>(ArmOfSession { settings, values: OnceCell::new(), hidden, results })
         };
         Ok(Some(Self { arms: [arm(0)?, arm(1)?] }))
     }
@@ -42,9 +43,43 @@ impl Arms {
     /// # Errors
     /// The server's, where it does not take a parameter.
     pub fn enter(&self, session: &Session, arm: usize) -> Result<(), SqlError> {
-        let ArmOfSession { settings, hidden, results } = &self.arms[arm];
+        let ArmOfSession { settings, values, hidden, results } = &self.arms[arm];
         hidden_indexes::hide(hidden);
         session.set_results(*results);
-        settings.iter().try_for_each(|(name, value)| session.set(name, value))
+        for (name, value, setter) in settings {
+            session.set_with_rights_of(*setter, name, value)?;
+        }
+        values.get_or_init(|| self.arms[arm].values_now());
+        Ok(())
+    }
+
+    /// Looks at the parameters where a stretch of this arm ends.
+    ///
+    /// # Errors
+    /// 55000 where a script has set one of them: the arm has measured something else.
+    pub fn leave(&self, arm: usize) -> Result<(), SqlError> {
+        let of_arm = &self.arms[arm];
+        let Some(values) = of_arm.values.get() else { return Ok(()) };
+        let now = of_arm.values_now();
+        let names = of_arm.settings.iter().map(|(name, ..)| name);
+        let Some((name, (value, now))) =
+            names.zip(values.iter().zip(&now)).find(|(_, (value, now))| value != now)
+        else {
+            return Ok(());
+        };
+        let shown = |value: &Option<String>| value.clone().unwrap_or_default();
+        let (name, arm) = (name.to_string_lossy(), ARMS[arm]);
+        let message = format!("parameter \"{name}\" has lost the value that arm {arm} of the duel gives it");
+        Err(SqlError {
+            detail: Some(format!("It is '{}' instead of '{}' after a stretch.", shown(now), shown(value))),
+            hint: Some("Take SET and set_config of this parameter out of the script.".to_owned()),
+            ..SqlError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+        })
+    }
+}
+
+impl ArmOfSession {
+    fn values_now(&self) -> Vec<Option<String>> {
+        self.settings.iter().map(|(name, ..)| name.to_str().ok().and_then(guc::current)).collect()
     }
 }

@@ -150,6 +150,11 @@ fn run_transactions(
     arms: Option<&Arms>,
 ) -> Result<(), Ending> {
     let alarm = Alarm::new(header);
+    let mut current_arm = None;
+    let leave_arm = |arm: Option<usize>| match (arms, arm) {
+        (Some(arms), Some(arm)) => arms.leave(arm),
+        _ => Ok(()),
+    };
     let mut step = client.start(recorder);
     loop {
         step = match step {
@@ -164,7 +169,9 @@ fn run_transactions(
             }
             Step::Switch { arm } => {
                 recorder.end_stretch();
+                leave_arm(current_arm)?;
                 arms.map_or(Ok(()), |arms| arms.enter(&statements.session, arm))?;
+                current_arm = Some(arm);
                 recorder.begin_stretch(arm);
                 client.switched(workload, recorder)
             }
@@ -195,7 +202,7 @@ fn run_transactions(
                 statements.session.serve_interrupts_of_idle()?;
                 client.retry(workload, recorder)
             }
-            Step::End(None) => return Ok(()),
+            Step::End(None) => return leave_arm(current_arm).map_err(Ending::from),
             Step::End(Some(error)) => {
                 // Its counts have reached the server even so.
                 statements.session.flush_statistics()?;

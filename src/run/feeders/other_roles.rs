@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{RowLimit, RunFeeders, read_here};
+use crate::guard::parameters::own_settings_of;
 use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
 use crate::server::roles;
@@ -44,7 +45,8 @@ pub fn read(spec: &mut RunSpec, rows: RowLimit) -> Result<RunFeeders, UserError>
             |script: &ScriptSpec| script.role.as_ref().map_or(spec.role_oid, |own| own.oid) == role.oid;
         let mut scripts = spec.scripts.clone();
         scripts.iter_mut().filter(|script| !is_of(script)).for_each(|script| script.feeders.clear());
-        let fed = read_as(&role, &mut scripts, spec.seed, rows, &schemas, &spec.options.settings)?;
+        let settings = own_settings_of(role.oid.into(), &spec.options.settings)?;
+        let fed = read_as(&role, &mut scripts, spec.seed, rows, &schemas, &settings)?;
         whole.add_all(fed)?;
         for (script, read) in
             spec.scripts.iter_mut().zip(scripts).filter(|(_, read)| !read.feeders.is_empty())

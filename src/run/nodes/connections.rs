@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::distributed::Placed;
 use crate::driver::parameters::analyse;
 use crate::error::warn;
+use crate::guard::parameters::own_settings_of;
 use crate::launch::checks::{has_blocks, lock_of};
 use crate::launch::role_session::{answer, ask, kind};
 use crate::run::client::variables::{fixture_values, values_of_one};
@@ -164,8 +165,8 @@ pub extern "C-unwind" fn pgbench_ext_fan_out_main(segment: pg_sys::Datum) {
         let schemas: Vec<&str> = request.schemas.iter().map(String::as_str).collect();
         let path = guc::search_path_with(&schemas, &guc::current("search_path").unwrap_or_default());
         guc::set_as_session("search_path", &path)?;
-        for (name, value) in &request.settings {
-            guc::set_as_session(name, value)?;
+        for (name, value) in own_settings_of(roles::current_role_oid(), &request.settings)? {
+            guc::set_as_session(&name, &value)?;
         }
         guc::set_as_session("citus.explain_all_tasks", "on")?;
         guc::set_as_session("citus.explain_distributed_queries", "on")?;

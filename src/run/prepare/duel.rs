@@ -2,7 +2,7 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{
-    ARMS, Arm, Duel, FixtureSpec, RunOptions, RunSpec, SCRIPT, ScriptSpec, Share, TargetSpec, mix,
+    ARMS, Arm, Duel, FixtureSpec, Role, RunOptions, RunSpec, SCRIPT, ScriptSpec, Share, TargetSpec, mix,
 };
 use pgrx::pg_sys;
 
@@ -133,17 +133,21 @@ pub fn check_target(duel: &Duel, target: &TargetSpec) -> Result<(), UserError> {
         .hint("Connect to the server itself, or compare whole runs with bench.ab."))
 }
 
-/// Looks at the arms' settings, and up their indexes, where the clients will look names up.
+/// Looks at the arms' settings, and up their indexes, where the clients will look names up. `caller` as in [`settings::check`].
 ///
 /// # Errors
 /// 42704 and 42809 for what is no index, 0A000 for one of a system catalog, and the server's for the settings.
-pub fn check(options: &mut RunOptions, fixtures: &[FixtureSpec]) -> Result<(), UserError> {
-    let RunOptions { duel: Some(duel), driver, settings: of_run, .. } = options else { return Ok(()) };
+pub fn check(
+    options: &mut RunOptions,
+    fixtures: &[FixtureSpec],
+    caller: Option<&Role>,
+) -> Result<(), UserError> {
+    let RunOptions { duel: Some(duel), driver, nodes, settings: of_run, .. } = options else { return Ok(()) };
     let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
     let own = guc::initial_search_path()?;
     let initial = if schemas.is_empty() { own } else { guc::search_path_with(&schemas, &own) };
     for arm in &mut duel.arms {
-        settings::check(&arm.settings, *driver)?;
+        settings::check(&arm.settings, *driver, *nodes, caller)?;
         let mut given = arm.settings.iter().chain(of_run.iter());
         let given = given.find(|(name, _)| name.eq_ignore_ascii_case(SEARCH_PATH));
         let path = given.map_or_else(|| initial.clone(), |(_, path)| path.clone());

@@ -40,7 +40,8 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
     let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
     let checked = workload::check_scripts(&spec.scripts, &spec.options)?;
     workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
-    settings::check(&spec.options.settings, spec.options.driver)?;
+    // The node that asks is a session of its role here: nobody else has called.
+    settings::check(&spec.options.settings, spec.options.driver, spec.options.nodes, None)?;
     // The node that asks has a session of its role here; its own superusers decide whether that role may have special rights.
     check_session(&roles::current(), is_client_role(&roles::current_role()))?;
     check_role()?;
@@ -55,6 +56,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         .collect::<Result<Vec<_>, UserError>>()?;
     let mut spec = RunSpec {
         fixtures,
+        may_be_special: is_client_role(&roles::current_role()),
         role: roles::current_role(),
         role_oid: current_role_oid().to_u32(),
         database_oid: database::oid().to_u32(),

@@ -2,7 +2,8 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_base::similar;
-use bench_model::spec::{Driver, Observation, PLAN_ADVICE, RunOptions};
+use bench_model::cluster::Nodes;
+use bench_model::spec::{Driver, Observation, PLAN_ADVICE, Role, RunOptions};
 use bench_protocol::is_startup_word;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
@@ -12,9 +13,12 @@ use crate::driver::session::unsupported_settings;
 use crate::driver::session::unsupported_settings::UnsupportedSetting;
 use crate::error::{notice, warn};
 use crate::guard::client_role;
+use crate::guard::parameters::setter;
 use crate::launch::role_limit;
 use crate::server::guc;
+use crate::server::roles::{current_role, current_role_oid};
 use crate::server::spi::in_session::fetch;
+use crate::server::spi::quote_identifier;
 
 /// The library of [`PLAN_ADVICE`].
 const PLAN_ADVICE_MODULE: &str = "pg_plan_advice";
@@ -85,11 +89,18 @@ pub fn observation() -> Observation {
     }
 }
 
-/// Checks the settings of a run as the calling role's session would, without changing anything.
+/// Checks settings of a run as its sessions would, which are of the current role, without changing anything. `caller` has called for
+/// the run, where that is another role.
 ///
 /// # Errors
-/// 0A000 for what the driver's sessions do not do; the server's own errors for the rest.
-pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserError> {
+/// 0A000 for what the driver's sessions do not do; 42501 for what the caller cannot set in them; the server's own errors for the
+/// rest.
+pub fn check(
+    settings: &[(String, String)],
+    driver: Driver,
+    nodes: Nodes,
+    caller: Option<&Role>,
+) -> Result<(), UserError> {
     for (name, value) in settings {
         pgrx::check_for_interrupts!();
         if let Some(unsupported) = unsupported_by(driver, name) {
@@ -115,9 +126,33 @@ pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserEr
                     "PostgreSQL 19 has it: ALTER ROLE … SET session_preload_libraries = '{PLAN_ADVICE_MODULE}', and connect anew."
                 )));
         }
-        guc::check_for_session(name, value).map_err(|error| with_hint(name, error))?;
+        let setter = setter(name, caller)?;
+        if setter != current_role_oid() {
+            check_is_here(name, driver, nodes)?;
+        }
+        guc::check_for_session(name, value, setter).map_err(|error| with_hint(name, error))?;
     }
     Ok(())
+}
+
+/// # Errors
+/// 42501 for a parameter that only the caller may set, where the sessions begin over connections: these have the rights of their own
+/// role.
+fn check_is_here(name: &str, driver: Driver, nodes: Nodes) -> Result<(), UserError> {
+    let what = match (driver, nodes) {
+        (Driver::Wire, _) => "driver => 'wire'".to_owned(),
+        (_, Nodes::Local) => return Ok(()),
+        _ => format!("nodes => '{}'", nodes.as_str()),
+    };
+    let role = current_role();
+    let message = format!("permission denied to set parameter \"{name}\" in sessions of role \"{role}\"");
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+        .detail(format!("With {what}, the sessions set their parameters themselves."))
+        .hint(format!(
+            "Use driver => 'engine' on this node; or GRANT SET ON PARAMETER {} TO {}, and pass run_as => '{role}'.",
+            quote_identifier(name),
+            quote_identifier(&role)
+        )))
 }
 
 /// Whether each new session of this role has the library, as this one was told at its start.

@@ -1,66 +1,60 @@
--- Whether a fixture's data are still right. All of it runs with the caller's rights, on the tables that a run of theirs would use.
-
-CREATE FUNCTION bench_internal.usable_fixture(fixture text)
-    RETURNS TABLE (schema text, rows bigint, scale bigint, relations oid[])
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'usable_fixture_wrapper';
-COMMENT ON FUNCTION bench_internal.usable_fixture IS
-'Returns the loaded fixture of a name that a run of the caller would use, with its tables and their partitions; raises 55000 if there is none. schema is NULL for tables of pgbench -i. For bench.check.';
+-- Whether a fixture's data are still right: judged in a session of the role that a run of the caller on these tables would have.
 
 CREATE FUNCTION bench_internal.conditions(fixture text)
-    RETURNS TABLE (condition text, broken text, unjudged text)
+    RETURNS TABLE (condition text, broken text, unjudged text, unjudged_after text)
     IMMUTABLE PARALLEL SAFE LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT c.condition, c.broken, c.unjudged FROM (VALUES
+    SELECT c.condition, c.broken, c.unjudged, c.unjudged_after FROM (VALUES
     -- TPC-C revision 5.11, clauses 1.2 and 3.3.2
     ('orders', 'rows of the tables whose size is fixed',
      'SELECT format(''%%s: %%s rows instead of %%s'', name, have, want) FROM (VALUES
           (''warehouse'', (SELECT count(*) FROM %1$I.warehouse), %2$s), (''district'', (SELECT count(*) FROM %1$I.district), %2$s * 10),
           (''customer'', (SELECT count(*) FROM %1$I.customer), %2$s * 30000), (''stock'', (SELECT count(*) FROM %1$I.stock), %2$s * 100000),
           (''item'', (SELECT count(*) FROM %1$I.item), least(%2$s, 1) * 100000)) AS t (name, have, want)
-      WHERE have <> want', NULL),
+      WHERE have <> want', NULL, NULL),
     ('orders', '1: w_ytd is the sum of d_ytd of the warehouse',
      'SELECT format(''warehouse %%s: %%s, districts %%s'', w_id, w_ytd, ytd)
       FROM %1$I.warehouse LEFT JOIN (SELECT d_w_id, sum(d_ytd) AS ytd FROM %1$I.district GROUP BY d_w_id) AS d ON d_w_id = w_id
-      WHERE w_ytd IS DISTINCT FROM ytd', NULL),
+      WHERE w_ytd IS DISTINCT FROM ytd', NULL, NULL),
     ('orders', '2: d_next_o_id - 1 is the last order and the last new order of the district',
      'SELECT format(''warehouse %%s, district %%s: next order %%s, last order %%s, last new order %%s'', d_w_id, d_id, d_next_o_id, o.last, n.last)
       FROM %1$I.district
       LEFT JOIN (SELECT o_w_id, o_d_id, max(o_id) AS last FROM %1$I.orders GROUP BY o_w_id, o_d_id) AS o ON o_w_id = d_w_id AND o_d_id = d_id
       LEFT JOIN (SELECT no_w_id, no_d_id, max(no_o_id) AS last FROM %1$I.new_order GROUP BY no_w_id, no_d_id) AS n
           ON no_w_id = d_w_id AND no_d_id = d_id
-      WHERE o.last IS DISTINCT FROM d_next_o_id - 1 OR n.last <> d_next_o_id - 1', NULL),
+      WHERE o.last IS DISTINCT FROM d_next_o_id - 1 OR n.last <> d_next_o_id - 1', NULL, NULL),
     ('orders', '3: new orders of a district are numbered without gaps',
      'SELECT format(''warehouse %%s, district %%s: %%s new orders from %%s to %%s'', no_w_id, no_d_id, count(*), min(no_o_id), max(no_o_id))
-      FROM %1$I.new_order GROUP BY no_w_id, no_d_id HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)', NULL),
+      FROM %1$I.new_order GROUP BY no_w_id, no_d_id HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)', NULL, NULL),
     ('orders', '4: a district has as many order lines as its orders count',
      'SELECT format(''warehouse %%s, district %%s: %%s lines, orders count %%s'', coalesce(o_w_id, ol_w_id), coalesce(o_d_id, ol_d_id), have, want)
       FROM (SELECT o_w_id, o_d_id, sum(o_ol_cnt) AS want FROM %1$I.orders GROUP BY o_w_id, o_d_id) AS o
       FULL JOIN (SELECT ol_w_id, ol_d_id, count(*) AS have FROM %1$I.order_line GROUP BY ol_w_id, ol_d_id) AS l
           ON ol_w_id = o_w_id AND ol_d_id = o_d_id
-      WHERE have IS DISTINCT FROM want', NULL),
+      WHERE have IS DISTINCT FROM want', NULL, NULL),
     ('orders', '5: an order has no carrier exactly if it is a new order',
      'SELECT format(''warehouse %%s, district %%s, order %%s'', coalesce(o_w_id, no_w_id), coalesce(o_d_id, no_d_id), coalesce(o_id, no_o_id))
       FROM %1$I.orders FULL JOIN %1$I.new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id
-      WHERE o_id IS NULL OR (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)', NULL),
+      WHERE o_id IS NULL OR (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)', NULL, NULL),
     ('orders', '6: an order has as many lines as it counts',
      'SELECT format(''warehouse %%s, district %%s, order %%s: %%s lines, counts %%s'', coalesce(o_w_id, ol_w_id), coalesce(o_d_id, ol_d_id),
                     coalesce(o_id, ol_o_id), have, o_ol_cnt)
       FROM %1$I.orders
       FULL JOIN (SELECT ol_w_id, ol_d_id, ol_o_id, count(*) AS have FROM %1$I.order_line GROUP BY ol_w_id, ol_d_id, ol_o_id) AS l
           ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
-      WHERE have IS DISTINCT FROM o_ol_cnt', NULL),
+      WHERE have IS DISTINCT FROM o_ol_cnt', NULL, NULL),
     ('orders', '7: a line has no delivery time exactly if its order has no carrier',
      'SELECT format(''warehouse %%s, district %%s, order %%s, line %%s'', ol_w_id, ol_d_id, ol_o_id, ol_number)
       FROM %1$I.order_line LEFT JOIN %1$I.orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id
-      WHERE o_id IS NULL OR (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)', NULL),
+      WHERE o_id IS NULL OR (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)', NULL, NULL),
     ('orders', '8: w_ytd is the sum of the payments to the warehouse',
      'SELECT format(''warehouse %%s: %%s, history %%s'', w_id, w_ytd, paid)
       FROM %1$I.warehouse LEFT JOIN (SELECT h_w_id, sum(h_amount) AS paid FROM %1$I.history GROUP BY h_w_id) AS h ON h_w_id = w_id
-      WHERE w_ytd IS DISTINCT FROM paid', NULL),
+      WHERE w_ytd IS DISTINCT FROM paid', NULL, NULL),
     ('orders', '9: d_ytd is the sum of the payments to the district',
      'SELECT format(''warehouse %%s, district %%s: %%s, history %%s'', d_w_id, d_id, d_ytd, paid)
       FROM %1$I.district
       LEFT JOIN (SELECT h_w_id, h_d_id, sum(h_amount) AS paid FROM %1$I.history GROUP BY h_w_id, h_d_id) AS h ON h_w_id = d_w_id AND h_d_id = d_id
-      WHERE d_ytd IS DISTINCT FROM paid', NULL),
+      WHERE d_ytd IS DISTINCT FROM paid', NULL, NULL),
     ('orders', '10: c_balance is what was delivered to the customer, less the payments',
      'SELECT format(''warehouse %%s, district %%s, customer %%s: %%s, delivered %%s, paid %%s'', c_w_id, c_d_id, c_id, c_balance, delivered, paid)
       FROM %1$I.customer
@@ -69,128 +63,59 @@ CREATE FUNCTION bench_internal.conditions(fixture text)
                  WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) AS d ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id
       LEFT JOIN (SELECT h_c_w_id, h_c_d_id, h_c_id, sum(h_amount) AS paid FROM %1$I.history GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS h
           ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id
-      WHERE c_balance <> coalesce(delivered, 0) - coalesce(paid, 0)', NULL),
+      WHERE c_balance <> coalesce(delivered, 0) - coalesce(paid, 0)', NULL, NULL),
     ('orders', '11: a district has 2100 more orders than new orders',
      'SELECT format(''warehouse %%s, district %%s: %%s orders, %%s new orders'', o_w_id, o_d_id, all_orders, coalesce(new_orders, 0))
       FROM (SELECT o_w_id, o_d_id, count(*) AS all_orders FROM %1$I.orders GROUP BY o_w_id, o_d_id) AS o
       LEFT JOIN (SELECT no_w_id, no_d_id, count(*) AS new_orders FROM %1$I.new_order GROUP BY no_w_id, no_d_id) AS n
           ON no_w_id = o_w_id AND no_d_id = o_d_id
       WHERE all_orders - coalesce(new_orders, 0) <> 2100',
-     'SELECT ''holds until the first delivery after the load'' FROM %1$I.orders WHERE o_id > 2100 AND o_carrier_id IS NOT NULL LIMIT 1'),
+     'SELECT ''holds until the first delivery after the load'' FROM %1$I.orders WHERE o_id > 2100 AND o_carrier_id IS NOT NULL LIMIT 1', NULL),
     ('orders', '12: c_balance and c_ytd_payment are together what was delivered to the customer',
      'SELECT format(''warehouse %%s, district %%s, customer %%s: %%s and %%s, delivered %%s'', c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, delivered)
       FROM %1$I.customer
       LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, sum(ol_amount) AS delivered FROM %1$I.orders
                  JOIN %1$I.order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
                  WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) AS d ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id
-      WHERE c_balance + c_ytd_payment <> coalesce(delivered, 0)', NULL),
+      WHERE c_balance + c_ytd_payment <> coalesce(delivered, 0)', NULL, NULL),
     -- Balances begin with 0, and each transaction adds to all of them.
     ('tpcb', 'rows of the tables whose size is fixed',
      'SELECT format(''%%s: %%s rows instead of %%s'', name, have, want) FROM (VALUES
           (''pgbench_branches'', (SELECT count(*) FROM %1$I.pgbench_branches), %2$s),
           (''pgbench_tellers'', (SELECT count(*) FROM %1$I.pgbench_tellers), %2$s * 10),
           (''pgbench_accounts'', (SELECT count(*) FROM %1$I.pgbench_accounts), %2$s * 100000)) AS t (name, have, want)
-      WHERE have <> want', NULL),
+      WHERE have <> want', NULL, NULL),
     ('tpcb', 'the tellers'' balances add up to the branches''',
      'SELECT format(''tellers %%s, branches %%s'', t, b)
       FROM (SELECT coalesce(sum(tbalance), 0) AS t FROM %1$I.pgbench_tellers) AS t, (SELECT coalesce(sum(bbalance), 0) AS b FROM %1$I.pgbench_branches) AS b
-      WHERE t <> b', NULL),
+      WHERE t <> b', NULL, NULL),
     ('tpcb', 'the accounts'' balances add up to the branches''',
      'SELECT format(''accounts %%s, branches %%s'', a, b)
       FROM (SELECT coalesce(sum(abalance), 0) AS a FROM %1$I.pgbench_accounts) AS a, (SELECT coalesce(sum(bbalance), 0) AS b FROM %1$I.pgbench_branches) AS b
-      WHERE a <> b',
+      WHERE a <> b', NULL,
      'SELECT ''a run of tpcb_simple_update has changed accounts alone'' FROM bench.runs
       WHERE workload ~ ''simple.update'' AND status <> ''failed'' LIMIT 1'),
     ('tpcb', 'the history''s deltas add up to the accounts'' balances',
      'SELECT format(''history %%s, accounts %%s'', h, a)
       FROM (SELECT coalesce(sum(delta), 0) AS h FROM %1$I.pgbench_history) AS h, (SELECT coalesce(sum(abalance), 0) AS a FROM %1$I.pgbench_accounts) AS a
-      WHERE h <> a',
+      WHERE h <> a', NULL,
      'SELECT ''a run has truncated pgbench_history'' FROM bench.runs WHERE before ~ ''truncate'' LIMIT 1'),
     ('pk', 'ids 1 to rows, each once',
      'SELECT format(''%%s rows with %%s ids from %%s to %%s instead of %%s'', count(*), count(DISTINCT id), min(id), max(id), %3$s) FROM %1$I.pk
-      HAVING (count(*), count(DISTINCT id), coalesce(min(id), 1), coalesce(max(id), 0)) <> (%3$s, %3$s, 1, %3$s)', NULL),
+      HAVING (count(*), count(DISTINCT id), coalesce(min(id), 1), coalesce(max(id), 0)) <> (%3$s, %3$s, 1, %3$s)', NULL, NULL),
     ('name', 'ids 1 to rows, each once',
      'SELECT format(''%%s rows with %%s ids from %%s to %%s instead of %%s'', count(*), count(DISTINCT id), min(id), max(id), %3$s) FROM %1$I.name
-      HAVING (count(*), count(DISTINCT id), coalesce(min(id), 1), coalesce(max(id), 0)) <> (%3$s, %3$s, 1, %3$s)', NULL),
+      HAVING (count(*), count(DISTINCT id), coalesce(min(id), 1), coalesce(max(id), 0)) <> (%3$s, %3$s, 1, %3$s)', NULL, NULL),
     ('events', 'as many rows as were loaded',
-     'SELECT format(''%%s rows instead of %%s'', count(*), %3$s) FROM %1$I.events HAVING count(*) <> %3$s', NULL)
-    ) AS c (of_fixture, condition, broken, unjudged)
+     'SELECT format(''%%s rows instead of %%s'', count(*), %3$s) FROM %1$I.events HAVING count(*) <> %3$s', NULL, NULL)
+    ) AS c (of_fixture, condition, broken, unjudged, unjudged_after)
     WHERE c.of_fixture = fixture
 $$;
 COMMENT ON FUNCTION bench_internal.conditions IS
-'Returns the conditions of a fixture: a description, a SELECT of violations, and a SELECT of the reason why the condition cannot be judged. %1$I is the schema, %2$s the scale, %3$s the number of rows. For bench.check.';
-
-CREATE FUNCTION bench_internal.check_index(relation regclass)
-    RETURNS TABLE (ok boolean, detail text) VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    home name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'amcheck');
-BEGIN
-    IF home IS NULL THEN
-        RETURN QUERY SELECT NULL::boolean, 'extension amcheck is not installed';
-        RETURN;
-    END IF;
-    PERFORM bench_internal.check_extension('amcheck');
-    BEGIN
-        EXECUTE format('SELECT %I.bt_index_check($1, true)', home) USING relation;
-        RETURN QUERY SELECT true, NULL::text;
-    EXCEPTION
-        WHEN insufficient_privilege THEN RETURN QUERY SELECT NULL::boolean, SQLERRM;
-        WHEN index_corrupted OR data_corrupted THEN RETURN QUERY SELECT false, SQLERRM;
-    END;
-END $$;
-COMMENT ON FUNCTION bench_internal.check_index IS
-'Returns the result of bt_index_check of extension amcheck for an index, with all rows of its table; NULL without the extension or the privilege. For bench.check.';
+'Returns the conditions of a fixture: a description, a SELECT of violations, and SELECTs of the reason why the condition cannot be judged, one of the tables and one of the runs. %1$I is the schema, %2$s the scale, %3$s the number of rows. For bench.check.';
 
 CREATE FUNCTION bench.check(fixture text)
     RETURNS TABLE (condition text, ok boolean, detail text)
-    VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    loaded record;
-    rule record;
-    index record;
-    reason text;
-    is_known boolean := false;
-BEGIN
-    SELECT * INTO STRICT loaded FROM bench_internal.usable_fixture(fixture);
-    IF loaded.schema IS NULL THEN
-        SELECT n.nspname INTO STRICT loaded.schema FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = loaded.relations[1];
-    END IF;
-    FOR rule IN SELECT * FROM bench_internal.conditions(fixture) LOOP
-        is_known := true;
-        condition := rule.condition;
-        ok := NULL;
-        detail := NULL;
-        IF rule.unjudged IS NOT NULL THEN
-            EXECUTE format(rule.unjudged, loaded.schema, loaded.scale, loaded.rows) INTO detail;
-        END IF;
-        IF detail IS NULL THEN
-            EXECUTE 'SELECT count(*) = 0, nullif(concat_ws(E''; '', array_to_string((array_agg(place))[1:3], E''; ''),'
-                || ' CASE WHEN count(*) > 3 THEN format(''and %s more'', count(*) - 3) END), '''')'
-                || ' FROM (' || format(rule.broken, loaded.schema, loaded.scale, loaded.rows) || ') AS broken (place)'
-                INTO ok, detail;
-        END IF;
-        RETURN NEXT;
-    END LOOP;
-    IF NOT is_known THEN
-        SELECT format('%I.%I', loaded.schema, c.relname) INTO reason FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = loaded.schema AND c.relname = fixture AND c.relkind IN ('r', 'p') AND c.oid = ANY (loaded.relations);
-        IF reason IS NOT NULL THEN
-            condition := 'as many rows as were loaded, or more';
-            EXECUTE format('SELECT CASE WHEN count(*) >= $1 THEN true END, format(''%%s rows, %%s were loaded'', count(*), $1) FROM %s', reason)
-                INTO ok, detail USING loaded.rows;
-            RETURN NEXT;
-        END IF;
-    END IF;
-    FOR index IN
-        SELECT i.indexrelid::regclass AS name, c.relname AS table_name, x.relname FROM pg_index i
-        JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
-        WHERE i.indrelid = ANY (loaded.relations) AND x.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid
-        ORDER BY array_position(loaded.relations, c.oid), x.relname
-    LOOP
-        condition := format('index %s of %s agrees with its table', index.relname, index.table_name);
-        SELECT c.ok, c.detail INTO ok, detail FROM bench_internal.check_index(index.name) AS c;
-        RETURN NEXT;
-    END LOOP;
-END $$;
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_wrapper';
 COMMENT ON FUNCTION bench.check IS
-'Checks whether a fixture''s data are still consistent, in the tables that your runs would use, and returns one row per condition. ok is NULL if a condition cannot be judged; detail gives the reason, or the first three places of a violation. Reads all rows.';
+'Checks whether a fixture''s data are still consistent, in the tables that your runs would use, and returns one row per condition. ok is NULL if a condition cannot be judged; detail gives the reason, or the first three places of a violation. Reads all committed rows, in a session of the role that your runs would have.';

@@ -88,8 +88,11 @@ fn a_part_has_sessions_of_whoever_asks_only() {
     let mut sent = request();
     let superuser = crate::spec::Role { name: "postgres".to_owned(), oid: 10 };
     sent.spec.scripts[0].role = Some(superuser.clone());
-    sent.spec.caller = Some(superuser);
+    sent.spec.caller = Some(superuser.clone());
+    sent.spec.answering = vec![superuser];
+    sent.spec.may_be_special = true;
     let checked = sent.checked().expect("whole").spec;
+    assert!(checked.answering.is_empty() && !checked.may_be_special);
     assert!(checked.scripts.iter().all(|script| script.role.is_none()));
     assert_eq!((checked.caller, checked.options.run_as), (None, None));
 }

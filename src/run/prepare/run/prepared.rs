@@ -82,7 +82,8 @@ fn check_here(arguments: RunArguments, sessions: &Sessions) -> Result<Request, U
     }
     // What another server says of them, it says when it is asked.
     if options.target.is_none() {
-        settings::check(&options.settings, options.driver)?;
+        let caller = sessions.other_caller();
+        settings::check(&options.settings, options.driver, options.nodes, caller.as_ref())?;
         check_role()?;
         check_connection_limit(options.clients)?;
     }
@@ -272,7 +273,7 @@ fn prepare_here(
         workload::check_scale(&fixtures, &scripts, &builtin, given)?;
     }
     workload::check_names(&fixtures, &options.settings)?;
-    duel::check(&mut options, &fixtures)?;
+    duel::check(&mut options, &fixtures, sessions.other_caller().as_ref())?;
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
     if !tables.is_empty() {
         check_own_locks(&tables, lock_of(&scripts), "the workload", OWN_LOCKS_HINT)?;
