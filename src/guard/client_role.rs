@@ -12,7 +12,7 @@ use bench_model::spec::Role;
 use pgrx::pg_sys;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-use crate::server::roles;
+use crate::server::roles::{self, superuser};
 use crate::server::spi::{fetch, quote_identifier};
 
 /// Whose sessions the clients of a superuser's runs are.
@@ -41,9 +41,9 @@ pub fn define() {
 /// # Errors
 /// 42704 where it does not exist; 55000 where somebody has changed what one of the extension's own roles may do.
 pub fn client_role() -> Result<Role, UserError> {
-    let name =
-        CLIENT_ROLE.get().map_or_else(|| CLIENT.to_owned(), |name| name.to_string_lossy().into_owned());
-    if name == CLIENT {
+    let name = client_role_name();
+    // A call that has gone on as another role has looked before.
+    if name == CLIENT && superuser() {
         check_own_roles()?;
     }
     roles::named(&name).map_err(|error| match name.as_str() {

@@ -2,7 +2,8 @@
 # Throwaway PostgreSQL clusters for demo, tests and benchmark: source this file.
 #
 #   cluster_start [LINE…]   a new cluster, reached by PGHOST, PGPORT, PGUSER and PGDATABASE;
-#                           each LINE is added to its postgresql.conf ("fsync = off"), and CLUSTER_LINES after them
+#                           each LINE is added to its postgresql.conf ("fsync = off"), and CLUSTER_LINES after them;
+#                           before them TEST_CLIENT_ROLE, where it is set, for superusers' clients
 #   cluster_stop [MODE]     stop it (fast, smart or immediate), keeping its files
 #   cluster_resume          start it again; PGHOST says which, as for the others
 #   cluster_restart [MODE]  both
@@ -107,6 +108,7 @@ cluster_start() {
         echo "shared_buffers = 256MB"
         echo "max_wal_size = 4GB"
         echo "log_line_prefix = '%m [%p] %b '"
+        [ -z "${TEST_CLIENT_ROLE:-}" ] || echo "pgbench_ext.client_role = '$TEST_CLIENT_ROLE'"
         printf '%s\n' "$@"
         echo "${CLUSTER_LINES:-}"
     } | as_pg tee -a "$PGHOST/data/postgresql.conf" >/dev/null

@@ -175,11 +175,15 @@ RESET SESSION AUTHORIZATION;
 GRANT SET ON PARAMETER session_replication_role TO prv_alice;
 SET SESSION AUTHORIZATION prv_alice;
 SELECT lives_ok($$
-    SELECT bench.run('pk_select', transactions => 5, settings => '{"session_replication_role": "replica"}')
+    SELECT bench.run('pk_select', transactions => 5, settings => '{"session_replication_role": "replica"}', run_as => 'prv_alice')
 $$, 'a parameter granted by GRANT SET may be set');
-SELECT throws_ok($$SELECT bench.run('pk_select', transactions => 5, settings => '{"log_min_messages": "debug5"}')$$,
-    '42501', NULL, 'another may not');
+SELECT throws_ok($$
+    SELECT bench.run('pk_select', transactions => 5, settings => '{"log_min_messages": "debug5"}', run_as => 'prv_alice')
+$$, '42501', NULL, 'another may not');
+SELECT throws_ok($$SELECT bench.run('pk_select', transactions => 5)$$, '42501',
+    'sessions of role "prv_alice" would have special rights', 'a role that may set one has special rights, and has to be named');
 RESET SESSION AUTHORIZATION;
+REVOKE SET ON PARAMETER session_replication_role FROM prv_alice;
 
 --
 -- What others see of it
@@ -189,8 +193,8 @@ CREATE FUNCTION pg_temp.seen(run bigint) RETURNS text LANGUAGE sql AS $$
         (SELECT count(*) FROM bench.summary WHERE run_id = run), (SELECT count(*) FROM bench.errors WHERE run_id = run),
         (SELECT sign(count(*)) FROM bench.audit(run)), (SELECT sign(count(*)) FROM bench.audits WHERE run_id = run))
 $$;
-SELECT bench.create_workload('prv_fails', 'SELECT 1 / 0;') \g /dev/null
 SET SESSION AUTHORIZATION prv_alice;
+SELECT bench.create_workload('prv_fails', 'SELECT 1 / 0;') \g /dev/null
 SELECT bench.run('prv_fails', transactions => 1) AS alices \gset
 SELECT is(pg_temp.seen(:alices), '1 1 1 1 1', 'the role itself sees its run');
 SET SESSION AUTHORIZATION prv_bob;

@@ -81,6 +81,7 @@ static UNDO_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
 
 fn load(context: &WorkerContext) -> Result<(), UserError> {
     let spec: LoadSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    spec.check_session()?;
     let mut session = Session::new(Results::Discard);
     session.set_own(c"pgbench_ext load").map_err(UserError::from)?;
     // Names in the statements below are the server's own.

@@ -55,6 +55,7 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
 fn work(context: &WorkerContext) -> Result<(), SqlError> {
     let header = context.segment.header();
     let spec: LoadSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    spec.check_session()?;
     let mut session = Session::new(Results::Discard);
     session.set_own(c"pgbench_ext loader")?;
     session.set(c"search_path", &search_path(&spec, context.segment.load_id()))?;

@@ -4,7 +4,7 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use crate::cluster::distributed;
-use crate::guard::client_role::CLIENT;
+use crate::guard::client_role::{CLIENT, OWNER};
 use crate::load::fixture;
 use crate::load::fixture::LoadSpec;
 use crate::server::relations;
@@ -142,13 +142,7 @@ pub fn make_schema(spec: &LoadSpec) -> Result<(), UserError> {
         return Ok(());
     }
     let schema = quote_identifier(&spec.schema);
-    with_rights(spec, || {
-        spi::in_session::run(&format!("CREATE SCHEMA {schema}"), &[])?;
-        if spec.is_of_superuser() {
-            spi::in_session::run(&format!("GRANT USAGE ON SCHEMA {schema} TO {CLIENT}"), &[])?;
-        }
-        Ok(())
-    })
+    with_rights(spec, || spi::in_session::run(&format!("CREATE SCHEMA {schema}"), &[]).map(drop))
 }
 
 /// Drops what the fixture had, moves the new tables to its schema, and registers them. With local tables the load is
@@ -185,7 +179,7 @@ pub fn put_in_place(
         if !spec.functions.is_empty() {
             spi::in_session::run(&spec.functions, &[])?;
         }
-        if spec.is_of_superuser() { grant_to_clients(&with_partitions) } else { Ok(()) }
+        if spec.is_of_superuser() { grant_to_clients(&spec.schema, &with_partitions) } else { Ok(()) }
     })?;
     store::put_fixture(&spec.registration(), &tables, figures)?;
     // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
@@ -198,8 +192,10 @@ fn with_rights<T>(spec: &LoadSpec, work: impl FnOnce() -> Result<T, UserError>) 
     if spec.is_of_superuser() { store::as_owner(work) } else { work() }
 }
 
-/// Lets superusers' clients read and write the rows of these tables.
-fn grant_to_clients(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+/// Lets superusers' clients read and write the rows of these tables, and the tables' owner find them.
+fn grant_to_clients(schema: &str, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let schema = quote_identifier(schema);
+    spi::in_session::run(&format!("GRANT USAGE ON SCHEMA {schema} TO {CLIENT}, {OWNER}"), &[])?;
     let grants = spi::fetch::<Vec<String>>(
         "SELECT pg_catalog.array_agg(g.command) FROM ( \
              SELECT pg_catalog.format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', c.oid::pg_catalog.regclass, $2) AS command \

@@ -3,6 +3,7 @@
 pub mod arms;
 mod internal_error;
 mod preparation;
+mod privileges;
 pub mod statements;
 pub mod timed_wait;
 pub mod variables;

@@ -6,18 +6,18 @@ use bench_model::spec::{FixtureSpec, RunOptions, ScriptSpec};
 use bench_script as script;
 use bench_script::{Symbols, Variables};
 use pgrx::{Json, pg_sys};
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::distributed::Placed;
 use crate::driver::parameters::analyse;
 use crate::error::warn;
 use crate::guard::parameters::own_settings_of;
-use crate::guard::switch_role::as_run_role;
 use crate::launch::checks::{has_blocks, lock_of};
+use crate::launch::role_session::{answer, ask, kind};
 use crate::run::client::variables::{fixture_values, values_of_one};
+use crate::server::background_worker::WorkerKind;
 use crate::server::process::random_seed;
-use crate::server::roles::current_role_oid;
-use crate::server::transaction::rolled_back;
-use crate::server::{guc, spi};
+use crate::server::{guc, roles, spi};
 
 /// A statement that EXPLAIN takes begins with one of these words; so does a call of a procedure, which it does not take.
 const EXAMINED: [&str; 8] = ["select", "insert", "update", "delete", "merge", "with", "values", "call"];
@@ -86,10 +86,9 @@ fn planned(
     let mut demand = Demand { holds: has_blocks(scripts), ..Demand::default() };
     for script in scripts {
         let fixture = script.fixture.and_then(|index| fixtures.get(index));
-        for statement in statements_of(script, fixture, options).ok()? {
-            let Some(planned) = explained(&statement, fixtures, options, has_copies).ok()? else {
-                return Some(Demand::most());
-            };
+        let statements = statements_of(script, fixture, options).ok()?;
+        for planned in explained(script, statements, fixtures, options, has_copies).ok()? {
+            let Some(planned) = planned else { return Some(Demand::most()) };
             demand.holds |= planned.steps > 1;
             if planned.tasks > demand.tasks {
                 demand.tasks = planned.tasks;
@@ -128,35 +127,65 @@ fn statements_of(
     Ok(statements)
 }
 
-/// In a subtransaction that gives back its locks, as a client's session would plan it; `None` for a call of functions that may
-/// do anything.
+/// The kind of worker that plans statements, for planning them calls functions.
+const KIND: WorkerKind = kind(c"pgbench_ext_fan_out_main", c"pgbench_ext fan-out");
+
+#[derive(Serialize, Deserialize)]
+struct FanOutRequest {
+    statements: Vec<String>,
+    schemas: Vec<String>,
+    settings: Vec<(String, String)>,
+    has_copies: bool,
+}
+
+/// How Citus spreads each of a script's statements, as a session of the script's role plans it; `None` for a call of functions that
+/// may do anything.
 fn explained(
-    statement: &str,
+    script: &ScriptSpec,
+    statements: Vec<String>,
     fixtures: &[FixtureSpec],
     options: &RunOptions,
     has_copies: bool,
-) -> Result<Option<FanOut>, UserError> {
-    let is_call = first_word(statement) == "call";
-    let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
-    let path = guc::search_path_with(&schemas, &guc::initial_search_path()?);
-    let plan = rolled_back(|| {
-        as_run_role(current_role_oid(), || {
-            guc::set_as_session("search_path", &path)?;
-            for (name, value) in own_settings_of(current_role_oid(), &options.settings)? {
-                guc::set_as_session(&name, &value)?;
-            }
-            if is_call || analyse(statement)?.calls_others {
-                return Ok(None);
-            }
-            guc::set_as_session("citus.explain_all_tasks", "on")?;
-            guc::set_as_session("citus.explain_distributed_queries", "on")?;
-            let plan =
-                spi::in_session::call::<Json>(&format!("EXPLAIN (COSTS off, FORMAT json) {statement}"), &[])?;
-            Ok(Some(plan.map_or(FanOut::default(), |plan| FanOut::of_plan(&plan.0, has_copies))))
-        })
-    })?;
+) -> Result<Vec<Option<FanOut>>, UserError> {
+    let role = script.role.clone().unwrap_or_else(roles::current);
+    let request = FanOutRequest {
+        statements,
+        schemas: fixtures.iter().filter_map(|fixture| fixture.schema.clone()).collect(),
+        settings: own_settings_of(role.oid.into(), &options.settings)?,
+        has_copies,
+    };
+    ask(KIND, &role, &request).map(|(told, _)| told)
+}
+
+/// The server's entry.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_fan_out_main(segment: pg_sys::Datum) {
+    answer(segment, |request: FanOutRequest| {
+        let schemas: Vec<&str> = request.schemas.iter().map(String::as_str).collect();
+        let path = guc::search_path_with(&schemas, &guc::current("search_path").unwrap_or_default());
+        guc::set_as_session("search_path", &path)?;
+        for (name, value) in &request.settings {
+            guc::set_as_session(name, value)?;
+        }
+        guc::set_as_session("citus.explain_all_tasks", "on")?;
+        guc::set_as_session("citus.explain_distributed_queries", "on")?;
+        let statements = request.statements.iter();
+        let plans = statements
+            .map(|statement| explain(statement, request.has_copies))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok((plans, Vec::new()))
+    });
+}
+
+fn explain(statement: &str, has_copies: bool) -> Result<Option<FanOut>, UserError> {
+    if first_word(statement) == "call" || analyse(statement)?.calls_others {
+        return Ok(None);
+    }
+    let plan = spi::in_session::call::<Json>(&format!("EXPLAIN (COSTS off, FORMAT json) {statement}"), &[])?;
+    let plan = plan.map_or(FanOut::default(), |plan| FanOut::of_plan(&plan.0, has_copies));
     let has_rows = first_word(statement) == "insert" && !statement.to_ascii_lowercase().contains("select");
-    Ok(plan.map(|plan| if has_rows { plan.one_by_one() } else { plan }))
+    Ok(Some(if has_rows { plan.one_by_one() } else { plan }))
 }
 
 fn first_word(statement: &str) -> String {
