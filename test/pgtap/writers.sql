@@ -8,6 +8,7 @@ CREATE ROLE wrt_ben LOGIN;
 CREATE ROLE wrt_rich LOGIN CREATEROLE;
 GRANT EXECUTE ON FUNCTION bench.run, bench.create_workload, bench.drop_workload, bench.add_feeder, bench.drop_feeder,
     bench.create_fixture, bench.drop_fixture, bench.load TO wrt_ann, wrt_ben, wrt_rich;
+CREATE SCHEMA wrt_ann AUTHORIZATION wrt_ann;
 CREATE TABLE public.wrt_seen (who text);
 GRANT INSERT ON public.wrt_seen TO PUBLIC;
 SET SESSION AUTHORIZATION wrt_ann;
@@ -75,7 +76,7 @@ SELECT throws_ok($$ SELECT bench.create_fixture('wrt_rich', 'CREATE TABLE wrt_ri
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION wrt_ann;
 SELECT throws_ok($$ SELECT bench.create_fixture('wrt_calls', 'CREATE TABLE wrt_calls (id int);
-    DO $d$ BEGIN PERFORM bench.load(''pk'', 1); END $d$',
+    DO $d$ BEGIN PERFORM bench.load(''pk'', 1, options => ''{"schema": "wrt_ann"}''); END $d$',
     'SELECT id FROM generate_series($1, $2) AS id') $$, '25006', NULL, 'they start nothing');
 SELECT is(count(*), 0::bigint, 'nothing is left of what was tried') FROM pg_class WHERE relname LIKE 'wrt\_%'
     AND relname <> 'wrt_seen';

@@ -151,7 +151,7 @@ fn explained(
     let request = FanOutRequest {
         statements,
         schemas: fixtures.iter().filter_map(|fixture| fixture.schema.clone()).collect(),
-        settings: options.settings.clone(),
+        settings: own_settings_of(role.oid.into(), &options.settings)?,
         has_copies,
     };
     ask(KIND, &role, &request).map(|(told, _)| told)
