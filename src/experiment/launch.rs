@@ -19,7 +19,7 @@ use crate::run::before;
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::run::{PreparedRun, prepare};
-use crate::run::prepare::sessions::slots_of;
+use crate::run::prepare::sessions::{slots_of, tell_role};
 use crate::run::prepare::{preflight, settings};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed};
@@ -84,6 +84,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
             before::check_run(&options.before, &run, &secrets[0])?;
             // Once, for all runs.
             if !std::mem::replace(&mut is_told, true) {
+                tell_role(&run)?;
                 preflight::tell(&run, &options.before, false)?;
             }
         } else {
