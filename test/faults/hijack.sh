@@ -56,7 +56,8 @@ sql "SELECT bench.run('ours', clients => 2, transactions => 50)" >/dev/null 2>&1
 is "$(sql "${calls/max_id/(SELECT max(run_id) FROM bench.runs)}")" 't|t|t' \
     'pg_stat_statements: and those of a superuser'
 # In a schema of hers it is not called.
-sql 'ALTER EXTENSION pg_stat_statements SET SCHEMA public' "SELECT bench.run('ours', transactions => 50)" >/dev/null 2>&1
+sql 'ALTER EXTENSION pg_stat_statements SET SCHEMA public' "SELECT bench.run('ours', transactions => 50)" \
+    >/dev/null 2>&1
 is "$(sql "${calls/max_id/(SELECT max(run_id) FROM bench.runs)}")" '' \
     "pg_stat_statements in the database owner's schema: nothing is compared"
 try "SELECT bench.start_capture('taken', secs => 1)"
