@@ -3,10 +3,10 @@
 
 use std::ffi::CStr;
 
-use bench_base::error::UserError;
+use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::spi::fetch;
+use super::spi::{fetch_all, quote_identifier};
 use crate::error::internal;
 
 /// A set-returning function in C of one boolean, named as its extension and that extension's library.
@@ -38,17 +38,27 @@ impl ResultValue {
     }
 }
 
-/// Nobody but a superuser can make a function in C; the path is that of the library which the server was installed with. Who
-/// owns the extension may have it updated, and so is asked for as well.
+/// The function, and who else than superusers has a say in it: the owner of its extension or its schema, as `extension "…"` or
+/// `schema "…"`, and that role. Schema public is the database owner's by default (pg_database_owner).
+///
+/// Nobody but a superuser can make a function in C; the path is that of the library which the server was installed with.
 const FIND: &str = "\
-    SELECT p.oid FROM pg_extension e \
+    SELECT p.oid, s.what, s.role FROM pg_extension e \
     JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass \
         AND d.refobjid = e.oid AND d.classid = 'pg_proc'::regclass \
         AND d.deptype = 'e'::\"char\" \
     JOIN pg_proc p ON p.oid = d.objid \
     JOIN pg_language l ON l.oid = p.prolang \
     JOIN pg_roles r ON r.oid = p.proowner \
-    JOIN pg_roles x ON x.oid = e.extowner AND x.rolsuper \
+    JOIN pg_namespace n ON n.oid = p.pronamespace \
+    LEFT JOIN LATERAL ( \
+        SELECT o.what, r.rolname::text AS role FROM (VALUES \
+            ('extension', e.extowner), \
+            (format('schema \"%s\" of extension', n.nspname), \
+             CASE WHEN n.nspowner = 'pg_database_owner'::regrole \
+                 THEN (SELECT b.datdba FROM pg_database b WHERE b.datname = current_database()) \
+             ELSE n.nspowner END)) AS o (what, owner) \
+        JOIN pg_roles r ON r.oid = o.owner WHERE NOT r.rolsuper LIMIT 1) AS s ON true \
     WHERE e.extname = $1::name \
       AND p.proname = $2::name \
       AND l.lanname = 'c'::name AND r.rolsuper AND p.proconfig IS NULL \
@@ -64,12 +74,31 @@ const OF_NOTHING: &str = "\
     NOT p.proretset AND p.pronargs = 0 \
     AND p.prorettype = 'record'::regtype::oid";
 
+/// # Errors
+/// 42501 where somebody else than superusers has a say in it.
 fn find(extension: &str, function: &str, conditions: &str) -> Result<Option<pg_sys::Oid>, UserError> {
-    fetch(&format!("{FIND}{conditions}"), &[extension.into(), function.into()])
+    let sql = format!("{FIND}{conditions}");
+    let found = fetch_all(&sql, &[extension.into(), function.into()], |row| {
+        Ok((row.get(1)?, row.get::<String>(2)?, row.get::<String>(3)?))
+    })?;
+    match found.into_iter().next() {
+        Some((_, Some(what), Some(role))) => Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("{what} \"{extension}\" belongs to role \"{role}\", which is not a superuser"),
+        )
+        .hint(format!(
+            "A superuser must create the extension in a superuser's schema: ALTER EXTENSION {} SET SCHEMA.",
+            quote_identifier(extension)
+        ))),
+        found => Ok(found.and_then(|(function, _, _)| function)),
+    }
 }
 
 impl SetFunction {
     /// The function of the extension with that name; `None` where there is none.
+    ///
+    /// # Errors
+    /// 42501 where extension or schema are not a superuser's.
     pub fn find(name: &str) -> Result<Option<Self>, UserError> {
         Ok(find(name, name, OF_BOOLEAN)?.map(Self))
     }
@@ -176,7 +205,7 @@ unsafe fn cell(value: Option<pg_sys::Datum>, type_oid: pg_sys::Oid) -> ResultVal
 /// A column of type bigint of the one row that a function of an extension returns; `None` where there is no such function.
 ///
 /// # Errors
-/// What the function says.
+/// As [`SetFunction::find`], and what the function says.
 pub fn bigint_of_row(extension: &str, function: &str, column: &CStr) -> Result<Option<i64>, UserError> {
     let Some(function) = find(extension, function, OF_NOTHING)? else {
         return Ok(None);
