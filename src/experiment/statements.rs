@@ -105,7 +105,8 @@ fn set(settings: &[(String, String)]) -> Result<(), UserError> {
 /// The files of all relations that other sessions see.
 pub(super) fn files() -> Result<HashSet<(pg_sys::Oid, pg_sys::Oid)>, UserError> {
     let rows = spi::fetch_all(
-        "SELECT oid, relfilenode FROM pg_class WHERE relfilenode <> 0 AND relpersistence <> 't'",
+        "SELECT oid, relfilenode FROM pg_catalog.pg_class \
+         WHERE relfilenode OPERATOR(pg_catalog.<>) 0::pg_catalog.oid AND relpersistence OPERATOR(pg_catalog.<>) 't'::pg_catalog.\"char\"",
         &[],
         |row| Ok((row.get::<pg_sys::Oid>(1)?, row.get::<pg_sys::Oid>(2)?)),
     )?;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Whose sessions execute what a superuser's sweep changes in the database: nothing that other roles have made runs there with
-# special rights.
+# Whose sessions execute what a superuser's sweep changes in the database: nothing that other roles have made runs there
+# with special rights.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -80,19 +80,22 @@ is "$(sql 'SELECT DISTINCT role FROM executed')" bench_owner "$name: its owner a
 is "$(sql "SELECT string_agg(DISTINCT made::text, ' ') FROM bench.sweep_changes WHERE variant = 'with'")" \
     '{bench_data.hands_i}' "$name: what was made is said"
 is "$(sql "SELECT count(*) FROM pg_class WHERE relname = 'hands_i'")" 0 "$name: and undone"
-try "SELECT string_agg(index || ': ' || coalesce(error, 'measured'), ' ') FROM bench.index_worth('pk_update', secs => 0.2)"
+try "SELECT string_agg(index || ': ' || coalesce(error, 'measured'), ' ')
+    FROM bench.index_worth('pk_update', secs => 0.2)"
 like "$OUT" 'bench_data.pk_pkey: measured' "$name: bench.index_worth copies it"
 is "$(sql "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_copy%'")" 0 "$name: no copy is left"
 
 name="a superuser's own table"
 sql 'CREATE TABLE own AS SELECT i AS id, i AS a FROM generate_series(1, 100) AS i' 'CREATE INDEX own_a ON own (a)' \
-    'GRANT SELECT ON own TO bench_client' "SELECT bench.create_workload('owns', 'SELECT count(*) FROM own WHERE a = 1;')" \
-    >/dev/null
+    'GRANT SELECT ON own TO bench_client' \
+    "SELECT bench.create_workload('owns', 'SELECT count(*) FROM own WHERE a = 1;')" >/dev/null
 WORTH="SELECT index || ': ' || coalesce(error, 'measured') FROM bench.index_worth('owns', 'own_a', secs => 0.2)"
 try "$WORTH"
-like "$OUT" 'ERROR:  42501: permission denied to copy table public.own.*by role "bench_owner", for its owner "postgres"' \
+like "$OUT" \
+    'ERROR:  42501: permission denied to copy table public.own.*by role "bench_owner", for its owner "postgres"' \
     "$name: bench.index_worth refuses it"
-like "$OUT" "HINT:  GRANT SELECT ON public.own TO bench_owner. Or pass run_as => 'postgres'" "$name: and says what to do"
+like "$OUT" "HINT:  GRANT SELECT ON public.own TO bench_owner. Or pass run_as => 'postgres'" \
+    "$name: and says what to do"
 sql 'GRANT SELECT ON own TO bench_owner'
 try "$WORTH"
 like "$OUT" 'public.own_a: measured' "$name: which is enough"
@@ -112,7 +115,8 @@ is "$(sql "SELECT count(*) FROM executed WHERE role = 'postgres'")" 1 "$name: wh
 SWEEP=$(sql "SELECT bench.start_sweep('idle', '{1}', secs => 60, run_as => 'postgres')")
 sql "SELECT bench.stop_sweep($SWEEP)" >/dev/null
 try "SELECT bench.resume_sweep($SWEEP)"
-like "$OUT" 'ERROR:  42501: stored run_as names role "postgres".*HINT:  Start the sweep anew' "$name: not from a stored sweep"
+like "$OUT" 'ERROR:  42501: stored run_as names role "postgres".*HINT:  Start the sweep anew' \
+    "$name: not from a stored sweep"
 try "SELECT bench.schedule('stored', '* * * * *', 'idle', run_as => 'postgres')"
 like "$OUT" 'ERROR:  42501: stored run_as names role "postgres".*HINT:  Name a role' "$name: nor from a job"
 

@@ -218,8 +218,8 @@ fn hand_of(table: &Table, run_as: Option<&str>) -> Result<HandRole, UserError> {
     if run_as.is_some() || !superuser() {
         return Ok(hand);
     }
-    let sql =
-        "SELECT has_schema_privilege($1, $2::text, 'USAGE'), has_table_privilege($1, $3::oid, 'SELECT')";
+    let sql = "SELECT pg_catalog.has_schema_privilege($1, $2::pg_catalog.text, 'USAGE'), \
+                   pg_catalog.has_table_privilege($1, $3::pg_catalog.oid, 'SELECT')";
     let (role, owner) = (&hand.role, owner.map(|owner| owner.name).unwrap_or_default());
     let arguments = [pg_sys::Oid::from(role.oid).into(), table.schema.as_str().into(), table.oid.into()];
     let may = spi::fetch_all(sql, &arguments, |row| Ok((row.get::<bool>(1)?, row.get::<bool>(2)?)))?;
