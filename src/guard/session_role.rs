@@ -45,16 +45,21 @@ pub fn session_of_writer(caller: &Role, writer: &Role, owner: Option<Role>) -> R
     if is_superuser(caller.oid.into()) {
         return of_superusers_call(owner);
     }
-    Err(UserError::new(
+    Err(special(&writer.name))
+}
+
+/// The error for a role with special rights that nobody has named.
+pub fn special(role: &str) -> UserError {
+    UserError::new(
         sqlstate::INSUFFICIENT_PRIVILEGE,
-        format!("sessions of role \"{}\" would have special rights", writer.name),
+        format!("sessions of role \"{}\" would have special rights", role),
     )
     .detail(
         "Whoever owns or has TRIGGER on a table that they use, or may create functions that they find, could have those rights. \
          Special are superusers, CREATEROLE, REPLICATION, BYPASSRLS, predefined roles such as pg_read_all_data, GRANT SET ON \
          PARAMETER, and members of all of these.",
     )
-    .hint("Pass a role without special rights as run_as; or name this very role, if nobody else can create objects that its statements use."))
+    .hint("Pass a role without special rights as run_as; or name this very role, if nobody else can create objects that its statements use.")
 }
 
 /// The role of the sessions of a superuser's call that is about tables of this owner, or about none.

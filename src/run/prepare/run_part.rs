@@ -10,7 +10,8 @@ use pgrx::pg_sys;
 use super::run::{PreparedRun, start_prepared};
 use super::{settings, workload};
 use crate::guard::client_role::is_client_role;
-use crate::guard::session_role::check_session;
+use crate::guard::rights::is_special;
+use crate::guard::session_role::special;
 use crate::launch::checks::{check_connection_limit, check_length, check_role, check_server};
 use crate::launch::role_limit;
 use crate::run::coordinator;
@@ -42,8 +43,10 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
     workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
     // The node that asks is a session of its role here: nobody else has called.
     settings::check(&spec.options.settings, spec.options.driver, spec.options.nodes, None)?;
-    // The node that asks has a session of its role here; its own superusers decide whether that role may have special rights.
-    check_session(&roles::current(), is_client_role(&roles::current_role()))?;
+    // Here, too, only where this node's superusers have named the role.
+    if is_special(current_role_oid())? && !is_client_role(&roles::current_role()) {
+        return Err(special(&roles::current_role()));
+    }
     check_role()?;
     check_connection_limit(spec.options.clients)?;
     role_limit::check(spec.options.clients.into())?;
