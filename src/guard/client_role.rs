@@ -36,13 +36,21 @@ pub fn define() {
     );
 }
 
+fn client_role_name() -> String {
+    CLIENT_ROLE.get().map_or_else(|| CLIENT.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Whether this is the name of the role whose sessions the clients of superusers' runs are.
+pub fn is_client_role(name: &str) -> bool {
+    client_role_name() == name
+}
+
 /// The role whose sessions the clients of superusers' runs are, where it is in order.
 ///
 /// # Errors
 /// 42704 where it does not exist; 55000 where somebody has changed what one of the extension's own roles may do.
 pub fn client_role() -> Result<Role, UserError> {
-    let name =
-        CLIENT_ROLE.get().map_or_else(|| CLIENT.to_owned(), |name| name.to_string_lossy().into_owned());
+    let name = client_role_name();
     if name == CLIENT {
         check_own_roles()?;
     }
