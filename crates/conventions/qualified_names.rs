@@ -42,9 +42,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("capture/values/queries.rs", "{source}", FEEDER),
     ("capture/values/queries.rs", "{sql_type}", FEEDER),
     (
-        "capture/log/source.rs",
+        "capture/log/table_rows.rs",
         "{name}",
-        "the table that the caller names, by its qualified name; read as the caller",
+        "the table that the caller names, by its qualified name; read in a session without special rights",
     ),
     ("run/nodes/node_connectivity.rs", "run_command_on_all_nodes", "a hint"),
     (

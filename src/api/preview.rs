@@ -12,13 +12,11 @@ use pgrx::prelude::*;
 use super::required;
 use crate::error::{OrRaise, raise};
 use crate::launch::checks::check_length;
-use crate::load::fixture;
 use crate::load::fixture::local_shard_keys;
 use crate::run::client::variables::{shard_values, values_of_one};
-use crate::run::feeders::{RowLimit, RunFeeders, read_as};
+use crate::run::feeders::{RunFeeders, read_as, reader_of, schema_of};
 use crate::run::prepare::workload::find;
 use crate::server::jsonb::Jsonb;
-use crate::server::roles;
 use crate::store;
 use crate::store::Workload;
 
@@ -106,25 +104,22 @@ fn lines(
 
 /// The rows of a workload's feeders, as a run reads them.
 fn read(workload: Workload, seed: i64) -> Result<RunFeeders, UserError> {
-    let schema = match &workload.fixture {
-        Some(name) => fixture::usable(name)?.and_then(|fixture| fixture.schema),
-        None => None,
-    };
-    let role = if workload.captured {
-        roles::existing(workload.owner_oid, &workload.owner)?
-    } else {
-        roles::current()
-    };
-    let mut script = ScriptSpec {
-        feeders: store::feeders(&workload.name)?,
+    let feeders = store::feeders(&workload.name)?;
+    if feeders.is_empty() && !workload.private {
+        return Ok(RunFeeders::default());
+    }
+    // Whoever has no session of it may not see a private one either.
+    let role = reader_of(&workload)?;
+    let schema = schema_of(&workload, &role)?;
+    let script = ScriptSpec {
+        feeders,
         name: workload.name,
         source: workload.script,
         weight: 1,
         captured: workload.captured,
         ..ScriptSpec::default()
     };
-    let schemas: Vec<&str> = schema.as_deref().into_iter().collect();
-    read_as(&role, std::slice::from_mut(&mut script), seed, RowLimit::All, &schemas, &[])
+    read_as(&role, script, seed, schema.into_iter().collect())
 }
 
 fn between(argument: &str, value: i32, least: i32, most: i32) -> Result<u32, UserError> {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::name;
 use crate::error::internal;
+use crate::guard::session_role::session_of;
 use crate::launch::checks::{check_length, check_server};
 use crate::run::feeders::check_select;
 use crate::server::process::current_timestamp;
@@ -84,7 +85,7 @@ pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
 }
 
 /// Stores a document's capture as this role's, over one of the same name; the name. Whoever has written the document: its
-/// scripts and queries are what this role could have stored itself.
+/// scripts and queries are what this role could have stored itself, and what it says about roles is shown, not believed.
 ///
 /// # Errors
 /// 22023 for what is no such document; those of a capture for its name; those of scripts.
@@ -103,6 +104,9 @@ pub fn import(document: Value) -> Result<String, UserError> {
     name::check(&name)?;
     check_length(workloads.iter().map(|workload| workload.script.as_str()))?;
     let role = roles::current_role_oid();
+    // As of what a capture keeps: the role whose sessions run it. Where there is none, runs need run_as.
+    let caller = roles::current();
+    let owner = session_of(&caller, &caller, None).unwrap_or(caller);
     store::begin_capture(
         &name,
         role,
@@ -135,14 +139,12 @@ pub fn import(document: Value) -> Result<String, UserError> {
             continue;
         }
         stored.push(workload.name.clone());
-        store(&name, role, workload)?;
+        store(&name, owner.oid.into(), workload)?;
     }
     for (place, mut statement) in statements.into_iter().enumerate() {
         statement.number = i32::try_from(place + 1).unwrap_or(i32::MAX);
         let weight = statement.weight.unwrap_or_default();
         statement.statements = statement.statements.filter(|&statements| statements > 0);
-        // Its workload is of whoever imports it.
-        statement.role = statement.workload.as_ref().map(|_| roles::current_role()).or(statement.role);
         let missing = statement.workload.take_if(|workload| !stored.contains(workload) || weight < 1);
         if let Some(workload) = missing {
             statement.weight = None;

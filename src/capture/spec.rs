@@ -2,11 +2,13 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::statements::CaptureOptions;
+use bench_model::spec::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::log::sampling;
 use super::name;
+use super::sessions::Sessions;
 use crate::launch::checks::{check_role, check_server};
 use crate::observe::statement_calls;
 use crate::server::roles;
@@ -27,7 +29,7 @@ pub struct CaptureSpec {
     /// As given.
     pub options: Value,
     /// The role that captures.
-    pub role: String,
+    pub role: Role,
 }
 
 impl CaptureSpec {
@@ -60,6 +62,7 @@ impl CaptureSpec {
         }
         check_server()?;
         check_role()?;
+        Sessions::new(checked.run_as.as_deref())?;
         name::check(&name)?;
         // Says what is missing.
         statement_calls::snapshot(false)?;
@@ -76,7 +79,7 @@ impl CaptureSpec {
             secs,
             statements: statements.unsigned_abs() as usize,
             options,
-            role: roles::current_role(),
+            role: roles::current(),
         })
     }
 

@@ -1,4 +1,6 @@
-//! The background worker of bench.start_capture: a session of the calling role.
+//! The background worker of bench.start_capture: a session of the calling role, which may have special rights. It reads
+//! pg_stat_statements, statistics and the server's log, and writes our own tables; what is users' is left to sessions of roles
+//! without such rights ([`super::sessions`]).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
@@ -17,6 +19,7 @@ use super::log::sampling::LogSampling;
 use super::spec::CaptureSpec;
 use crate::driver::session::Session;
 use crate::error::internal;
+use crate::guard::session_role::check_session;
 use crate::launch::handle::{LaunchHandle, releasable_or_warn};
 use crate::run::server_parameters;
 use crate::server::background_worker::{WorkerKind, may_return_after_crash, return_only_after_crash};
@@ -99,7 +102,11 @@ fn follow_crash() {
 
 fn capture(segment: &Segment) -> Result<(), UserError> {
     let spec: CaptureSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
-    if transaction(|| Ok(superuser()))? {
+    let is_superuser = transaction(AssertUnwindSafe(|| {
+        check_session(&spec.role, true)?;
+        Ok(superuser())
+    }))?;
+    if is_superuser {
         server_parameters::put_back_or_warn(&mut Session::new(Results::Discard), None);
     }
     let (began, beginning) = transaction(|| {
@@ -159,7 +166,7 @@ fn watch(
         Ok(sampling) => {
             let options = spec.checked_options()?;
             let mut options = LogOptions::of_capture(transaction(database::name)?, &options);
-            options.take_roles(&spec.role);
+            options.take_roles(&spec.role.name);
             match sampling.read(options) {
                 Ok(logged) => Ok(logged),
                 Err(error) if may_do_without(spec, &error)? => Err(Some(error.message)),

@@ -36,6 +36,15 @@ pub fn define() {
     );
 }
 
+fn client_role_name() -> String {
+    CLIENT_ROLE.get().map_or_else(|| CLIENT.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Whether this is the name of the role whose sessions the clients of superusers' runs are.
+pub fn is_client_role(name: &str) -> bool {
+    client_role_name() == name
+}
+
 /// The role whose sessions the clients of superusers' runs are, where it is in order.
 ///
 /// # Errors
@@ -50,15 +59,6 @@ pub fn client_role() -> Result<Role, UserError> {
         CLIENT => error.hint("Create it: SELECT bench_internal.make_own_roles()."),
         _ => error.hint("Set pgbench_ext.client_role to a role that exists."),
     })
-}
-
-fn client_role_name() -> String {
-    CLIENT_ROLE.get().map_or_else(|| CLIENT.to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-/// Whether superusers have named this role for the clients of their runs.
-pub fn is_client_role(name: &str) -> bool {
-    client_role_name() == name
 }
 
 /// The role that owns what superusers' loads make: the client role itself, unless that is the extension's own, which must not own

@@ -5,7 +5,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Role;
 use pgrx::pg_sys;
 
-use super::client_role::{OWNER, client_role};
+use super::client_role::{OWNER, client_role, is_client_role};
 use super::rights::is_special;
 use crate::server::roles::{self, is_superuser, may_become};
 
@@ -71,6 +71,12 @@ pub fn of_superusers_call(owner: Option<Role>) -> Result<Role, UserError> {
         Some(owner) if owner.name != OWNER && !is_special(owner.oid.into())? => Ok(owner),
         _ => client_role(),
     }
+}
+
+/// Whether sessions of a role may have special rights: the caller has named it in this very call, or a superuser has named it for
+/// the calls of superusers.
+pub fn may_be_special(role: &Role, run_as: Option<&str>) -> bool {
+    run_as == Some(role.name.as_str()) || is_client_role(&role.name)
 }
 
 /// That the process is a session of this role and of no other, whatever ALTER ROLE … SET role or ALTER DATABASE has made of it, and

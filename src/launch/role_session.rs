@@ -1,5 +1,5 @@
-//! A question to a session of another role: what that role's statements mean, and what they return, is found out where they run
-//! with its rights, its settings and its search_path, and nowhere else.
+//! A question to a session of a role: what users' statements mean, and what they return, is found out where they run with that
+//! role's rights, settings and search_path, and nowhere else.
 //!
 //! The session is a background worker. Its transaction is read-only, or is rolled back; it starts no workers and connects to no
 //! server. The answer comes in a segment of its own.
@@ -13,21 +13,22 @@ use std::time::{Duration, Instant};
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Role;
 use pgrx::pg_sys;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::checks::check_session_of;
 use crate::error::internal;
+use crate::guard::session_role::{check_session, may_be_special};
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc::{set_as_session, set_for_session};
 use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{is_backend, my_pid, nap, wake};
-use crate::server::roles;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{rolled_back, transaction};
 use crate::server::{database, worker_slots};
 use crate::shm::{Segment, SegmentShape};
-use crate::worker::{attach, workers};
+use crate::worker::attach;
+use crate::worker::workers::OneMore;
 
 /// The longest question and the longest answer, in bytes.
 const MAX_BYTES: usize = 1 << 30;
@@ -57,35 +58,45 @@ pub const fn kind(entry: &'static CStr, title: &'static CStr) -> WorkerKind {
 /// An answer: what is told, and bytes beside it.
 pub type RoleAnswer<A> = (A, Vec<u8>);
 
-/// Asks a session of a role, and waits for its answer.
+/// A question, and what the session that answers it has to be.
+#[derive(Serialize, Deserialize)]
+struct Asked<Q> {
+    role: Role,
+    may_be_special: bool,
+    question: Q,
+}
+
+/// Asks a session of a role, and waits for its answer. `run_as` is the role that the caller has named in this very call: no other
+/// one than that and the client role of superusers may have special rights.
 ///
 /// # Errors
-/// What the session says; those of [`check_session_of`]; 53400 without a worker slot; 57014.
+/// What the session says; those of [`check_session_of`]; 42501 where the role has special rights; 53400 without a worker slot;
+/// 57014.
 pub fn ask<Q: Serialize, A: DeserializeOwned>(
     kind: WorkerKind,
     role: &Role,
+    run_as: Option<&str>,
     question: &Q,
 ) -> Result<RoleAnswer<A>, UserError> {
     check_may_start()?;
     check_session_of(role)?;
     worker_slots::check_slots(1, kind.noun)?;
-    let segment = segment_of(question, &[])?;
+    let may_be_special = may_be_special(role, run_as);
+    let segment = segment_of(&Asked { role: role.clone(), may_be_special, question }, &[])?;
     segment.header().caller_pid.store(my_pid(), Relaxed);
     // However this ends, by a cancel as well.
     struct End(Option<Segment>);
     impl Drop for End {
         fn drop(&mut self) {
-            workers::terminate();
-            workers::forget();
             self.0.take().into_iter().for_each(Segment::detach);
         }
     }
     let segment = End(Some(segment));
     let Some(asked) = &segment.0 else { return Err(internal("a question without a segment")) };
-    workers::launch(kind, asked.handle(), 1, database::oid().to_u32(), role.oid)?;
+    let session = OneMore::launch(kind, asked.handle(), database::oid().to_u32(), role.oid)?;
     let header = asked.header();
     loop {
-        let has_ended = workers::all_stopped();
+        let has_ended = session.has_stopped();
         if let Some(error) = header.failure() {
             return Err(error);
         }
@@ -97,7 +108,7 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
             wake(header.coordinator_pid.load(Relaxed));
             // It ends by itself, and leaves its worker slot to those who come next.
             let began = Instant::now();
-            while !workers::all_stopped() && began.elapsed() < PATIENCE {
+            while !session.has_stopped() && began.elapsed() < PATIENCE {
                 nap(20);
             }
             return told.map(|told| (told, bytes));
@@ -119,54 +130,6 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
     }
 }
 
-/// What became of each of several statements, each of them executed by a role, of which at most so many are to be kept: the
-/// first ones are asked about first, all of one role at once, and others only as long as there is room. `None` for those that
-/// nobody was asked about; the reason for those that are not kept.
-///
-/// # Errors
-/// 57014, 53400.
-pub fn kept<A>(
-    users: &[Result<Role, String>],
-    most: usize,
-    mut ask: impl FnMut(&Role, &[usize]) -> Result<Vec<Result<A, String>>, UserError>,
-) -> Result<Vec<Option<Result<A, String>>>, UserError> {
-    let mut found: Vec<Option<Result<A, String>>> =
-        users.iter().map(|user| user.as_ref().err().map(|reason| Err(reason.clone()))).collect();
-    loop {
-        let room = most.saturating_sub(found.iter().filter(|one| matches!(one, Some(Ok(_)))).count());
-        let next: Vec<usize> = (0..found.len()).filter(|&at| found[at].is_none()).take(room).collect();
-        let Some(Ok(role)) = next.first().map(|&at| &users[at]) else { return Ok(found) };
-        let is_of = |at: &usize| users[*at].as_ref().is_ok_and(|user| user.oid == role.oid);
-        let of_role: Vec<usize> = next.into_iter().filter(is_of).collect();
-        let told = ask(role, &of_role).or_else(|error| match error.sqlstate.as_str() {
-            sqlstate::QUERY_CANCELED | sqlstate::CONFIGURATION_LIMIT_EXCEEDED => Err(error),
-            _ => Ok(of_role.iter().map(|_| Err(error.message.clone())).collect()),
-        })?;
-        let mut told = told.into_iter();
-        for at in of_role {
-            found[at] = Some(told.next().unwrap_or_else(|| Err("nothing came back of it".to_owned())));
-        }
-    }
-}
-
-/// The role that has executed statements, where they may be replayed: in its sessions, and if this role could become it.
-///
-/// # Errors
-/// The reason why not.
-pub fn replayer(user: Result<Role, UserError>) -> Result<Role, String> {
-    let role = user.map_err(|error| error.message)?;
-    if roles::check_may_become(&role).is_err() {
-        return Err(format!(
-            "role \"{}\" executed it, and role \"{}\" cannot SET ROLE to it",
-            role.name,
-            roles::current_role()
-        ));
-    }
-    check_session_of(&role)
-        .map_err(|error| format!("role \"{}\" executed it: {}", role.name, error.message))?;
-    Ok(role)
-}
-
 fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError> {
     let json = serde_json::to_string(told).map_err(|error| internal(error.to_string()))?;
     let length = json.len() + bytes.len();
@@ -178,30 +141,17 @@ fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError
     Ok(Segment::create(SegmentShape::LEADER, &json, bytes))
 }
 
-/// The life of a session that is asked, which is a background worker's: `find` finds the answer, in a read-only transaction.
+/// Makes the transaction of a session that is asked read-only.
+///
+/// # Errors
+/// The server's.
+pub fn read_only() -> Result<(), UserError> {
+    set_as_session("transaction_read_only", "on")
+}
+
+/// The life of a session that is asked, which is a background worker's: `find` finds the answer, in a transaction, which it makes
+/// [`read_only`] before it touches what is users'.
 pub fn answer<Q: DeserializeOwned, A: Serialize>(
-    segment: pg_sys::Datum,
-    find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
-) {
-    answer_in_transaction(segment, |question| {
-        set_as_session("transaction_read_only", "on")?;
-        find(question)
-    });
-}
-
-/// As [`answer`], where `find` writes: what it has done is rolled back.
-pub fn answer_and_roll_back<Q: DeserializeOwned, A: Serialize>(
-    segment: pg_sys::Datum,
-    find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
-) {
-    answer_in_transaction(segment, |question| {
-        // A default of the role's or the database's binds neither loads nor this.
-        set_as_session("transaction_read_only", "off")?;
-        rolled_back(|| find(question))
-    });
-}
-
-fn answer_in_transaction<Q: DeserializeOwned, A: Serialize>(
     segment: pg_sys::Datum,
     find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
 ) {
@@ -210,9 +160,15 @@ fn answer_in_transaction<Q: DeserializeOwned, A: Serialize>(
     header.coordinator_pid.store(my_pid(), Release);
     ANSWERS.set(true);
     set_for_session(c"application_name", c"pgbench_ext");
-    let question = serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));
+    let asked: Result<Asked<Q>, UserError> =
+        serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));
     // Nobody sees the question again, nor what asks it.
-    let found = question.and_then(|question| transaction(AssertUnwindSafe(|| find(question))));
+    let found = asked.and_then(|Asked { role, may_be_special, question }| {
+        transaction(AssertUnwindSafe(|| {
+            check_session(&role, may_be_special)?;
+            find(question)
+        }))
+    });
     // It lasts until it has been taken.
     match found.and_then(|(told, bytes)| segment_of(&told, &bytes)) {
         Err(error) => header.fail(&error),
@@ -227,4 +183,16 @@ fn answer_in_transaction<Q: DeserializeOwned, A: Serialize>(
         }
     }
     wake(header.caller_pid.load(Relaxed));
+}
+
+/// As [`answer`], where `find` writes: what it has done is rolled back.
+pub fn answer_and_roll_back<Q: DeserializeOwned, A: Serialize>(
+    segment: pg_sys::Datum,
+    find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
+) {
+    answer(segment, |question| {
+        // A default of the role's or the database's binds neither loads nor this.
+        set_as_session("transaction_read_only", "off")?;
+        rolled_back(|| find(question))
+    });
 }

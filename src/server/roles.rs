@@ -73,12 +73,6 @@ pub fn current() -> Role {
     Role { name: current_role(), oid: current_role_oid().to_u32() }
 }
 
-/// Whether the current role is one that [`as_run_role`] has switched to, in a session of another role.
-pub fn is_switched() -> bool {
-    // SAFETY: this backend's own state.
-    unsafe { pg_sys::InSecurityRestrictedOperation() }
-}
-
 /// The privilege of pg_has_role that SET ROLE takes.
 const SET_ROLE: &str = if cfg!(since_16) { "SET" } else { "MEMBER" };
 

@@ -221,7 +221,7 @@ pub struct CapturedStatement {
     pub weight: Option<i32>,
     pub queryid: Option<i64>,
     pub query: Option<String>,
-    /// The role that executed it, and whose sessions its workload's are.
+    /// The role that executed it, as pg_stat_statements, the log or a document says.
     pub role: Option<String>,
     pub calls: i64,
     pub rows: Option<i64>,

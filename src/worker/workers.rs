@@ -37,10 +37,7 @@ pub fn launch_more(
     database: u32,
     role: u32,
 ) -> Result<(), UserError> {
-    // The server keeps a few such callbacks of a process and no more.
-    if !REGISTERED.replace(true) {
-        at_exit::register(&TERMINATE);
-    }
+    terminate_at_exit();
     let count = indexes.end;
     for index in indexes {
         match Worker::register(kind, segment, index, database, role) {
@@ -52,6 +49,48 @@ pub fn launch_more(
         }
     }
     Ok(())
+}
+
+/// The server keeps a few callbacks of a process and no more.
+fn terminate_at_exit() {
+    if !REGISTERED.replace(true) {
+        at_exit::register(&TERMINATE);
+    }
+}
+
+/// A worker beside those that this process has, which go on: it is told to end when this is dropped.
+pub struct OneMore {
+    place: usize,
+}
+
+impl OneMore {
+    /// Launches it.
+    ///
+    /// # Errors
+    /// 53400 when there is no worker slot for it.
+    pub fn launch(kind: WorkerKind, segment: u32, database: u32, role: u32) -> Result<Self, UserError> {
+        terminate_at_exit();
+        let worker =
+            Worker::register(kind, segment, 0, database, role).ok_or_else(|| no_slots(1, kind.noun))?;
+        WORKERS.with_borrow_mut(|workers| {
+            workers.push(worker);
+            Ok(Self { place: workers.len() - 1 })
+        })
+    }
+
+    /// Whether it has ended.
+    pub fn has_stopped(&self) -> bool {
+        WORKERS.with_borrow(|workers| workers.get(self.place).is_none_or(Worker::has_stopped))
+    }
+}
+
+impl Drop for OneMore {
+    fn drop(&mut self) {
+        WORKERS.with_borrow_mut(|workers| {
+            // Those that were launched after it have gone before it.
+            workers.drain(self.place.min(workers.len())..).for_each(|worker| worker.terminate());
+        });
+    }
 }
 
 /// Launches one worker and waits for its end; the reason of a stop that has ended it.

@@ -1,12 +1,13 @@
 //! The call of bench.capture_log.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{LogCapture, LogFormat, LogOptions};
+use bench_capture::log::{LogFormat, LogOptions};
 use serde_json::Value;
 
 use super::save::{self, CaptureLine};
 use super::source::LogSource;
 use crate::capture::name;
+use crate::capture::sessions::Sessions;
 use crate::error::notice;
 use crate::launch::checks::check_server;
 use crate::server::process::current_timestamp;
@@ -42,9 +43,8 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<CaptureLine>, UserError> {
     let mut options = LogOptions::new(database::name()?, &arguments.options)?;
     options.take_roles(&roles::current_role());
     name::check(&arguments.name)?;
-    let mut capture = LogCapture::new(options.clone());
-    let read = arguments.source.read(&mut capture)?;
-    let captured = capture.finish()?;
+    Sessions::new(options.run_as.as_deref())?;
+    let (captured, read) = arguments.source.read(&options)?;
     if captured.figures.transactions == 0 {
         return Err(nothing(&read, &options, captured.figures.entries));
     }
@@ -59,7 +59,7 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<CaptureLine>, UserError> {
 }
 
 /// The error for a log in which nothing was found.
-fn nothing(read: &super::source::Read, options: &LogOptions, entries: u64) -> UserError {
+fn nothing(read: &super::messages::Read, options: &LogOptions, entries: u64) -> UserError {
     let detail = format!(
         "It has {} messages, {entries} of them from sessions that the options select in database \"{}\", and {} \
          lines that are not messages.",

@@ -1,19 +1,18 @@
-//! Shapes of transactions, looked at in sessions of the role that executed them.
+//! Shapes of transactions, analysed in sessions of the role that executed them.
 
 use std::collections::HashMap;
 
 use bench_base::error::UserError;
 use bench_capture::log::{Replayable, shared, with_cast};
-use bench_model::spec::Role;
 use bench_script as script;
 use bench_script::{Action, Symbols, VariableId, Variables};
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
+use crate::capture::refusal::{Refusal, check_privileges};
+use crate::capture::sessions::{Replayer, Sessions};
 use crate::driver::parameters::analyse;
-use crate::guard::planner_hook::Judged;
-use crate::guard::trust::statement;
-use crate::launch::role_session::{answer, ask, kind};
+use crate::launch::role_session::{answer, ask, kind, read_only};
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc;
 use crate::server::transaction::rolled_back;
@@ -48,16 +47,17 @@ pub struct Checked {
 /// # Errors
 /// Those of a question to another session.
 pub fn checked<'a>(
-    role: &Role,
+    sessions: &Sessions,
+    replayer: &Replayer,
     shapes: impl Iterator<Item = &'a Replayable>,
     writes: bool,
-) -> Result<Vec<Result<Checked, String>>, UserError> {
+) -> Result<Vec<Result<Checked, Refusal>>, UserError> {
     let asked = |shape: &Replayable| RequestedShape {
         script: shape.script.clone(),
         columns: shape.columns.iter().map(|column| column.name.clone()).collect(),
     };
     let question = ShapeRequest { shapes: shapes.map(asked).collect(), writes };
-    ask(KIND, role, &question).map(|(checked, _)| checked)
+    ask(KIND, &replayer.session, sessions.run_as(), &question).map(|(checked, _)| checked)
 }
 
 /// The server's entry.
@@ -65,7 +65,7 @@ pub fn checked<'a>(
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_shapes_main(segment: pg_sys::Datum) {
     answer(segment, |question: ShapeRequest| {
-        let _judged = Judged::new()?;
+        read_only()?;
         let checked = question.shapes.iter().map(|shape| {
             pgrx::check_for_interrupts!();
             check(shape, question.writes)
@@ -79,22 +79,18 @@ pub extern "C-unwind" fn pgbench_ext_shapes_main(segment: pg_sys::Datum) {
 ///
 /// # Errors
 /// The reason why it does not.
-fn check(shape: &RequestedShape, writes: bool) -> Result<Checked, String> {
+fn check(shape: &RequestedShape, writes: bool) -> Result<Checked, Refusal> {
     let mut symbols = Symbols::new();
-    let parsed = script::parse("log", &shape.script, &mut symbols).map_err(|error| error.message)?;
-    let path = guc::initial_search_path().map_err(|error| error.message)?;
+    let parsed = script::parse("log", &shape.script, &mut symbols)?;
+    let path = guc::initial_search_path()?;
     let columns: HashMap<&str, usize> =
         shape.columns.iter().enumerate().map(|(place, column)| (column.as_str(), place)).collect();
     let mut is_text = vec![false; shape.columns.len()];
     let mut script = shape.script.clone();
     for command in &parsed.commands {
         let Action::Sql(sql) = &command.action else { continue };
-        let parameterized =
-            sql.parameterized(&Variables::new(symbols.len())).map_err(|error| error.message)?;
-        let analyse = |text: &str| {
-            let judged = || statement::check_text(text).and_then(|()| analyse(text));
-            rolled_back(|| guc::with_search_path(&path, judged)).map_err(|error| error.message)
-        };
+        let parameterized = sql.parameterized(&Variables::new(symbols.len()))?;
+        let analyse = |text: &str| rolled_back(|| guc::with_search_path(&path, || analyse(text)));
         let mut variables = parameterized.parameters.clone();
         let analysed =
             match (analyse(&parameterized.text), shared(&parameterized.text, &parameterized.parameters)) {
@@ -115,15 +111,16 @@ fn check(shape: &RequestedShape, writes: bool) -> Result<Checked, String> {
                 (result, _) => result?,
             };
         if analysed.calls_us {
-            return Err("calls functions of this extension".to_owned());
+            return Err("calls functions of this extension".into());
         }
         if analysed.administers {
-            return Err("administers the server".to_owned());
+            return Err("administers the server".into());
         }
         // The server sees more than the words of a statement tell, such as what functions may do.
         if analysed.writes && !writes {
-            return Err("changes data (option writes)".to_owned());
+            return Err("changes data (option writes)".into());
         }
+        check_privileges(&analysed.privileges)?;
         for (&id, parameter) in variables.iter().zip(&analysed.parameters) {
             if let Some(&column) = columns.get(symbols.name(id)) {
                 let texts = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{CapturedLog, LogCapture, LogOptions};
+use bench_capture::log::{CapturedLog, LogOptions};
 use bench_model::spec::Results;
 
 use super::{LogPosition, LogSource, Read};
@@ -170,9 +170,8 @@ impl LogSampling {
     pub fn read(self, options: LogOptions) -> Result<(CapturedLog, Read, LogOptions), UserError> {
         let options = LogOptions { sample_rate: self.rate, ..options };
         transaction(std::panic::AssertUnwindSafe(|| {
-            let mut capture = LogCapture::new(options.clone());
-            let read = LogSource::Since(self.position).read(&mut capture)?;
-            Ok((capture.finish()?, read, options))
+            let (captured, read) = LogSource::Since(self.position).read(&options)?;
+            Ok((captured, read, options))
         }))
     }
 }

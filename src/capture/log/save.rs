@@ -10,10 +10,10 @@ use bench_model::feeder::Feeder;
 use bench_model::spec::Role;
 use serde_json::{Map, Value};
 
+use super::messages::Read;
 use super::other_roles::{self, Checked};
-use super::source::Read;
+use crate::capture::sessions::{Replayer, SessionNotes, Sessions, kept};
 use crate::error::internal;
-use crate::launch::role_session::{kept, replayer};
 use crate::server::roles;
 use crate::store;
 use crate::store::{CaptureEnd, CapturedStatement};
@@ -47,7 +47,8 @@ pub struct StatementCounts<'a> {
     pub clients: u64,
 }
 
-/// Stores the workloads of a capture that has begun, and its lines.
+/// Stores the workloads of a capture that has begun, and its lines. Only of the server's own log it is believed who executed what;
+/// another one is what the caller has written.
 pub fn keep(
     name: &str,
     limit: usize,
@@ -62,15 +63,21 @@ pub fn keep(
         figures.rate = counted.rate.or(figures.rate);
         figures.clients = figures.clients.max(counted.clients);
     }
-    let mut users: HashMap<&str, Result<Role, String>> = HashMap::new();
+    let sessions = Sessions::new(options.run_as.as_deref())?;
+    let mut users: HashMap<&str, Result<Replayer, String>> = HashMap::new();
     for shape in &captured.shapes {
-        users.entry(&shape.role).or_insert_with(|| replayer(roles::named(&shape.role)));
+        users.entry(&shape.role).or_insert_with(|| match read.is_servers {
+            true => sessions.of(roles::named(&shape.role)),
+            false => sessions.of_caller(),
+        });
     }
-    let replayers: Vec<Result<Role, String>> =
+    let replayers: Vec<Result<Replayer, String>> =
         captured.shapes.iter().map(|shape| users[shape.role.as_str()].clone()).collect();
-    let checked = kept(&replayers, limit, |role, some| {
-        other_roles::checked(role, some.iter().map(|&at| &captured.shapes[at]), options.writes)
+    let checked = kept(&replayers, limit, |replayer, some| {
+        let shapes = some.iter().map(|&at| &captured.shapes[at]);
+        other_roles::checked(&sessions, replayer, shapes, options.writes)
     })?;
+    let mut session_notes = SessionNotes::default();
     let mut lines = Vec::new();
     let (mut count, mut others) = (0, (0, 0.0));
     for ((shape, replayer), checked) in captured.shapes.iter().zip(&replayers).zip(checked) {
@@ -83,16 +90,17 @@ pub fn keep(
         };
         let mut line = line(&lines, &figures, shape.transactions, busy_ms, Some(shape.shown.clone()));
         line.statement.role = Some(shape.role.clone());
-        match checked.and_then(|checked| replayer.clone().map(|role| (checked, role))) {
-            Ok((checked, role)) => {
+        match checked.and_then(|checked| replayer.clone().map(|replayer| (checked, replayer))) {
+            Ok((checked, replayer)) => {
                 count += 1;
+                session_notes.add(&replayer);
                 let workload = format!("{name}/{count}");
-                store(&workload, name, &role, options, shape, &checked)?;
+                store(&workload, name, &replayer.owner, options, shape, &checked)?;
                 line.statement.workload = Some(workload);
                 line.statement.reason = shape.omits.clone();
                 line.statement.statements = i32::try_from(shape.query_ids.len()).ok();
                 if let Some(counted) = counted {
-                    put_counts(&mut line.statement, counted.counts, role.oid, shape);
+                    put_counts(&mut line.statement, counted.counts, replayer.writer.oid, shape);
                 }
                 line.rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
             }
@@ -109,7 +117,8 @@ pub fn keep(
     for line in &lines {
         store::put_captured_statement(name, &line.statement)?;
     }
-    let notes = notes(name, &figures, options, read, calls.iter().sum());
+    let mut notes = notes(name, &figures, options, read, calls.iter().sum());
+    notes.extend(session_notes.notes(&roles::current()));
     let end = CaptureEnd {
         status: "completed".to_owned(),
         calls: i64::try_from(figures.transactions).ok(),

@@ -2,23 +2,20 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::CStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{CsvLog, LogCapture, LogEntry, LogFormat, from_json};
+use bench_capture::log::{CapturedLog, CsvLog, LogCapture, LogFormat, LogOptions};
 use pgrx::pg_sys;
 
-use crate::guard::planner_hook::Judged;
-use crate::guard::switch_role::as_run_role;
+use super::messages::{MAX_LINE, Read, take_line};
+use super::table;
 use crate::server::files::{Interruptible, open_regular};
-use crate::server::query::{self, ResultRow};
-use crate::server::roles::current_role_oid;
-use crate::server::spi::in_session::{fetch, fetch_all};
-use crate::server::spi::quote_identifier;
+use crate::server::guc;
+use crate::server::spi::fetch;
 
 /// A log.
 pub enum LogSource {
@@ -105,156 +102,43 @@ fn json_files(folder: &Path) -> Result<Vec<JsonFile>, UserError> {
     Ok(found)
 }
 
-/// How much was read.
-#[derive(Default)]
-pub struct Read {
-    pub messages: u64,
-    /// Lines that no server writes.
-    pub unreadable: u64,
-}
-
 /// Bytes of one line of jsonlog, or of a file, that are read at once.
 const BUFFER: usize = 1 << 16;
 
-/// The longest message of csvlog and line of jsonlog, in bytes: longer ones are taken for broken.
-const MAX_LINE: u64 = 16 << 20;
-
 impl LogSource {
-    /// Gives all messages to the capture.
+    /// Reads all messages, and collects their transactions.
     ///
     /// # Errors
-    /// 42501 for files without pg_read_server_files, 58P01 and 58030 for those that cannot be read, 42809 for a table of
-    /// another form, and the server's.
-    pub fn read(&self, capture: &mut LogCapture) -> Result<Read, UserError> {
-        let mut read = Read::default();
-        match self {
-            // As whoever may read it, and nothing that the table's views call can become anybody else.
-            Self::Table(table) => {
-                // Who filled it is not who reads it.
-                let _judged = Judged::new()?;
-                as_run_role(current_role_oid(), || read_table(*table, capture, &mut read))?;
-            }
+    /// 42501 for files without pg_read_server_files, 58P01 and 58030 for those that cannot be read, those of a table, and those of
+    /// a capture.
+    pub fn read(&self, options: &LogOptions) -> Result<(CapturedLog, Read), UserError> {
+        let files = match self {
+            Self::Table(table) => return table::read(*table, options),
             Self::File { path, format } => {
                 check_may_read_files()?;
-                for file in files(path, *format)? {
-                    read_file(&file, *format, 0, capture, &mut read)?;
-                }
+                files(path, *format)?.into_iter().map(|file| (file, *format, 0)).collect()
             }
             Self::Since(position) => {
                 check_may_read_files()?;
-                for (file, from) in position.written()? {
-                    read_file(&file, Some(LogFormat::Json), from, capture, &mut read)?;
-                }
+                let written = position.written()?.into_iter();
+                written.map(|(file, from)| (file, Some(LogFormat::Json), from)).collect::<Vec<_>>()
             }
+        };
+        let mut capture = LogCapture::new(options.clone());
+        let mut read =
+            Read { is_servers: files.iter().all(|(file, ..)| is_servers(file)), ..Read::default() };
+        for (file, format, from) in files {
+            read_file(&file, format, from, &mut capture, &mut read)?;
         }
-        Ok(read)
+        Ok((capture.finish()?, read))
     }
 }
 
-/// The columns of the manual's table postgres_log that are needed.
-const COLUMNS: [&str; 10] = [
-    "user_name",
-    "database_name",
-    "application_name",
-    "session_id",
-    "virtual_transaction_id",
-    "error_severity",
-    "sql_state_code",
-    "message",
-    "detail",
-    "query",
-];
-
-fn read_table(table: pg_sys::Oid, capture: &mut LogCapture, read: &mut Read) -> Result<(), UserError> {
-    let name = fetch::<String>(
-        "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.oid OPERATOR(pg_catalog.=) $1",
-        &[table.into()],
-    )?;
-    let name = name.unwrap_or_default();
-    let columns = fetch_all(
-        "SELECT attname::pg_catalog.text, atttypid::pg_catalog.regtype::pg_catalog.text FROM pg_catalog.pg_attribute \
-         WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.>) 0 AND NOT attisdropped",
-        &[table.into()],
-        |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
-    )?;
-    let has = |wanted: &str| columns.iter().any(|(column, _)| column == wanted);
-    if COLUMNS.iter().chain(&["log_time", "session_line_num"]).all(|column| has(column)) {
-        let list: Vec<String> = COLUMNS.iter().map(|column| format!("{column}::pg_catalog.text")).collect();
-        let sql = format!(
-            "SELECT pg_catalog.date_part('epoch', log_time), {} FROM {name} \
-             ORDER BY session_id::pg_catalog.text, session_line_num::pg_catalog.int8",
-            list.join(", ")
-        );
-        return query::each_row(&sql, |row| {
-            match from_row(row) {
-                Some(entry) => {
-                    read.messages += 1;
-                    capture.take(&entry)?;
-                }
-                None => read.unreadable += 1,
-            }
-            Ok(true)
-        });
-    }
-    let document = columns
-        .first()
-        .filter(|(_, kind)| columns.len() == 1 && ["json", "jsonb", "text"].contains(&kind.as_str()));
-    let Some((column, _)) = document else {
-        let message =
-            format!("table {name} has neither the columns of csvlog nor one column of jsonlog's lines");
-        return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
-            .detail(format!("Columns of csvlog that are needed: log_time, session_line_num, {}.", COLUMNS.join(", ")))
-            .hint("Create it like table postgres_log in the manual's section on csvlog, or with one column of type \
-                   jsonb, json or text."));
-    };
-    let column = quote_identifier(column);
-    let get = |key: &str| format!("({column}::pg_catalog.jsonb OPERATOR(pg_catalog.->>) '{key}')");
-    let sql = format!(
-        "SELECT {column}::pg_catalog.text FROM {name} ORDER BY {}, {}::pg_catalog.int8",
-        get("session_id"),
-        get("line_num")
-    );
-    query::each_row(&sql, |row| {
-        take_line(&row.text(0).map_or_else(Default::default, CStr::to_string_lossy), capture, read)?;
-        Ok(true)
-    })
-}
-
-/// None for one that is too long.
-fn from_row(row: &ResultRow) -> Option<LogEntry> {
-    let texts: Vec<&CStr> = (0..=COLUMNS.len()).map(|column| row.text(column).unwrap_or_default()).collect();
-    if texts.iter().map(|text| text.count_bytes() as u64).sum::<u64>() > MAX_LINE {
-        return None;
-    }
-    let text = |place: usize| texts[place + 1].to_string_lossy().into_owned();
-    Some(LogEntry {
-        at_ms: texts[0].to_string_lossy().parse::<f64>().unwrap_or_default() * 1e3,
-        user: text(0),
-        database: text(1),
-        application: text(2),
-        session: text(3),
-        virtual_transaction: text(4),
-        severity: text(5),
-        sqlstate: text(6),
-        message: text(7),
-        detail: text(8),
-        query: text(9),
-        query_id: 0,
-    })
-}
-
-fn take_line(line: &str, capture: &mut LogCapture, read: &mut Read) -> Result<(), UserError> {
-    match Some(line).filter(|line| line.len() as u64 <= MAX_LINE).and_then(from_json) {
-        Some(entry) => {
-            read.messages += 1;
-            capture.take(&entry)
-        }
-        None => {
-            read.unreadable += 1;
-            Ok(())
-        }
-    }
+/// Whether a file is in the folder that the server writes its log to, into which nobody else but the operating system's user writes.
+fn is_servers(file: &Path) -> bool {
+    let folder = guc::current("log_directory").map(|folder| Path::new(&folder).canonicalize());
+    let Some(Ok(folder)) = folder else { return false };
+    file.canonicalize().is_ok_and(|file| file.parent() == Some(folder.as_path()))
 }
 
 /// As the server's own functions for files: the path of those that may is not looked at

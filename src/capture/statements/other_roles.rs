@@ -1,17 +1,17 @@
-//! Captured statements, looked at and tried in sessions of the role that executed them.
+//! Captured statements, analysed and tried in sessions of the role that executed them.
 
 use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
 use bench_capture::statements::CaptureOptions;
-use bench_model::spec::Role;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::capture::refusal::Refusal;
+use crate::capture::sessions::{Replayer, Sessions};
 use crate::capture::values;
 use crate::capture::values::StatementReplay;
-use crate::guard::planner_hook::Judged;
-use crate::launch::role_session::{answer, ask, kind};
+use crate::launch::role_session::{answer, ask, kind, read_only};
 use crate::server::background_worker::WorkerKind;
 
 /// The kind of worker that looks at statements.
@@ -38,12 +38,13 @@ struct ReplayRequest {
 /// # Errors
 /// Those of a question to another session.
 pub fn replays(
-    role: &Role,
+    sessions: &Sessions,
+    replayer: &Replayer,
     statements: Vec<CapturedCall>,
     options: &Value,
-) -> Result<Vec<Result<StatementReplay, String>>, UserError> {
+) -> Result<Vec<Result<StatementReplay, Refusal>>, UserError> {
     let request = ReplayRequest { statements, options: options.clone() };
-    ask(KIND, role, &request).map(|(replays, _)| replays)
+    ask(KIND, &replayer.session, sessions.run_as(), &request).map(|(replays, _)| replays)
 }
 
 /// The server's entry.
@@ -52,7 +53,7 @@ pub fn replays(
 pub extern "C-unwind" fn pgbench_ext_replays_main(segment: pg_sys::Datum) {
     answer(segment, |request: ReplayRequest| {
         let options = CaptureOptions::new(&request.options)?;
-        let _judged = Judged::new()?;
+        read_only()?;
         let replay = |asked: &CapturedCall| {
             pgrx::check_for_interrupts!();
             values::replay(&asked.text, &asked.counts, asked.share, &options)

@@ -9,9 +9,9 @@ use bench_model::spec::Role;
 use pgrx::pg_sys;
 
 use super::other_roles::{self, CapturedCall};
+use crate::capture::sessions::{Replayer, SessionNotes, Sessions, kept};
 use crate::capture::spec::CaptureSpec;
 use crate::capture::values::StatementReplay;
-use crate::launch::role_session::{kept, replayer};
 use crate::observe::statement_calls::StatementCalls;
 use crate::server::roles;
 use crate::server::spi::fetch_all;
@@ -63,11 +63,27 @@ pub fn take(
     let mut total = Counts::default();
     candidates.iter().for_each(|candidate| total.add(&candidate.counts));
     let excluded = excluded(&options.exclude, &candidates)?;
-    let mut replays = replays(spec, &users, &candidates, &excluded, &total)?.into_iter();
+    let sessions = Sessions::new(options.run_as.as_deref())?;
+    let replayers: HashMap<u32, Result<Replayer, String>> =
+        users.iter().map(|(&user, role)| (user, sessions.of(Ok(role.clone())))).collect();
+    let roles: Vec<Result<Replayer, String>> = candidates
+        .iter()
+        .enumerate()
+        .map(|(at, candidate)| replayer(candidate, excluded.contains(&at), &replayers))
+        .collect();
+    let mut replays = kept(&roles, spec.statements, |replayer, some| {
+        let asked = some.iter().map(|&at| CapturedCall {
+            text: candidates[at].query.clone().unwrap_or_default(),
+            counts: candidates[at].counts,
+            share: share(&candidates[at].counts, &total),
+        });
+        other_roles::replays(&sessions, replayer, asked.collect(), &spec.options)
+    })?
+    .into_iter();
     let mut statements: Vec<CapturedStatement> = Vec::new();
     let (mut count, mut others) = (0, Counts::default());
-    let mut other_roles = false;
-    for candidate in &candidates {
+    let mut notes = SessionNotes::default();
+    for (candidate, replayer) in candidates.iter().zip(roles) {
         pgrx::check_for_interrupts!();
         let replay = replays.next().flatten().filter(|_| count < spec.statements);
         let Some(replay) = replay else {
@@ -75,19 +91,17 @@ pub fn take(
             continue;
         };
         let number = statements.len() as i32 + 1;
-        let user = users.get(&candidate.user);
-        let mut line = line(candidate, number, user, &total);
-        match (replay, user) {
-            (Ok(replay), Some(role)) => {
+        let mut line = line(candidate, number, users.get(&candidate.user), &total);
+        match replay.and_then(|replay| replayer.map(|replayer| (replay, replayer))) {
+            Ok((replay, replayer)) => {
                 count += 1;
-                other_roles |= role.oid != own.oid;
+                notes.add(&replayer);
                 line.reason = (!replay.notes.is_empty()).then(|| replay.notes.join("; "));
                 let name = format!("{}/{count}", spec.name);
-                store(&name, spec, role, &replay)?;
+                store(&name, spec, &replayer.owner, &replay)?;
                 line.workload = Some(name);
             }
-            (Err(reason), _) => line.reason = Some(reason),
-            (Ok(_), None) => line.reason = Some("its role has been dropped".to_owned()),
+            Err(reason) => line.reason = Some(reason),
         }
         statements.push(line);
     }
@@ -102,46 +116,22 @@ pub fn take(
     for statement in statements.iter_mut().filter(|statement| statement.workload.is_some()) {
         statement.weight = weights.next();
     }
-    let mut notes = Vec::new();
-    if other_roles {
-        notes.push("statements of other roles run in sessions of these roles".to_owned());
-    }
-    Ok(KeptStatements { statements, calls: total.calls, exec_ms: total.exec_ms, notes })
+    Ok(KeptStatements { statements, calls: total.calls, exec_ms: total.exec_ms, notes: notes.notes(&own) })
 }
 
-/// How each statement can be replayed, as long as more are wanted; `None` for the others.
-fn replays(
-    spec: &CaptureSpec,
-    users: &HashMap<u32, Role>,
-    candidates: &[RoleStatement],
-    excluded: &HashSet<usize>,
-    total: &Counts,
-) -> Result<Vec<Option<Result<StatementReplay, String>>>, UserError> {
-    let replayers: HashMap<u32, Result<Role, String>> =
-        users.iter().map(|(&user, role)| (user, replayer(Ok(role.clone())))).collect();
-    let roles: Vec<Result<Role, String>> = candidates
-        .iter()
-        .enumerate()
-        .map(|(at, candidate)| match candidate.query.as_deref() {
-            _ if excluded.contains(&at) => Err("excluded by option exclude".to_owned()),
-            Some(HIDDEN) => {
-                Err("its text is not visible without the privileges of pg_read_all_stats".to_owned())
-            }
-            None | Some("") => Err("pg_stat_statements has lost its text".to_owned()),
-            Some(_) => replayers
-                .get(&candidate.user)
-                .cloned()
-                .unwrap_or_else(|| Err("the role that executed it has been dropped".to_owned())),
-        })
-        .collect();
-    kept(&roles, spec.statements, |role, some| {
-        let asked = some.iter().map(|&at| CapturedCall {
-            text: candidates[at].query.clone().unwrap_or_default(),
-            counts: candidates[at].counts,
-            share: share(&candidates[at].counts, total),
-        });
-        other_roles::replays(role, asked.collect(), &spec.options)
-    })
+/// Whose sessions replay a statement, or the reason why it is not to be replayed.
+fn replayer(
+    candidate: &RoleStatement,
+    is_excluded: bool,
+    replayers: &HashMap<u32, Result<Replayer, String>>,
+) -> Result<Replayer, String> {
+    let unknown = || Err("the role that executed it has been dropped".to_owned());
+    match candidate.query.as_deref() {
+        _ if is_excluded => Err("excluded by option exclude".to_owned()),
+        Some(HIDDEN) => Err("its text is not visible without the privileges of pg_read_all_stats".to_owned()),
+        None | Some("") => Err("pg_stat_statements has lost its text".to_owned()),
+        Some(_) => replayers.get(&candidate.user).cloned().unwrap_or_else(unknown),
+    }
 }
 
 /// The places of those that the caller does not want.

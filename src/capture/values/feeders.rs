@@ -15,10 +15,10 @@ use super::queries::query_of;
 use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, column, sql_of};
 use super::sampling::FeederShape;
 use super::search::{self, ChosenFeeders};
+use crate::capture::refusal::{Refusal, check_privileges};
+use crate::capture::untriable::untriable;
 use crate::driver::parameters;
 use crate::driver::parameters::{Analysed, How, Parameter, ParameterPlace};
-use crate::guard::trust::objects::untriable;
-use crate::guard::trust::statement;
 use crate::server::guc;
 use crate::server::spi::in_session::{call, fetch, fetch_all};
 use crate::server::spi::{quote_identifier, quote_literal};
@@ -59,23 +59,19 @@ pub struct StatementReplay {
     pub notes: Vec<String>,
 }
 
-fn told(error: UserError) -> String {
-    error.message
-}
-
 /// The path that sessions of this role begin with: a run's clients have it.
 fn here<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     let path = guc::initial_search_path()?;
     rolled_back(|| guc::with_search_path(&path, body))
 }
 
-fn analyse(text: &str) -> Result<Analysed, String> {
-    let judged = |text| statement::check_text(text).and_then(|()| parameters::analyse(text));
-    here(|| judged(text)).map_err(|error| format!("it cannot be parsed again: {}", error.message))
+fn analyse(text: &str) -> Result<Analysed, Refusal> {
+    here(|| parameters::analyse(text))
+        .map_err(|error| Refusal::from(error).after("it cannot be parsed again"))
 }
 
 /// A statement with types for those of its parameters that need one, analysed with one element in each list.
-fn typed(text: String) -> Result<(String, Analysed), String> {
+fn typed(text: String) -> Result<(String, Analysed), Refusal> {
     let analyse = |text: &str| analyse(&expanded(text, |_| 1));
     let reason = match analyse(&text) {
         Ok(analysed) => return Ok((text, analysed)),
@@ -91,11 +87,12 @@ pub fn replay(
     counts: &Counts,
     share: f64,
     options: &CaptureOptions,
-) -> Result<StatementReplay, String> {
+) -> Result<StatementReplay, Refusal> {
     let text = parsable(&grouped(text));
     let (text, one_each) = typed(text)?;
     let lists = squashed(&text);
     refuse(&one_each, options)?;
+    check_privileges(&one_each.privileges)?;
     let rows_per_call = counts.rows as f64 / counts.calls.max(1) as f64;
     let aggregates = one_each.aggregates;
     let length = |_: u32| match options.list_length {
@@ -114,18 +111,17 @@ pub fn replay(
         .occurrences
         .iter()
         .map(|occurrence| {
-            let found = columns::relation(occurrence.relation).map_err(told)?;
-            found.ok_or_else(|| "a relation has been dropped".to_owned())
+            columns::relation(occurrence.relation)?.ok_or_else(|| "a relation has been dropped".into())
         })
-        .collect::<Result<Vec<SampledRelation>, String>>()?;
+        .collect::<Result<Vec<SampledRelation>, Refusal>>()?;
     let values = (0..analysed.parameters.len())
         .map(|index| value(&analysed, index, rows_per_call, &mut notes))
-        .collect::<Result<Vec<ParameterSource>, String>>()?;
+        .collect::<Result<Vec<ParameterSource>, Refusal>>()?;
     let plan = ReplayPlan { text: &text, analysed: &analysed, relations, values };
     // Even a view of a table may call a function, when it is read or planned.
-    let untriable = untriable(&analysed.objects).map_err(told)?;
+    let untriable = untriable(&analysed.objects)?;
     let ChosenFeeders { shape, kept } = match &untriable {
-        None => search::shape(&plan, counts, share, options.mask).map_err(told)?,
+        None => search::shape(&plan, counts, share, options.mask)?,
         Some(object) => {
             notes.push(format!("not tried: it uses {object}"));
             ChosenFeeders::default()
@@ -196,7 +192,7 @@ fn feed_kept(plan: &ReplayPlan, shape: &FeederShape, kept: &[(f64, ParameterValu
 }
 
 /// Reads kept values as a run will read them.
-fn read(fed: &FilledFeeder) -> Result<(), String> {
+fn read(fed: &FilledFeeder) -> Result<(), Refusal> {
     let rows: Vec<String> = fed.rows.iter().map(|(_, row)| row.to_string()).collect();
     let kept = format!(
         "SELECT {}, 1 AS weight FROM (SELECT t::pg_catalog.jsonb AS row FROM pg_catalog.unnest($1) AS t) AS r",
@@ -205,7 +201,7 @@ fn read(fed: &FilledFeeder) -> Result<(), String> {
     let sql = format!("SELECT pg_catalog.count(q.*) FROM ({}) AS q", fed.select(&kept));
     here(|| fetch::<i64>(&sql, &[rows.into()]))
         .map(drop)
-        .map_err(|error| format!("its values cannot be read again: {}", error.message))
+        .map_err(|error| Refusal::from(error).after("its values cannot be read again"))
 }
 
 fn feeder(occurrence: usize, query: String, pick: Pick) -> Feeder {
@@ -213,23 +209,23 @@ fn feeder(occurrence: usize, query: String, pick: Pick) -> Feeder {
 }
 
 /// Why a statement is not replayed at all.
-fn refuse(analysed: &Analysed, options: &CaptureOptions) -> Result<(), String> {
+fn refuse(analysed: &Analysed, options: &CaptureOptions) -> Result<(), Refusal> {
     if analysed.is_utility {
-        return Err("utility command".to_owned());
+        return Err("utility command".into());
     }
     if analysed.calls_us {
-        return Err("it uses objects of pgbench_ext or pg_stat_statements".to_owned());
+        return Err("it uses objects of pgbench_ext or pg_stat_statements".into());
     }
     if analysed.administers {
-        return Err("it administers the server".to_owned());
+        return Err("it administers the server".into());
     }
     for &oid in &analysed.relations {
-        if columns::relation(oid).map_err(told)?.is_some_and(|relation| relation.is_temporary) {
-            return Err("it uses a temporary table".to_owned());
+        if columns::relation(oid)?.is_some_and(|relation| relation.is_temporary) {
+            return Err("it uses a temporary table".into());
         }
     }
     if analysed.writes && !options.writes {
-        return Err("it writes: use option writes".to_owned());
+        return Err("it writes: use option writes".into());
     }
     Ok(())
 }
@@ -240,7 +236,7 @@ fn value(
     index: usize,
     rows_per_call: f64,
     notes: &mut Vec<String>,
-) -> Result<ParameterSource, String> {
+) -> Result<ParameterSource, Refusal> {
     let parameter = &analysed.parameters[index];
     if parameter.sql_type.is_empty() {
         return Ok(ParameterSource::Sql("NULL".to_owned()));
@@ -250,7 +246,7 @@ fn value(
         if meeting.how == How::Insert
             && !analysed.takes_back
             && let Some(column) = meeting.column
-            && let Some(sql) = generated::value(relation, column, &parameter.sql_type).map_err(told)?
+            && let Some(sql) = generated::value(relation, column, &parameter.sql_type)?
         {
             return Ok(ParameterSource::Sql(sql));
         }
@@ -284,9 +280,10 @@ fn otherwise(
     parameter: &Parameter,
     index: usize,
     notes: &mut Vec<String>,
-) -> Result<ParameterSource, String> {
-    let Some(text) = generated::of_type(parameter.type_oid).map_err(told)? else {
-        return Err(format!("parameter ${} of type {} meets no column", index + 1, parameter.sql_type));
+) -> Result<ParameterSource, Refusal> {
+    let Some(text) = generated::of_type(parameter.type_oid)? else {
+        let reason = format!("parameter ${} of type {} meets no column", index + 1, parameter.sql_type);
+        return Err(reason.into());
     };
     let sql = format!("{}::{}", quote_literal(&text), parameter.sql_type);
     notes.push(format!("${} meets no column: {sql}", index + 1));
@@ -305,10 +302,10 @@ fn feed(
     shape: &FeederShape,
     options: &CaptureOptions,
     is_tried: bool,
-) -> Result<Option<FilledFeeder>, String> {
-    let Some(query) = query_of(plan, occurrence, shape).map_err(told)? else { return Ok(None) };
+) -> Result<Option<FilledFeeder>, Refusal> {
+    let Some(query) = query_of(plan, occurrence, shape)? else { return Ok(None) };
     let columns = plan.columns(occurrence);
-    let has_rows = || here(|| fetch::<i32>(&format!("SELECT 1 FROM ({query}) q LIMIT 1"), &[])).map_err(told);
+    let has_rows = || here(|| fetch::<i32>(&format!("SELECT 1 FROM ({query}) q LIMIT 1"), &[]));
     if !is_tried || has_rows()?.is_some() {
         let pick = if shape.strategies.len() > 1 { Pick::Weighted } else { Pick::Random };
         let feeder = feeder(occurrence, query, pick);
@@ -322,15 +319,14 @@ fn feed(
         let number = meeting.and_then(|meeting| meeting.column);
         let oid = plan.analysed.occurrences[occurrence].relation;
         let found = match number {
-            Some(number) => columns::statistics(oid, number).map_err(told)?,
+            Some(number) => columns::statistics(oid, number)?,
             None => Vec::new(),
         };
         if found.is_empty() {
-            return Err(format!(
-                "{} has no rows, nor statistics, from which ${} could get a value",
-                plan.relations[occurrence].name,
-                index + 1
-            ));
+            let name = &plan.relations[occurrence].name;
+            let reason =
+                format!("{name} has no rows, nor statistics, from which ${} could get a value", index + 1);
+            return Err(reason.into());
         }
         if place == 0 {
             rows = found.iter().map(|(weight, _)| (Some(*weight), Value::Object(Map::new()))).collect();
@@ -384,7 +380,7 @@ fn literal(value: Option<&str>, sql_type: &str) -> String {
 }
 
 /// Plans the statement with values of a row of each feeder: what is wrong with it is found before a run.
-fn check(plan: &ReplayPlan, shape: &FeederShape, fed: &[FilledFeeder]) -> Result<(), String> {
+fn check(plan: &ReplayPlan, shape: &FeederShape, fed: &[FilledFeeder]) -> Result<(), Refusal> {
     let mut found: Vec<Option<String>> = vec![None; plan.values.len()];
     for occurrence in 0..plan.analysed.occurrences.len() {
         let indexes = plan.parameters(occurrence);
@@ -392,7 +388,7 @@ fn check(plan: &ReplayPlan, shape: &FeederShape, fed: &[FilledFeeder]) -> Result
         if !fed.rows.is_empty() || indexes.is_empty() {
             continue;
         }
-        let rows = here(|| rows(&fed.feeder.query, &fed.columns, 1)).map_err(told)?;
+        let rows = here(|| rows(&fed.feeder.query, &fed.columns, 1))?;
         for (&index, value) in indexes.iter().zip(rows.into_iter().next().unwrap_or_default()) {
             found[index] = value;
         }
@@ -404,5 +400,5 @@ fn check(plan: &ReplayPlan, shape: &FeederShape, fed: &[FilledFeeder]) -> Result
     });
     here(|| call::<String>(&format!("EXPLAIN {text}"), &[]))
         .map(drop)
-        .map_err(|e| format!("it cannot be planned: {}", e.message))
+        .map_err(|error| Refusal::from(error).after("it cannot be planned"))
 }

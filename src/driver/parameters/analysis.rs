@@ -5,11 +5,11 @@ use std::ffi::CString;
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
+use super::objects::objects_of;
 use super::operators::type_name;
 use super::parameter::{Analysed, Parameter, ParameterPlace};
 use super::walk::Walk;
 use crate::error::internal;
-use crate::guard::trust::statement::objects_of;
 use crate::server::lists::{list_first, list_length};
 use crate::server::parser::{in_text, parse};
 

@@ -7,6 +7,7 @@
 mod analysis;
 mod columns;
 mod fields;
+mod objects;
 mod operators;
 mod parameter;
 mod sums;
@@ -15,5 +16,6 @@ mod visit;
 mod walk;
 
 pub use analysis::analyse;
+pub use objects::Object;
 pub use operators::{TypeShape, shape_of};
-pub use parameter::{Analysed, How, Meeting, Occurrence, Parameter, ParameterPlace, Wrap};
+pub use parameter::{Analysed, How, Meeting, NeededPrivileges, Occurrence, Parameter, ParameterPlace, Wrap};

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-use crate::guard::trust::objects::Object;
+use super::objects::Object;
 
 /// How a parameter meets what is beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,14 @@ pub struct Occurrence {
     pub is_target: bool,
 }
 
+/// What the server asks of a role that executes a statement, for one of its relations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeededPrivileges {
+    pub relation: pg_sys::Oid,
+    /// SELECT, INSERT, UPDATE and DELETE.
+    pub mode: pg_sys::AclMode,
+}
+
 /// A statement, as far as its replay is concerned.
 #[derive(Clone, Debug, Default)]
 pub struct Analysed {
@@ -120,6 +128,8 @@ pub struct Analysed {
     pub aggregates: bool,
     /// All relations that it names.
     pub relations: Vec<pg_sys::Oid>,
+    /// What their use takes.
+    pub privileges: Vec<NeededPrivileges>,
     /// All objects that it uses itself, these relations among them.
     pub objects: Vec<Object>,
 }

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::columns::{ColumnExpression, beneath, source};
 use super::operators::{bare, element, how, is_a, is_administration, is_range, name_of, nth, one_of_object};
 use super::walk::{Scope, Walk};
-use super::{How, Meeting, ParameterPlace};
+use super::{How, Meeting, NeededPrivileges, ParameterPlace};
 use crate::server::lists::list_length;
 
 struct Visit {
@@ -42,6 +42,34 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
     }
 }
 
+/// What the server asks of a role for a relation of a query (ExecCheckPermissions in executor/execMain.c).
+///
+/// # Safety
+/// A live query as the parser has analysed it, and an entry of it that is a relation.
+unsafe fn needed_privileges(
+    query: *const pg_sys::Query,
+    entry: *const pg_sys::RangeTblEntry,
+) -> NeededPrivileges {
+    // SAFETY: by the caller; an entry has the place of its permissions in the query's list, from 1, or 0 for none.
+    unsafe {
+        #[cfg(not(since_16))]
+        let mode = {
+            let _ = query;
+            (*entry).requiredPerms
+        };
+        #[cfg(since_16)]
+        let mode = match (*entry).perminfoindex {
+            0 => 0,
+            place => {
+                let info: *const pg_sys::RTEPermissionInfo =
+                    nth((*query).rteperminfos, place as usize - 1).cast();
+                (*info).requiredPerms
+            }
+        };
+        NeededPrivileges { relation: (*entry).relid, mode }
+    }
+}
+
 impl Walk {
     /// Walks over a query.
     ///
@@ -69,6 +97,7 @@ impl Walk {
                     pg_sys::RTEKind::RTE_SUBQUERY => self.query((*entry).subquery, Some(scope)),
                     pg_sys::RTEKind::RTE_RELATION => {
                         self.found.relations.push((*entry).relid);
+                        self.found.privileges.push(needed_privileges(query, entry));
                         self.found.calls_us |= self.is_own(pg_sys::RelationRelationId, (*entry).relid);
                     }
                     _ => {}

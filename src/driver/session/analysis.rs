@@ -7,7 +7,6 @@ use pgrx::pg_sys;
 
 use super::conditions::look_at_index_ends;
 use super::raw;
-use crate::guard::trust::statement;
 use crate::server::lists::{list_first, list_length};
 
 /// What a session executes: plain data, to be held inside a trap.
@@ -73,7 +72,6 @@ impl Default for AnalysedStatement {
 pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, out: &mut AnalysedStatement) {
     // SAFETY: by the caller; the sequence is exec_parse_message's.
     unsafe {
-        statement::judge_text(text);
         let statements = raw::pg_parse_query(text);
         if list_length(statements) > 1 {
             error(

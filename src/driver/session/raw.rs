@@ -81,7 +81,6 @@ unsafe extern "C-unwind" {
         num_params: c_int,
         query_env: *mut QueryEnvironment,
     ) -> *mut List;
-    pub fn copyObjectImpl(obj: *const c_void) -> *mut c_void;
     pub fn pg_plan_queries(
         querytrees: *mut List,
         query_string: *const c_char,

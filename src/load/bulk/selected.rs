@@ -105,7 +105,7 @@ unsafe fn run_into(
             std::ptr::null_mut(),
             0,
         );
-        drive(desc, std::ptr::null_mut());
+        drive(desc);
         raw::ExecutorEnd(desc);
         raw::FreeQueryDesc(desc);
     }

@@ -9,12 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{check_select, twice, writes};
 use crate::error::internal;
-use crate::guard::planner_hook::Judged;
-use crate::guard::switch_role::as_run_role;
-use crate::guard::trust::statement;
 use crate::server::guc;
 use crate::server::query::{self, ResultColumn};
-use crate::server::roles::current_role_oid;
+use crate::server::roles;
+use crate::server::spi::quote_identifier;
 use crate::server::transaction::rolled_back;
 
 /// The rows of a run's feeders.
@@ -63,38 +61,30 @@ pub enum RowLimit {
     First,
 }
 
-/// Reads the rows of these scripts' feeders as the current role, in a subtransaction that leaves nothing behind, with what a
-/// client's session would be set to; the scripts' fixtures are in these schemas. Each feeder then knows how many rows it has.
+/// Reads the rows of these scripts' feeders in a session that is asked, with what a client's session would be set to; the scripts'
+/// fixtures are in these schemas. Each feeder then knows how many rows it has.
 ///
 /// # Errors
-/// Those of [`check_new`](super::check_new); 55000 for no rows; 54000 for too many; the server's, with the feeder in the detail; 42501 for what a
-/// captured statement's query touches that others own, where the role has special rights.
-pub fn read_here(
+/// Those of [`check_new`](super::check_new); 55000 for no rows; 54000 for too many; the server's, with the feeder in the detail.
+pub(super) fn read_here(
     scripts: &mut [ScriptSpec],
     seed: i64,
     rows: RowLimit,
     schemas: &[&str],
     settings: &[(String, String)],
 ) -> Result<RunFeeders, UserError> {
-    // What was captured has not been typed by whoever runs it.
-    let is_captured = scripts.iter().any(|script| script.captured);
-    let _judged = is_captured.then(Judged::new).transpose()?;
     collect(scripts, seed, rows, |feeder, collect| {
         let path = guc::search_path_with(schemas, &guc::initial_search_path()?);
         rolled_back(|| {
-            as_run_role(current_role_oid(), || {
-                guc::set_as_session("search_path", &path)?;
-                for (name, value) in settings {
-                    guc::set_as_session(name, value)?;
-                }
-                guc::set_as_session("transaction_read_only", "on")?;
-                check_select(&feeder.query)?;
-                statement::check_text(&feeder.query)?;
-                if query::describe(&feeder.query, &[])?.writes {
-                    return Err(writes());
-                }
-                read_one(&feeder.query, collect)
-            })
+            guc::set_as_session("search_path", &path)?;
+            for (name, value) in settings {
+                guc::set_as_session(name, value)?;
+            }
+            check_select(&feeder.query)?;
+            if query::describe(&feeder.query, &[])?.writes {
+                return Err(writes());
+            }
+            read_one(&feeder.query, collect)
         })
     })
 }
@@ -185,6 +175,16 @@ fn check_twice(fed: &RunFeeders, script: usize, collector: &Collector) -> Result
 /// An error of the server's says which feeder it is of.
 fn named(error: UserError, feeder: &Feeder) -> UserError {
     let named = feeder.named();
+    let error = match error.sqlstate.as_str() {
+        sqlstate::UNDEFINED_TABLE if error.hint.is_none() => error.hint(
+            "Feeders are read in a session of their own, which sees neither temporary tables nor what has not been committed.",
+        ),
+        sqlstate::INSUFFICIENT_PRIVILEGE if error.hint.is_none() => {
+            let role = quote_identifier(&roles::current_role());
+            error.hint(format!("Feeders are read in a session of role {role}: GRANT it the privilege, or pass another role as run_as."))
+        }
+        _ => error,
+    };
     match &error.detail {
         Some(detail) if *detail == named => error,
         Some(detail) => {

@@ -13,7 +13,7 @@ use crate::driver::parameters::analyse;
 use crate::error::warn;
 use crate::guard::parameters::own_settings_of;
 use crate::launch::checks::{has_blocks, lock_of};
-use crate::launch::role_session::{answer, ask, kind};
+use crate::launch::role_session::{answer, ask, kind, read_only};
 use crate::run::client::variables::{fixture_values, values_of_one};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::random_seed;
@@ -154,7 +154,7 @@ fn explained(
         settings: own_settings_of(role.oid.into(), &options.settings)?,
         has_copies,
     };
-    ask(KIND, &role, &request).map(|(told, _)| told)
+    ask(KIND, &role, options.run_as.as_deref(), &request).map(|(told, _)| told)
 }
 
 /// The server's entry.
@@ -162,6 +162,7 @@ fn explained(
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_fan_out_main(segment: pg_sys::Datum) {
     answer(segment, |request: FanOutRequest| {
+        read_only()?;
         let schemas: Vec<&str> = request.schemas.iter().map(String::as_str).collect();
         let path = guc::search_path_with(&schemas, &guc::current("search_path").unwrap_or_default());
         guc::set_as_session("search_path", &path)?;

@@ -19,7 +19,6 @@ use crate::run::feeders;
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity;
 use crate::server::roles::{self, current_role_oid};
-use crate::server::transaction::rolled_back;
 use crate::server::{database, worker_slots};
 use crate::store;
 
@@ -67,14 +66,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         max_clients: role_limit::limit()?,
         ..spec
     };
-    let fed = if kept.is_empty() {
-        feeders::read(&mut spec, RowLimit::All)?
-    } else {
-        rolled_back(|| {
-            store::lend_captured_rows(current_role_oid(), kept)?;
-            feeders::read(&mut spec, RowLimit::All)
-        })?
-    };
+    let fed = feeders::read_lent(&mut spec, RowLimit::All, kept)?;
     workload::check_variables(&spec.scripts, &names, &spec.options, &fed.variables)?;
     // With its id it can be asked why it has failed, and dropped.
     let (result, run_id) =

@@ -29,7 +29,7 @@ COMMENT ON POLICY visible ON bench.capture_statements IS 'Shows the statements o
 ALTER TABLE bench.captured_rows ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON bench.captured_rows FOR SELECT USING (workload IN (
     SELECT w.name FROM bench.workloads w WHERE pg_catalog.pg_has_role(w.owner_oid, 'USAGE')));
-COMMENT ON POLICY visible ON bench.captured_rows IS 'Shows the values to members of the role that captured them';
+COMMENT ON POLICY visible ON bench.captured_rows IS 'Shows the values to members of the role whose sessions run the workload';
 ALTER TABLE bench.workloads ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR pg_catalog.pg_has_role(owner_oid, 'USAGE'));
 ALTER TABLE bench.feeders ENABLE ROW LEVEL SECURITY;

@@ -34,7 +34,7 @@ COMMENT ON FUNCTION bench.export_capture IS
 CREATE FUNCTION bench.import_capture(document jsonb)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'import_capture_wrapper';
 COMMENT ON FUNCTION bench.import_capture IS
-'Stores the capture of a document made by bench.export_capture, as the calling role''s, and returns its name, which bench.run takes. Statements whose values were not exported have no workload. A capture of the same name is replaced.';
+'Stores the capture of a document made by bench.export_capture, as the calling role''s, whatever it says of roles, and returns its name, which bench.run takes. Statements whose values were not exported have no workload. A capture of the same name is replaced.';
 
 CREATE FUNCTION bench.fidelity(run_id bigint)
     RETURNS TABLE (workload text, calls bigint, rows_captured double precision, rows_replayed double precision,

@@ -65,7 +65,7 @@ COMMENT ON COLUMN bench.capture_statements.workload IS 'Workload that was made o
 COMMENT ON COLUMN bench.capture_statements.weight IS 'Its weight in the mix';
 COMMENT ON COLUMN bench.capture_statements.queryid IS 'As in pg_stat_statements';
 COMMENT ON COLUMN bench.capture_statements.query IS 'Text as pg_stat_statements has it; NULL: not visible to the role that captured, or lost';
-COMMENT ON COLUMN bench.capture_statements.role IS 'Role that executed it, and whose sessions execute its workload';
+COMMENT ON COLUMN bench.capture_statements.role IS 'Role that executed it, according to pg_stat_statements or the log; bench.workloads.owner is the role whose sessions execute its workload';
 COMMENT ON COLUMN bench.capture_statements.calls IS 'Calls';
 COMMENT ON COLUMN bench.capture_statements.rows IS 'Rows returned or changed by these calls';
 COMMENT ON COLUMN bench.capture_statements.shared_blks_hit IS 'Blocks that they found in shared buffers';
@@ -84,7 +84,7 @@ CREATE TABLE bench.captured_rows (
     row        jsonb NOT NULL,
     PRIMARY KEY (workload, prefix, row_number)
 );
-COMMENT ON TABLE bench.captured_rows IS 'Parameter values that a capture has stored, because no table''s rows provide suitable values. Visible to members of the role that captured.';
+COMMENT ON TABLE bench.captured_rows IS 'Parameter values that a capture has stored, because no table''s rows provide suitable values. Visible to members of the role whose sessions run the workload.';
 COMMENT ON COLUMN bench.captured_rows.workload IS 'Workload that was made by the capture';
 COMMENT ON COLUMN bench.captured_rows.prefix IS 'Prefix of the feeder that selects these rows';
 COMMENT ON COLUMN bench.captured_rows.row_number IS 'Number of the row, from 1';

@@ -2,13 +2,14 @@
 
 use bench_base::error::UserError;
 use bench_base::similar;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::script::ThinkTimes;
 use crate::statements::{CaptureOptions, Roles};
 
 /// Which messages count, and what is made of them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogOptions {
     /// Name of the database, as in the log.
     pub database: String,
@@ -27,10 +28,21 @@ pub struct LogOptions {
     pub sample_rate: f64,
     /// Rows of values that are kept of each shape.
     pub max_rows: usize,
+    /// As in [`CaptureOptions`].
+    pub run_as: Option<String>,
 }
 
-const KEYS: [&str; 8] =
-    ["application", "database", "mask", "max_rows", "roles", "sample_rate", "think_times", "writes"];
+const KEYS: [&str; 9] = [
+    "application",
+    "database",
+    "mask",
+    "max_rows",
+    "roles",
+    "run_as",
+    "sample_rate",
+    "think_times",
+    "writes",
+];
 
 /// Rows of values unless told otherwise.
 const ROWS: usize = 10_000;
@@ -66,6 +78,7 @@ impl LogOptions {
             think_times: ThinkTimes::default(),
             sample_rate: 1.0,
             max_rows: ROWS,
+            run_as: options.run_as.clone(),
         }
     }
 
@@ -87,7 +100,8 @@ impl LogOptions {
             ("application", Value::String(name)) => self.application = Some(name.clone()),
             ("database", Value::String(name)) => self.database.clone_from(name),
             ("roles", _) => self.wanted = CaptureOptions::new(&serde_json::json!({ "roles": value }))?.roles,
-            ("application" | "database", _) => return unsuitable("It must be a name."),
+            ("run_as", Value::String(name)) => self.run_as = Some(name.clone()),
+            ("application" | "database" | "run_as", _) => return unsuitable("It must be a name."),
             ("writes", Value::Bool(flag)) => self.writes = *flag,
             ("mask", Value::Bool(flag)) => self.mask = *flag,
             ("writes" | "mask", _) => return unsuitable("It must be true or false."),

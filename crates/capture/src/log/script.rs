@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use bench_base::interrupts;
+use serde::{Deserialize, Serialize};
 
 use super::normalise::{TemplatePart, TemplateValue};
 use super::returned::{ReturnedValue, returned_values};
@@ -14,7 +15,7 @@ use super::transaction::TransactionEnding;
 const SHORTEST_PAUSE_US: f64 = 2000.0;
 
 /// What becomes of the client's pauses within a transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ThinkTimes {
     /// Each transaction's own.
     #[default]
@@ -25,14 +26,14 @@ pub enum ThinkTimes {
 }
 
 /// A column of the rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeederColumn {
     /// Of the variable, too.
     pub name: String,
     source: ColumnSource,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum ColumnSource {
     /// Of the shape's slots.
     Slot(usize),
@@ -43,7 +44,7 @@ enum ColumnSource {
 }
 
 /// Which of a statement's variants are in the script, the most frequent ones.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Kept {
     /// By variant: its place in the script, from 1.
     places: Vec<usize>,

@@ -6,6 +6,7 @@ use bench_base::error::{UserError, cut, sqlstate};
 use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
 
 use super::event::ParameterValue;
 use super::normalise::{Template, TemplatePart};
@@ -106,7 +107,7 @@ impl StepVariants {
 }
 
 /// Values and pauses of one transaction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShapeRow {
     /// Of all slots of all statements, in their order.
     pub values: Vec<ParameterValue>,
@@ -179,7 +180,7 @@ impl Width {
 }
 
 /// What cannot be replayed for one reason.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Skipped {
     pub transactions: u64,
     pub busy_ms: f64,

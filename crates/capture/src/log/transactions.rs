@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_base::interrupts;
+use serde::{Deserialize, Serialize};
 
 use super::arguments::LogOptions;
 use super::entry::LogEntry;
@@ -14,7 +15,7 @@ use super::shapes::{ShapeRow, Skipped};
 use super::transaction::LoggedTransaction;
 
 /// A shape that can be replayed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Replayable {
     /// The role that executed its transactions.
     pub role: String,
@@ -37,7 +38,7 @@ pub struct Replayable {
 }
 
 /// What a log holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CapturedLog {
     /// The most frequent first.
     pub shapes: Vec<Replayable>,
@@ -60,7 +61,7 @@ impl CapturedLog {
 }
 
 /// Figures over all transactions, replayable or not.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LogFigures {
     /// Messages of the database's sessions.
     pub entries: u64,

@@ -1,5 +1,6 @@
 //! Options of bench.capture.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use bench_base::error::UserError;
@@ -16,7 +17,7 @@ pub enum Importance {
 }
 
 /// Whose statements are captured.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Roles {
     /// All roles'; those of roles that the capturing one cannot become are listed only.
     #[default]
@@ -43,6 +44,8 @@ pub struct CaptureOptions {
     /// Whether whole transactions are taken from the server's log; `None`: where that is possible, and the application has
     /// transactions of several statements.
     pub transactions: Option<bool>,
+    /// The role whose sessions try and replay what is kept; `None`: those of the roles that executed it.
+    pub run_as: Option<String>,
 }
 
 /// Statements that a capture does not keep.
@@ -52,7 +55,7 @@ pub struct Excluded {
     pub query_ids: Vec<i64>,
 }
 
-const KEYS: [&str; 7] = ["by", "exclude", "list_length", "mask", "roles", "transactions", "writes"];
+const KEYS: [&str; 8] = ["by", "exclude", "list_length", "mask", "roles", "run_as", "transactions", "writes"];
 
 /// The most statements and patterns to exclude.
 const MOST_EXCLUDED: usize = 1000;
@@ -97,6 +100,8 @@ impl CaptureOptions {
                 }
                 ("list_length", _) => return Err(unsuitable(key, value, "It must be a whole number.")),
                 ("roles", _) => options.roles = roles(value)?,
+                ("run_as", Value::String(name)) => options.run_as = Some(name.clone()),
+                ("run_as", _) => return Err(unsuitable(key, value, "It must be a role's name.")),
                 ("exclude", _) => options.exclude = excluded(value)?,
                 _ => {
                     let list = format!("Known options: {}.", KEYS.join(", "));

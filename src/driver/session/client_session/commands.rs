@@ -12,7 +12,6 @@ use crate::driver::session::plans::{PlanExecution, StatementStats};
 use crate::driver::session::scans::{count_rows, index_scans};
 use crate::driver::session::statement_timeout::{start_timeout, stop_timeout};
 use crate::driver::session::{raw, results};
-use crate::guard::trust::statement;
 use crate::server::lists::list_length;
 use crate::shm::CommandCounters;
 
@@ -99,10 +98,6 @@ impl Session {
             if plan.plan_source.is_null() {
                 return;
             }
-            // It is analysed anew. What a lock of its relations makes of it meanwhile is judged as it is planned.
-            if !(*plan.plan_source).is_valid {
-                statement::judge_text(source);
-            }
             if plan.needs_snapshot {
                 raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
             }
@@ -151,7 +146,7 @@ impl Session {
                 std::ptr::null_mut(),
                 0,
             );
-            drive(desc, (*of.plan_source).query_list);
+            drive(desc);
             count_rows(counters, planned, (*(*desc).estate).es_processed);
             let scans = index_scans((*desc).planstate);
             if (*planned).parallelModeNeeded {
@@ -205,8 +200,7 @@ impl Session {
             if of.needs_snapshot {
                 raw::PopActiveSnapshot();
             }
-            let queries = (*of.plan_source).query_list;
-            let rows = self.run_to_the_end(portal, of.params, queries, counters);
+            let rows = self.run_to_the_end(portal, of.params, counters);
             counters.rows.add(rows);
             if !of.touches_no_table {
                 counters.index_scans_unknown.store(1, Relaxed);
@@ -214,21 +208,19 @@ impl Session {
         }
     }
 
-    /// Starts, runs and drops a portal, of a plan of these queries; the number of rows it processed.
+    /// Starts, runs and drops a portal; the number of rows it processed.
     ///
     /// # Safety
-    /// Inside a trap and a transaction, with a portal that has been defined, and its rewritten queries.
+    /// Inside a trap and a transaction, with a portal that has been defined.
     pub(super) unsafe fn run_to_the_end(
         &self,
         portal: pg_sys::Portal,
         params: pg_sys::ParamListInfo,
-        queries: *mut pg_sys::List,
         counters: &CommandCounters,
     ) -> u64 {
         // SAFETY: by the caller; exec_simple_query and exec_execute_message.
         unsafe {
             raw::PortalStart(portal, params, 0, std::ptr::null_mut());
-            statement::judge_again(queries);
             raw::PortalSetResultFormat(portal, 0, std::ptr::null_mut());
             let receiver = self.receivers.receiver();
             let mut completion: pg_sys::QueryCompletion = std::mem::zeroed();
@@ -259,7 +251,6 @@ impl Session {
         let counters = statistics.counters;
         // SAFETY: by the caller; the sequence is exec_simple_query's.
         unsafe {
-            statement::judge_text(text);
             let statements = raw::pg_parse_query(text);
             let count = list_length(statements);
             if count == 0 {
@@ -289,7 +280,6 @@ impl Session {
                     0,
                     std::ptr::null_mut(),
                 );
-                let rewritten = kept_for_judging(queries);
                 let planned = raw::pg_plan_queries(
                     queries,
                     text,
@@ -303,7 +293,7 @@ impl Session {
                 let portal = raw::CreatePortal(c"".as_ptr(), true, true);
                 (*portal).visible = false;
                 raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, planned, std::ptr::null_mut());
-                let rows = self.run_to_the_end(portal, std::ptr::null_mut(), rewritten, counters);
+                let rows = self.run_to_the_end(portal, std::ptr::null_mut(), counters);
                 let planned = plans::only_plannable(planned);
                 match planned {
                     Some(planned) => count_rows(counters, planned, rows),
@@ -337,33 +327,20 @@ impl Session {
     }
 }
 
-/// Starts, runs and finishes an execution of a plan of these queries; its end is the caller's.
+/// Starts, runs and finishes an execution; its end is the caller's.
 ///
 /// # Safety
-/// Inside a trap and a transaction; rewritten queries, or NULL.
+/// Inside a trap and a transaction.
 #[inline]
-pub unsafe fn drive(desc: *mut pg_sys::QueryDesc, queries: *mut pg_sys::List) {
+pub unsafe fn drive(desc: *mut pg_sys::QueryDesc) {
     // SAFETY: by the caller.
     unsafe {
         raw::ExecutorStart(desc, 0);
-        statement::judge_again(queries);
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         #[cfg(not(since_18))]
         raw::ExecutorRun(desc, forward, 0, true);
         #[cfg(since_18)]
         raw::ExecutorRun(desc, forward, 0);
         raw::ExecutorFinish(desc);
-    }
-}
-
-/// A copy of the queries, where statements are judged: the planner writes to those that it is given.
-///
-/// # Safety
-/// Inside a trap, with a live list.
-unsafe fn kept_for_judging(queries: *mut pg_sys::List) -> *mut pg_sys::List {
-    match statement::judged() {
-        // SAFETY: by the caller.
-        Some(_) => unsafe { raw::copyObjectImpl(queries.cast()).cast() },
-        None => std::ptr::null_mut(),
     }
 }

@@ -1,16 +1,19 @@
-//! The rows of a run's feeders, read by those whose sessions use them: in this session by its own role, and in a session of its
-//! own by each other one.
+//! The rows of a run's feeders, read in sessions of the roles whose sessions use them, and never in the caller's own: what a query
+//! touches may belong to anybody.
 
 use bench_base::error::UserError;
+use bench_model::part::KeptRows;
 use bench_model::spec::{Role, RunSpec, ScriptSpec};
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{RowLimit, RunFeeders, read_here};
 use crate::guard::parameters::own_settings_of;
-use crate::launch::role_session::{answer, ask, kind};
+use crate::launch::role_session::{answer, ask, kind, read_only};
 use crate::server::background_worker::WorkerKind;
-use crate::server::roles;
+use crate::server::roles::current_role_oid;
+use crate::server::transaction::rolled_back;
+use crate::store;
 
 /// The kind of worker that reads feeders.
 const KIND: WorkerKind = kind(c"pgbench_ext_feeders_main", c"pgbench_ext feeders");
@@ -22,6 +25,8 @@ struct FeederRequest {
     rows: RowLimit,
     schemas: Vec<String>,
     settings: Vec<(String, String)>,
+    /// Another node's values, for feeders that select them.
+    kept: Vec<KeptRows>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -37,6 +42,14 @@ struct FeederAnswer {
 /// # Errors
 /// As [`read_as`].
 pub fn read(spec: &mut RunSpec, rows: RowLimit) -> Result<RunFeeders, UserError> {
+    read_lent(spec, rows, Vec::new())
+}
+
+/// As [`read`], with another node's captured values.
+///
+/// # Errors
+/// As [`read_as`].
+pub fn read_lent(spec: &mut RunSpec, rows: RowLimit, kept: Vec<KeptRows>) -> Result<RunFeeders, UserError> {
     let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
     let mut whole = RunFeeders::default();
     for role in spec.roles() {
@@ -46,7 +59,15 @@ pub fn read(spec: &mut RunSpec, rows: RowLimit) -> Result<RunFeeders, UserError>
         let mut scripts = spec.scripts.clone();
         scripts.iter_mut().filter(|script| !is_of(script)).for_each(|script| script.feeders.clear());
         let settings = own_settings_of(role.oid.into(), &spec.options.settings)?;
-        let fed = read_as(&role, &mut scripts, spec.seed, rows, &schemas, &settings)?;
+        let request = FeederRequest {
+            scripts,
+            seed: spec.seed,
+            rows,
+            schemas: schemas.iter().map(|&schema| schema.to_owned()).collect(),
+            settings,
+            kept: kept.clone(),
+        };
+        let (fed, scripts) = asked(&role, spec.options.run_as.as_deref(), request)?;
         whole.add_all(fed)?;
         for (script, read) in
             spec.scripts.iter_mut().zip(scripts).filter(|(_, read)| !read.feeders.is_empty())
@@ -57,40 +78,48 @@ pub fn read(spec: &mut RunSpec, rows: RowLimit) -> Result<RunFeeders, UserError>
     Ok(whole)
 }
 
-/// Reads the rows of scripts' feeders as a role: where that is another one than this session's, in a session of that role.
+/// Reads the rows of a script's feeders in a session of a role.
 ///
 /// # Errors
 /// Those of [`read_here`], and of a question to another session.
 pub fn read_as(
     role: &Role,
-    scripts: &mut [ScriptSpec],
+    script: ScriptSpec,
     seed: i64,
-    rows: RowLimit,
-    schemas: &[&str],
-    settings: &[(String, String)],
+    schemas: Vec<String>,
 ) -> Result<RunFeeders, UserError> {
-    let has_none = scripts.iter().all(|script| script.feeders.is_empty());
-    if has_none || role.oid == roles::current().oid && !roles::is_switched() {
-        return read_here(scripts, seed, rows, schemas, settings);
+    let (rows, settings, kept) = (RowLimit::All, Vec::new(), Vec::new());
+    let request = FeederRequest { scripts: vec![script], seed, rows, schemas, settings, kept };
+    asked(role, None, request).map(|(fed, _)| fed)
+}
+
+/// The rows, and the scripts whose feeders know how many they have.
+fn asked(
+    role: &Role,
+    run_as: Option<&str>,
+    request: FeederRequest,
+) -> Result<(RunFeeders, Vec<ScriptSpec>), UserError> {
+    if request.scripts.iter().all(|script| script.feeders.is_empty()) {
+        return Ok((RunFeeders::default(), request.scripts));
     }
-    let question = FeederRequest {
-        scripts: scripts.to_vec(),
-        seed,
-        rows,
-        schemas: schemas.iter().map(|&schema| schema.to_owned()).collect(),
-        settings: settings.to_vec(),
-    };
-    let (told, bytes): (FeederAnswer, _) = ask(KIND, role, &question)?;
+    let (told, bytes): (FeederAnswer, _) = ask(KIND, role, run_as, &request)?;
+    let mut scripts = request.scripts;
     for (script, counts) in scripts.iter_mut().zip(told.counts) {
         script.feeders.iter_mut().zip(counts).for_each(|(feeder, count)| feeder.rows = count);
     }
-    Ok(RunFeeders { bytes, feeders: told.feeders, variables: told.variables })
+    Ok((RunFeeders { bytes, feeders: told.feeders, variables: told.variables }, scripts))
 }
 
 fn found(question: FeederRequest) -> Result<(FeederAnswer, Vec<u8>), UserError> {
-    let FeederRequest { mut scripts, seed, rows, schemas, settings } = question;
+    let FeederRequest { mut scripts, seed, rows, schemas, settings, kept } = question;
     let schemas: Vec<&str> = schemas.iter().map(String::as_str).collect();
-    let fed = read_here(&mut scripts, seed, rows, &schemas, &settings)?;
+    let fed = rolled_back(|| {
+        if !kept.is_empty() {
+            store::lend_captured_rows(current_role_oid(), kept)?;
+        }
+        read_only()?;
+        read_here(&mut scripts, seed, rows, &schemas, &settings)
+    })?;
     let counts = scripts.iter().map(|script| script.feeders.iter().map(|feeder| feeder.rows).collect());
     let told = FeederAnswer { counts: counts.collect(), feeders: fed.feeders, variables: fed.variables };
     Ok((told, fed.bytes))
