@@ -278,6 +278,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('delete_run', NULL, NULL),
     ('prewarm', NULL, NULL),
     ('check_extension', NULL, NULL),
+    ('make_own_roles', NULL, NULL),
     ('check', NULL, NULL),
     ('check_ok', NULL, NULL),
     ('conditions', NULL, NULL),
