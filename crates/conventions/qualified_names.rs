@@ -11,9 +11,6 @@ use crate::sources;
 
 /// What is named although it is elsewhere, by file: nothing else may be, and each of these has to be there.
 const ALLOWED: &[(&str, &str, &str)] = &[
-    ("api/definitions.rs", "md5", "a hint"),
-    ("api/definitions.rs", "text", "a hint"),
-    ("api/definitions.rs", "generate_series", "a hint"),
     (
         "observe/target_statements.rs",
         "{view}",
@@ -33,11 +30,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("load/fixture/builtin/list.rs", "random", ROWS),
     ("load/fixture/builtin/list.rs", "text", ROWS),
     ("load/fixture/insertion.rs", "{schema}.{table}", "the table being filled, in the schema of the load"),
-    (
-        "load/fixture/pgbench_tables.rs",
-        "{branches}",
-        "after check_owners: of superusers, in schemas of superusers",
-    ),
     ("capture/values/queries.rs", "{name}", FEEDER),
     ("capture/values/queries.rs", "{source}", FEEDER),
     ("capture/values/queries.rs", "{sql_type}", FEEDER),

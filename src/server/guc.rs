@@ -195,8 +195,8 @@ pub fn check_for_session(name: &str, value: &str, setter: pg_sys::Oid) -> Result
 /// # Errors
 /// The server's.
 pub fn may_set(role: pg_sys::Oid, name: &str) -> Result<bool, UserError> {
-    let sql = "SELECT context <> 'superuser' OR has_parameter_privilege($2, name, 'SET') FROM pg_settings \
-               WHERE lower(name) = lower($1)";
+    let sql = "SELECT context OPERATOR(pg_catalog.<>) 'superuser' OR pg_catalog.has_parameter_privilege($2, name, 'SET') \
+               FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
     Ok(fetch::<bool>(sql, &[name.into(), role.into()])? != Some(false))
 }
 

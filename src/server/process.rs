@@ -267,3 +267,16 @@ pub fn forget_activity() {
 pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
 }
+
+/// Has a checkpoint made, and waits for its end, as the server does it for the statement (standard_ProcessUtility in
+/// tcop/utility.c), which this session's role may not execute.
+pub fn request_checkpoint() {
+    // CHECKPOINT_FAST from 19 on.
+    #[cfg(not(since_19))]
+    let fast = pg_sys::CHECKPOINT_IMMEDIATE;
+    #[cfg(since_19)]
+    let fast = pg_sys::CHECKPOINT_FAST;
+    let flags = fast | pg_sys::CHECKPOINT_FORCE | pg_sys::CHECKPOINT_WAIT;
+    // SAFETY: outside of a transaction, as there; it waits with a latch, and looks at interrupts.
+    unsafe { pg_sys::RequestCheckpoint(flags.cast_signed()) };
+}

@@ -53,6 +53,12 @@ pub fn acts_for(role: pg_sys::Oid) -> bool {
     }
 }
 
+/// Whether a role has the privileges of another: is it, inherits from it, or is a superuser.
+pub fn has_privileges_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up inside a transaction.
+    unsafe { pg_sys::has_privs_of_role(role, other) }
+}
+
 /// A role's present name; `None` where it no longer exists.
 pub fn name_of(role: pg_sys::Oid) -> Option<String> {
     // SAFETY: a catalog look-up inside a transaction: a palloc'd string, or NULL.

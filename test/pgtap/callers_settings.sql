@@ -70,8 +70,9 @@ SELECT bench.duel('set_reset', '{"wal_compression": "on"}', '{}', secs => 0.5, r
 SELECT max(run_id) AS run_id FROM bench.duels \gset
 SELECT is(status, 'completed', 'a duel of scripts that reset all') FROM bench.runs WHERE run_id = :run_id;
 SELECT is(pg_temp.seen(), 'wal_compression off set_ann, wal_compression pglz set_ann', 'each arm still has its own');
-SELECT bench.duel(NULL, '{"script": "SET work_mem = ''3MB'';"}', '{"script": "SELECT 1;", "work_mem": "2MB"}',
-    secs => 0.5) AS run_id \gset
+SELECT bench.start_duel(NULL, '{"script": "SET work_mem = ''3MB'';"}', '{"script": "SELECT 1;", "work_mem": "2MB"}',
+    secs => 5) AS run_id \gset
+SELECT bench.wait(:run_id) \g /dev/null
 SELECT is(array_agg(DISTINCT concat_ws(' ', sqlstate, message)),
     '{"55000 parameter \"work_mem\" has lost the value that arm a of the duel gives it"}',
     'an arm whose script sets its parameter measures nothing') FROM bench.errors WHERE run_id = :run_id;

@@ -1,5 +1,6 @@
 -- Whose sessions read users' tables before runs, and in checks.
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 \o /dev/null
@@ -53,7 +54,8 @@ SET statement_timeout = '500ms';
 SELECT pg_temp.canceled('SELECT * FROM bench.check(''pk'')') AS canceled \gset
 RESET statement_timeout;
 SELECT ok(:'canceled', 'a check is canceled');
-SELECT is(count(*), 0::bigint, 'with its session') FROM pg_stat_activity WHERE backend_type = 'pgbench_ext check';
+CALL pg_temp.until('SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = ''pgbench_ext check''') \gset
+SELECT ok(:'came', 'with its session');
 SET SESSION AUTHORIZATION rdr_ann;
 DROP VIEW rdr_ann.pk;
 ALTER TABLE rdr_ann.moved RENAME TO pk;
@@ -88,11 +90,9 @@ CREATE TRIGGER who BEFORE INSERT ON pgbench_history FOR EACH ROW EXECUTE FUNCTIO
 RESET search_path;
 RESET SESSION AUTHORIZATION;
 ALTER ROLE rdr_ann SET search_path = rdr_ann;
-SELECT format('ALTER ROLE %I SET search_path = rdr_ann', current_user) AS path,
+SELECT format('ALTER ROLE %I SET search_path = rdr_ann, public', current_user) AS path,
     format('ALTER ROLE %I RESET search_path', current_user) AS no_path \gset
 :path;
-\c
-SET client_min_messages = error;
 SELECT bench.run('tpcb', transactions => 5) AS run_id \gset
 \o
 SELECT is(concat_ws(' ', status, transactions, failed), 'completed 5 0',

@@ -14,6 +14,7 @@ use crate::error::internal;
 use crate::guard::client_role::keeper_of;
 use crate::guard::switch_role::as_session_of;
 use crate::server::prewarm::{check_may_read, prewarm};
+use crate::server::process::request_checkpoint;
 use crate::server::roles;
 use crate::server::spi;
 use crate::server::transaction::{locked, transaction};
@@ -210,15 +211,7 @@ pub fn checkpoint(session: &mut Session, run: &RunSpec, secrets: &Secrets) -> Re
 
 /// Whether a role may have a checkpoint made: the one that calls, whosever sessions the clients are.
 fn may_checkpoint(caller: &Role) -> bool {
-    // SAFETY: a catalog look-up inside a transaction.
-    unsafe { pg_sys::has_privs_of_role(caller.oid.into(), roles::CHECKPOINT) }
-}
-
-/// As the server does it for the statement (standard_ProcessUtility in tcop/utility.c), which this session's role may not execute.
-fn request_checkpoint() {
-    let flags = pg_sys::CHECKPOINT_IMMEDIATE | pg_sys::CHECKPOINT_FORCE | pg_sys::CHECKPOINT_WAIT;
-    // SAFETY: outside of a transaction, as there; it waits with a latch, and looks at interrupts.
-    unsafe { pg_sys::RequestCheckpoint(flags.cast_signed()) };
+    roles::has_privileges_of(caller.oid.into(), roles::CHECKPOINT)
 }
 
 /// What the steps need of the role that calls, found out before any.

@@ -7,7 +7,7 @@ use bench_base::error::{SqlError, sqlstate};
 use bench_model::spec::{ARMS, Results, RunSpec};
 use pgrx::pg_sys;
 
-use super::preparation::with_setters;
+use super::setters::with_setters;
 use crate::driver::session::{Session, hidden_indexes};
 use crate::server::guc;
 

@@ -4,6 +4,7 @@ pub mod arms;
 mod internal_error;
 mod preparation;
 mod privileges;
+mod setters;
 pub mod statements;
 pub mod timed_wait;
 pub mod variables;

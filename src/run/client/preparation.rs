@@ -1,21 +1,19 @@
 //! What a session does before its first transaction: it takes the run's settings and prepares the scripts' statements.
 
-use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_model::client::{ClientStart, ClientWorkload};
 use bench_model::spec::RunSpec;
-use pgrx::pg_sys;
 
 use super::arms::Arms;
 use super::internal_error::text;
 use super::privileges::explain;
+use super::setters::with_setters;
 use super::statements::ClientStatements;
 use super::workload::{beginning, workload};
 use crate::driver::session::{Session, Traits};
 use crate::guard::client_role::CLIENT;
-use crate::guard::parameters::setter;
 use crate::guard::session_role::check_session;
 use crate::observe::environment;
 use crate::server::guc;
@@ -83,25 +81,6 @@ pub fn prepare_session(session: &Session, spec: &RunSpec) -> Result<Option<Strin
         session.set_with_rights_of(*setter, name, value)?;
     }
     Ok(path)
-}
-
-/// Settings of a run, each with the role with whose rights it is set.
-///
-/// # Errors
-/// 42501 for what no caller sets in other roles' sessions.
-pub fn with_setters(
-    spec: &RunSpec,
-    settings: &[(String, String)],
-) -> Result<Vec<(CString, CString, pg_sys::Oid)>, SqlError> {
-    let own = current_role_oid();
-    let found = |(name, value): &(String, String)| -> Result<_, SqlError> {
-        let setter = match &spec.caller {
-            Some(caller) => transaction(|| setter(name, Some(caller)))?,
-            None => own,
-        };
-        Ok((text(name)?, text(value)?, setter))
-    };
-    settings.iter().map(found).collect()
 }
 
 /// Prepares all statements of a run whose clients are not in here, and leaves in the counters what can be told of each.

@@ -2,7 +2,8 @@
 -- none of an extension's objects: these stay when the extension goes, for other databases have it as well.
 
 CREATE FUNCTION bench_internal.make_own_roles()
-    RETURNS void STRICT LANGUAGE c AS 'MODULE_PATHNAME', 'make_own_roles_wrapper';
+    RETURNS void
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'make_own_roles_wrapper';
 REVOKE EXECUTE ON FUNCTION bench_internal.make_own_roles() FROM PUBLIC;
 COMMENT ON FUNCTION bench_internal.make_own_roles IS 'Makes roles bench_client and bench_owner where they do not exist, and sees that nobody has given them rights, members, settings or a password.';
 
