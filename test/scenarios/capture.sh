@@ -151,7 +151,8 @@ is "$(psql -XAt -v document="$document" <<<"SELECT bench.import_capture(:'docume
 is "$(sql "SELECT bench.export_capture('writes') =
     \$\$$document\$\$::jsonb")" t 'as it was'
 is "$(sql "SELECT string_agg(DISTINCT owner, ',') FROM bench.workloads WHERE name LIKE 'writes/%'")" \
-    "$(sql 'SHOW pgbench_ext.client_role')" 'and runs in the sessions of whoever imports it'
+    "$(sql "SELECT coalesce(current_setting('pgbench_ext.client_role', true), 'bench_client')")" \
+    'and runs in the sessions of whoever imports it'
 run=$(sql "SELECT bench.run('writes', transactions => 50)" 2>/dev/null)
 is "$(sql "SELECT status, transactions + failed FROM bench.summary WHERE run_id = $run")" 'completed|50' 'and runs'
 like "$(sql "SELECT bench.import_capture('{\"format_version\": 1}')" 2>&1)" 'not a document of bench.export_capture' \
