@@ -24,8 +24,7 @@ const MAKERS: [&str; 3] =
 fn the_table_names_every_place_and_no_other() {
     let root = sources::root();
     let document = fs::read_to_string(root.join("docs/architecture.md")).expect("a document");
-    let (_, section) =
-        document.split_once("### Where rights change").expect("a section");
+    let (_, section) = document.split_once("### Where rights change").expect("a section");
     let section = section.split_once("Tables of results").expect("an end").0;
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     let listed: BTreeSet<String> = rows

@@ -16,7 +16,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "{view}",
         "pg_stat_statements with its schema, as the target has said, by the role there",
     ),
-    ("guard/trust/names.rs", "place", "a WITH query that is put before"),
     (
         "run/target_server/reached.rs",
         "pgbench_branches",

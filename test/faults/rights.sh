@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Whatever a role without special rights plants, and whatever is then called, by whomever: its functions are never called in a
-# session that could come by special rights. A matrix of plants, entries and callers (SECURITY.md, "The rules").
+# Whatever a role without special rights plants, and whatever is then called, by whomever: its functions are never
+# called in a session that could come by special rights. A matrix of plants, entries and callers (SECURITY.md).
 #
-# Each planted function notes who calls it, takes back every change of the session's role that there may have been, and tries to
-# make its owner a superuser.
+# Each planted function notes who calls it, takes back every change of the session's role that there may have been, and
+# tries to make its owner a superuser.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -12,7 +12,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 faults_start "shared_preload_libraries = 'pg_stat_statements'" "pgbench_ext.client_role = 'bench_client'" \
     'max_prepared_transactions = 0'
 export PGOPTIONS='-c client_min_messages=error'
-sql 'CREATE ROLE mallory LOGIN' 'CREATE ROLE plain LOGIN' 'CREATE ROLE boss SUPERUSER LOGIN' 'CREATE ROLE maker CREATEROLE LOGIN' \
+sql 'CREATE ROLE mallory LOGIN' 'CREATE ROLE plain LOGIN' 'CREATE ROLE boss SUPERUSER LOGIN' \
+    'CREATE ROLE maker CREATEROLE LOGIN' \
     'CREATE ROLE admins SUPERUSER' 'CREATE ROLE member LOGIN NOINHERIT' 'GRANT admins TO member' \
     'CREATE DATABASE hers OWNER mallory'
 export PGDATABASE=hers
@@ -75,15 +76,16 @@ plant 'operator in public' \
      CREATE OPERATOR public.+ (LEFTARG = integer, RIGHTARG = bigint, FUNCTION = public.plus)' \
     'DROP OPERATOR public.* (numeric, integer); DROP OPERATOR public.+ (integer, bigint);
      DROP FUNCTION public.times, public.plus'
+fires='EXECUTE FUNCTION trap.on_event()'
 for when in BEFORE AFTER; do
     plant "row trigger, $when" \
-        "CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE ON bench_data.pk FOR EACH ROW EXECUTE FUNCTION trap.on_event();
-         CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE ON bench_data.log FOR EACH ROW EXECUTE FUNCTION trap.on_event();
-         CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE ON trap.mine FOR EACH ROW EXECUTE FUNCTION trap.on_event()" \
+        "CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE ON bench_data.pk FOR EACH ROW $fires;
+         CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE ON bench_data.log FOR EACH ROW $fires;
+         CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE ON trap.mine FOR EACH ROW $fires" \
         ''
     plant "statement trigger, $when" \
-        "CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE OR TRUNCATE ON bench_data.pk EXECUTE FUNCTION trap.on_event();
-         CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE OR TRUNCATE ON bench_data.log EXECUTE FUNCTION trap.on_event()" \
+        "CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE OR TRUNCATE ON bench_data.pk $fires;
+         CREATE TRIGGER t $when INSERT OR UPDATE OR DELETE OR TRUNCATE ON bench_data.log $fires" \
         ''
 done
 plant 'WHEN of a trigger of the server' \
@@ -99,10 +101,10 @@ plant 'foreign key from a table with triggers' \
     'CREATE TABLE trap.child (id int REFERENCES bench_data.pk (id) ON UPDATE CASCADE);
      CREATE TRIGGER t BEFORE UPDATE ON trap.child EXECUTE FUNCTION trap.on_event()' 'DROP TABLE trap.child'
 plant 'triggers on tables of the extension' \
-    'CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON bench.workloads FOR EACH ROW EXECUTE FUNCTION trap.on_event();
-     CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON bench.samples EXECUTE FUNCTION trap.on_event();
+    "CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON bench.workloads FOR EACH ROW $fires;
+     CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON bench.samples $fires;
      CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON bench_internal.run_log FOR EACH ROW
-         WHEN (trap.of_int(1) = 1) EXECUTE FUNCTION suppress_redundant_updates_trigger()' ''
+         WHEN (trap.of_int(1) = 1) EXECUTE FUNCTION suppress_redundant_updates_trigger()" ''
 plant 'domain checked in a composite type' \
     'ALTER DOMAIN trap.checked ADD CONSTRAINT c CHECK (trap.of_int(VALUE) > 0) NOT VALID' \
     'ALTER DOMAIN trap.checked DROP CONSTRAINT c'
@@ -112,7 +114,8 @@ plant 'extended statistics' 'CREATE STATISTICS trap.s ON (trap.of_int(id)), v FR
 plant 'default and generated column' \
     'ALTER TABLE trap.mine ADD g int GENERATED ALWAYS AS (trap.of_int(v)) STORED, ADD d int DEFAULT trap.of_int(1)' \
     'ALTER TABLE trap.mine DROP g, DROP d'
-plant 'constraint' 'ALTER TABLE trap.mine ADD CONSTRAINT c CHECK (trap.of_int(v) > 0)' 'ALTER TABLE trap.mine DROP CONSTRAINT c'
+plant 'constraint' \
+    'ALTER TABLE trap.mine ADD CONSTRAINT c CHECK (trap.of_int(v) > 0)' 'ALTER TABLE trap.mine DROP CONSTRAINT c'
 plant 'row level security' \
     'ALTER TABLE trap.mine ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON trap.mine USING (trap.of_int(id) > 0)' \
     'ALTER TABLE trap.mine DISABLE ROW LEVEL SECURITY; DROP POLICY p ON trap.mine'
@@ -134,7 +137,8 @@ ENTRIES=(
     "SELECT bench.run('pk_update', transactions => 3, query_mode => 'simple')"
     "SELECT bench.run('pk_insert', transactions => 3, before => 'truncate,vacuum')"
     "SELECT bench.run('others', transactions => 3)"
-    "SELECT bench.run(script => 'INSERT INTO trap.mine (id, v, p) SELECT max(id) + 1, 1, p FROM trap.mine WHERE id < 3 GROUP BY p LIMIT 1', transactions => 2)"
+    "SELECT bench.run(script => 'INSERT INTO trap.mine (id, v, p)
+        SELECT max(id) + 1, 1, p FROM trap.mine WHERE id < 3 GROUP BY p LIMIT 1', transactions => 2)"
     "SELECT bench.run('fed', transactions => 2)"
     "SELECT count(*) FROM bench.preview(NULL, workload => 'fed')"
     "SELECT bench.wait(bench.start('orders_functions@1, orders@1', transactions => 20))"
@@ -144,7 +148,8 @@ ENTRIES=(
         '{\"a\": {\"sql\": {\"apply\": \"UPDATE trap.mine SET v = 1\", \"revert\": \"UPDATE trap.mine SET v = 2\"}}}')"
     "SELECT count(*) FROM bench.index_worth('others', secs => 0.3)"
     "SELECT count(*) FROM bench.check('pk')"
-    "SELECT bench.create_fixture('copies', 'CREATE TABLE copies (LIKE trap.mine INCLUDING ALL)', 'SELECT i, i, NULL::trap.pair FROM generate_series(\$1, \$2) AS i')"
+    "SELECT bench.create_fixture('copies', 'CREATE TABLE copies (LIKE trap.mine INCLUDING ALL)',
+        'SELECT i, i, NULL::trap.pair FROM generate_series(\$1, \$2) AS i')"
     "SELECT bench.load('copies', 10)"
     "SELECT bench.load('pk', 1000)"
     "SELECT count(*) FROM bench.capture('seen', secs => 0.5)"
@@ -157,7 +162,8 @@ ENTRIES=(
 
 # What the application did that is captured: a parameter of a composite type with a domain.
 application() {
-    PGUSER=mallory psql -Xq >/dev/null 2>&1 <<<"SELECT 'SELECT (ROW (1, 2)::trap.pair).a FROM trap.mine WHERE id = 3' FROM generate_series(1, 20) \gexec" || true
+    PGUSER=mallory psql -Xq >/dev/null 2>&1 <<<"SELECT 'SELECT (ROW (1, 2)::trap.pair).a FROM trap.mine WHERE id = 3'
+        FROM generate_series(1, 20) \gexec" || true
 }
 
 called=0
@@ -202,7 +208,8 @@ is "$(grep -c 'trap: .* special: t' "$PGHOST/log")" 0 'nor in read-only transact
 
 # The callers who have special rights without being superusers have to name a role.
 for caller in maker member; do
-    for entry in "SELECT bench.run('pk_update', transactions => 1)" "SELECT bench.load('pk', 10, options => '{\"schema\": \"x\"}')"; do
+    for entry in "SELECT bench.run('pk_update', transactions => 1)" \
+        "SELECT bench.load('pk', 10, options => '{\"schema\": \"x\"}')"; do
         OUT=$(PGUSER=$caller psql -XAtq -v VERBOSITY=verbose -c "$entry" 2>&1)
         like "$OUT" '42501' "$caller: refused"
     done

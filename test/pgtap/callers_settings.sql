@@ -43,7 +43,8 @@ SELECT is(pg_temp.seen(), 'auto_explain.log_min_duration 1min set_ann', 'of a li
 ALTER ROLE set_ann RESET session_preload_libraries;
 
 -- What gives a session other rights, or other code
-SELECT throws_ok(format($$ SELECT bench.run('set_see', transactions => 1, run_as => 'set_ann', settings => '{"%s": "%s"}')
+SELECT throws_ok(format($$
+        SELECT bench.run('set_see', transactions => 1, run_as => 'set_ann', settings => '{"%s": "%s"}')
     $$, name, value), '42501', format('permission denied to set parameter "%s" in sessions of role "set_ann"', name),
     name)
 FROM (VALUES ('lo_compat_privileges', 'on'), ('Allow_system_table_mods', 'on'), ('dynamic_library_path', '/tmp'),

@@ -46,8 +46,10 @@ BEGIN
         EXCEPT ALL SELECT * FROM pg_temp.items(%L)) AS d', 'bench_data.' || name) INTO found;
     RETURN found;
 END $$;
--- Numbers of the conditions that do not hold after a statement, which changes these rows of a table; they are then as before.
-CREATE PROCEDURE pg_temp.break(name text, place text, change text, INOUT broken text DEFAULT NULL) LANGUAGE plpgsql AS $$
+-- Numbers of the conditions that do not hold after a statement, which changes these rows of a table; they are then as
+-- before.
+CREATE PROCEDURE pg_temp.break(name text, place text, change text, INOUT broken text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('CREATE TEMP TABLE saved AS SELECT * FROM bench_data.%I WHERE %s', name, place);
     EXECUTE format(change, 'bench_data.' || name, place);

@@ -8,7 +8,7 @@ use bench_model::spec;
 use bench_model::spec::{Driver, Role, RunArguments, RunOptions, RunSpec};
 
 use super::mixes::expanded;
-use crate::guard::client_role;
+use crate::guard::client_role::{self, CLIENT};
 use crate::guard::rights::is_special;
 use crate::guard::session_role::{session_of, session_of_writer};
 use crate::guard::switch_role::as_session_of;
@@ -78,7 +78,7 @@ impl Sessions {
     /// 42501 where the writer could not become the role whose sessions are to execute what it wrote, or that role has special rights
     /// and the caller is not the writer.
     fn check_writer(&self, workload: &Workload) -> Result<(), UserError> {
-        let Some(writer) = writer_of(workload)? else { return Ok(()) };
+        let Some(writer) = writer_of(workload, &self.caller)? else { return Ok(()) };
         if writer.oid == self.caller.oid {
             return Ok(());
         }
@@ -139,7 +139,7 @@ fn parts(arguments: &RunArguments) -> Vec<Workload> {
 
 /// The role whose sessions execute a workload. What was captured runs in sessions of the role that executed it.
 fn of_workload(caller: &Role, workload: &Workload) -> Result<Role, UserError> {
-    let writer = writer_of(workload)?.unwrap_or_else(|| caller.clone());
+    let writer = writer_of(workload, caller)?.unwrap_or_else(|| caller.clone());
     if workload.captured {
         return session_of_writer(caller, &writer, None);
     }
@@ -248,18 +248,19 @@ pub fn slots_of(options: &RunOptions, cluster: Option<&ClusterSpec>) -> u64 {
 /// # Errors
 /// 42501 for a private workload of a role that the current one cannot become.
 pub fn check_private(workload: &Workload) -> Result<(), UserError> {
-    match writer_of(workload)? {
+    match writer_of(workload, &roles::current())? {
         Some(writer) if workload.private => roles::check_may_become(&writer),
         _ => Ok(()),
     }
 }
 
-/// The role that last wrote a workload; `None` for a built-in one, which is whoever's calls it.
+/// The role that last wrote a workload; `None` for a built-in one, which is whoever's calls it, and in a superuser's call for what
+/// was captured of superusers or imported by them, which belongs to the role of their clients.
 ///
 /// # Errors
 /// 42704 for a role that has been dropped: what it wrote runs nowhere until somebody has copied it.
-pub fn writer_of(workload: &Workload) -> Result<Option<Role>, UserError> {
-    if workload.builtin {
+pub fn writer_of(workload: &Workload, caller: &Role) -> Result<Option<Role>, UserError> {
+    if workload.builtin || workload.owner == CLIENT && roles::is_superuser(caller.oid.into()) {
         return Ok(None);
     }
     roles::existing(workload.owner_oid, &workload.owner).map(Some).map_err(|error| {
