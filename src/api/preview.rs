@@ -14,9 +14,11 @@ use crate::error::{OrRaise, raise};
 use crate::launch::checks::check_length;
 use crate::load::fixture::local_shard_keys;
 use crate::run::client::variables::{shard_values, values_of_one};
-use crate::run::feeders::{RunFeeders, read_as, reader_of, schema_of};
+use crate::run::feeders::{RunFeeders, read_as, schema_of};
+use crate::run::prepare::sessions::role_of;
 use crate::run::prepare::workload::find;
 use crate::server::jsonb::Jsonb;
+use crate::server::roles;
 use crate::store;
 use crate::store::Workload;
 
@@ -109,7 +111,7 @@ fn read(workload: Workload, seed: i64) -> Result<RunFeeders, UserError> {
         return Ok(RunFeeders::default());
     }
     // Whoever has no session of it may not see a private one either.
-    let role = reader_of(&workload)?;
+    let role = role_of(&roles::current(), &workload)?;
     let schema = schema_of(&workload, &role)?;
     let script = ScriptSpec {
         feeders,

@@ -10,7 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 has_cron=
 [ ! -e "$("$PG_CONFIG" --sharedir)/extension/pg_cron.control" ] || has_cron=yes
-cluster_start 'fsync = off' "shared_preload_libraries = 'pg_stat_statements${has_cron:+, pg_cron}'"
+# As users have it: superusers' clients are sessions of bench_client.
+TEST_CLIENT_ROLE='' cluster_start 'fsync = off' "shared_preload_libraries = 'pg_stat_statements${has_cron:+, pg_cron}'"
 
 documents=(README.md docs/*.md)
 examples() { python3 test/lib/documents.py script "$@"; } # KIND FOLDER FILE…

@@ -9,10 +9,10 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{internal, warn};
-use crate::guard::session_role::{session_of, session_of_writer};
 use crate::guard::switch_role::as_run_role;
 use crate::launch::role_session::{answer, ask, kind, read_only};
 use crate::load::fixture;
+use crate::run::prepare::sessions::role_of;
 use crate::server::background_worker::WorkerKind;
 use crate::server::parser::is_one_select;
 use crate::server::query::{self, Described};
@@ -27,7 +27,7 @@ use crate::store::Workload;
 /// 42601 for what is not one SELECT; 0A000 for one that writes; 22023 for columns that cannot be variables; the server's.
 pub fn check_new(workload: &Workload, feeder: &Feeder, others: &[Feeder]) -> Result<(), UserError> {
     check_select(&feeder.query)?;
-    let described = reader_of(workload).and_then(|role| {
+    let described = role_of(&roles::current(), workload).and_then(|role| {
         let schemas = schema_of(workload, &role)?.into_iter().collect();
         let feeders = std::iter::once(feeder).chain(others).cloned().collect();
         ask(KIND, &role, None, &CheckRequest { feeders, schemas }).map(|(variables, _)| variables)
@@ -63,26 +63,6 @@ fn cannot_check(error: &UserError) -> Result<(), UserError> {
     };
     warn(format!("the feeder's query cannot be checked here: {}", error.message), hint);
     Ok(())
-}
-
-/// The role whose sessions read a workload's feeders in calls of the current role.
-///
-/// # Errors
-/// 42704 for a role that has been dropped; those of [`session_of`].
-pub fn reader_of(workload: &Workload) -> Result<Role, UserError> {
-    let caller = roles::current();
-    if workload.builtin {
-        return session_of(&caller, &caller, None);
-    }
-    let writer = roles::existing(workload.owner_oid, &workload.owner)?;
-    if workload.captured {
-        return session_of_writer(&caller, &writer, None);
-    }
-    let owner = match &workload.fixture {
-        Some(name) if roles::is_superuser(caller.oid.into()) => fixture::owner_of(name)?,
-        _ => None,
-    };
-    session_of(&caller, &writer, owner)
 }
 
 /// The schema that sessions of this role find a workload's fixture in.

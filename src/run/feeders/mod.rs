@@ -4,6 +4,6 @@ mod check;
 mod role_session;
 mod rows;
 
-pub use check::{check_new, check_select, reader_of, schema_of};
+pub use check::{check_new, check_select, schema_of};
 pub use role_session::{read, read_as, read_lent};
 pub use rows::{RowLimit, RunFeeders, Take, collect, not_text};

@@ -51,7 +51,7 @@ impl Sessions {
         if arguments.target.is_some() {
             return Ok(Self { role: caller.clone(), caller, is_named: false, writers: RefCell::default() });
         }
-        let mut all = parts.iter().map(|workload| of_workload(&caller, workload));
+        let mut all = parts.iter().map(|workload| role_of(&caller, workload));
         let first = all.next().transpose()?;
         let is_same = |role: &Role| first.as_ref().is_some_and(|first| first.oid == role.oid);
         let others = all.collect::<Result<Vec<_>, _>>()?.iter().any(|role| !is_same(role));
@@ -71,7 +71,7 @@ impl Sessions {
         if self.is_named || options.target.is_some() {
             return self.check_writer(workload).map(|()| None);
         }
-        Ok(Some(of_workload(&self.caller, workload)?).filter(|role| role.oid != self.role.oid))
+        Ok(Some(role_of(&self.caller, workload)?).filter(|role| role.oid != self.role.oid))
     }
 
     /// # Errors
@@ -137,8 +137,12 @@ fn parts(arguments: &RunArguments) -> Vec<Workload> {
         .collect()
 }
 
-/// The role whose sessions execute a workload. What was captured runs in sessions of the role that executed it.
-fn of_workload(caller: &Role, workload: &Workload) -> Result<Role, UserError> {
+/// The role whose sessions execute a workload in a call of `caller`. What was captured runs in sessions of the role that executed
+/// it.
+///
+/// # Errors
+/// 42704 for a writer that has been dropped; those of [`session_of`].
+pub fn role_of(caller: &Role, workload: &Workload) -> Result<Role, UserError> {
     let writer = writer_of(workload, caller)?.unwrap_or_else(|| caller.clone());
     if workload.captured {
         return session_of_writer(caller, &writer, None);
