@@ -410,7 +410,7 @@ sql 'CREATE SCHEMA our_data' "SELECT bench.load('pk', 1000, options => '{\"schem
     "SELECT bench.load('log', 0, options => '{\"schema\": \"our_data\"}')" \
     'GRANT USAGE ON SCHEMA our_data TO mallory' 'GRANT ALL ON our_data.pk, our_data.log TO mallory' >/dev/null 2>&1
 as_mallory sql "CREATE FUNCTION trap.on_change() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM trap.spring();
-    RETURN NEW; END \$\$"
+    RETURN NEW; END \$\$" 'GRANT USAGE ON SCHEMA trap TO PUBLIC'
 try "SELECT bench.run('pk_update', secs => 0.2)"
 unlike "$OUT" 'ERROR' 'a grant of TRIGGER alone is in nobody'"'s way"
 session early "SELECT bench.run('pk_update', secs => 5, sample_interval => 0.1)"

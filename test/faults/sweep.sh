@@ -257,10 +257,12 @@ like "$OUT" 'ERROR:  53400.*DETAIL:.*[Nn]eeded: 12.*HINT:.*max_worker_processes'
 # Feeders
 #
 # Their rows are read when a run starts; before a sweep, the first one.
-sql "CREATE FUNCTION told(n int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RAISE NOTICE ''row %'', n; RETURN n; END'" \
+sql "CREATE FUNCTION told(n int) RETURNS int LANGUAGE plpgsql \
+    AS 'BEGIN RAISE LOG ''row % of a feeder'', n; RETURN n; END'" \
     "SELECT bench.create_workload('fed', 'SELECT :n;')" \
     "SELECT bench.add_feeder('fed', 'SELECT told(g) AS n FROM generate_series(1, 5000) AS g')" >/dev/null
-is "$(sql "SELECT bench.sweep('fed', ARRAY[1], secs => 0.2)" 2>&1 | grep -c 'NOTICE: *row')" 1 \
+sql "SELECT bench.sweep('fed', ARRAY[1], secs => 0.2)" >/dev/null 2>&1
+is "$(grep -c 'row 1 of a feeder' "$PGHOST/log") $(grep -c 'row 2 of a feeder' "$PGHOST/log")" '2 1' \
     'a sweep looks at the first row of a feeder only'
 is "$(sql "SELECT feeders -> 0 -> 'rows', status FROM bench.runs ORDER BY run_id DESC LIMIT 1")" '5000|completed' \
     'its run has all of them'
