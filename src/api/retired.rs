@@ -31,5 +31,5 @@ fn gone() -> UserError {
 // Of 0.2.0.
 retired! {
     ab, calibrate_workload, capacity_of_workload, compare, is_visible, level_changes, preflight, resume_sweep, run_fidelity, run_workload, schedule_workload,
-    start_capacity_of_workload, start_scheduled_workload, start_sweep_of_workload, start_workload, sweep_workload,
+    start_capacity_of_workload, start_scheduled_workload, start_sweep_of_workload, start_workload, sweep_workload, usable_fixture,
 }

@@ -91,13 +91,13 @@ pub fn connection_limit() -> Result<Option<u32>, UserError> {
     Ok(connection_limit_of(current_role_oid())?.map(|(limit, _)| limit))
 }
 
-/// The lower of the limits, and whose it is: `role` or `database`. As in the server they do not bind superusers; that of the
-/// extension's own roles keeps connections out, and not workers.
+/// The lower of the limits, and whose it is: `role` or `database`. As in the server they do not bind superusers; nor do they
+/// those that superusers call for: the limit of the extension's own roles keeps connections out, and not workers.
 fn connection_limit_of(role: pg_sys::Oid) -> Result<Option<(u32, String)>, UserError> {
     let sql = "SELECT l.value, l.whose FROM pg_roles r, pg_database d, \
                    LATERAL (VALUES (r.rolconnlimit, 'role'), (d.datconnlimit, 'database')) AS l (value, whose) \
                WHERE r.oid = $1 AND NOT r.rolsuper AND l.value >= 0 \
-                 AND NOT (l.whose = 'role' AND r.rolname = ANY ($2::name[])) \
+                 AND r.rolname <> ALL ($2::name[]) \
                  AND d.datname = current_database() \
                ORDER BY l.value, l.whose DESC LIMIT 1";
     let limits = spi::fetch_all(sql, &[role.into(), client_role::own_names().into()], |row| {

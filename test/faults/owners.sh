@@ -155,7 +155,7 @@ like "$OUT" '42501: ' 'bench.reassign_owned is for superusers'
 try "SELECT bench.reassign_owned('ann', 'nobody')"
 like "$OUT" '42704: role "nobody" does not exist' 'bench.reassign_owned: an unknown role'
 try "SELECT bench.reassign_owned('beth', 'postgres')" "SELECT bench.run('anns')"
-like "$OUT" 'ERROR:  42501: workload "anns" belongs to role "beth"' \
+like "$OUT" 'ERROR:  42704: role "beth" does not exist.*HINT:.*take it over' \
     'bench.reassign_owned: superusers get no scripts that they have not read'
 try "SELECT bench.reassign_owned('ann', 'carol')" "SELECT bench.reassign_owned('beth', 'carol')"
 is "$OUT" $'8\n3' 'bench.reassign_owned says how much there was'

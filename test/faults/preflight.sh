@@ -21,7 +21,7 @@ topics() { found "$@" | sed 's/ .*//' | paste -sd ' '; }
 # What a run tells before it starts.
 told() { # [ARGUMENTS]
     try "SELECT bench.run(${1:-'pk_update'}, transactions => 1)"
-    sed -n '/starts$/q; s/.*NOTICE: *00000: *//p' <<<"$OUT"
+    sed -n '/starts$/q; /clients are sessions of/d; s/.*NOTICE: *00000: *//p' <<<"$OUT"
 }
 
 # The same before a run of 10 s, which is stopped at once and leaves no thousand dead rows however late that is, but for
@@ -29,7 +29,7 @@ told() { # [ARGUMENTS]
 told_long() {
     try "SELECT bench.stop(bench.start('pk_update', secs => 10, rate => 10))"
     sed -n 's/.*NOTICE: *00000: *//p' <<<"$OUT" |
-        grep -Ev 'starts$|^other work|^the (hypervisor|machine|frequency)|in swap'
+        grep -Ev 'starts$|^clients are sessions|^other work|^the (hypervisor|machine|frequency)|in swap'
 }
 
 is "$(found "'pk_update'")" '' 'a server at rest: nothing is found'

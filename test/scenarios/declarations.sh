@@ -37,7 +37,7 @@ refused() { # FILE SED-COMMAND NAME DESCRIPTION
     fi
 }
 raw=driver/session/raw.rs
-refused $raw 's/(pub fn superuser\(\) -> )bool/\1c_int/' superuser 'another result is noticed'
+refused $raw 's/(pub fn IsTransactionBlock\(\) -> )bool/\1c_int/' IsTransactionBlock 'another result is noticed'
 refused $raw 's/(pub fn PortalDrop\(portal: Portal), is_top_commit: bool/\1/' PortalDrop \
     'a parameter less is noticed'
 refused $raw 's/pub fn XLogFlush\(upto: u64\)/pub fn XLogFlush(upto: u32)/' XLogFlush \
