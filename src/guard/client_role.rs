@@ -12,6 +12,7 @@ use bench_model::spec::Role;
 use pgrx::pg_sys;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
+use crate::server::guc::set_as_session;
 use crate::server::roles::{self, superuser};
 use crate::server::spi::{fetch, quote_identifier};
 
@@ -131,6 +132,15 @@ pub fn make_own_roles() -> Result<(), UserError> {
         }
     }
     check_own_roles()
+}
+
+/// Has the rest of a superuser's client's transaction raise an error where a policy would leave it only some of a table's rows, of
+/// which nobody would be told.
+///
+/// # Errors
+/// The server's are raised.
+pub fn refuse_policies() -> Result<(), UserError> {
+    if roles::current_role() == CLIENT { set_as_session("row_security", "off") } else { Ok(()) }
 }
 
 /// # Errors

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use super::checks::check_session_of;
 use crate::error::internal;
-use crate::guard::client_role::CLIENT;
 use crate::guard::session_role::{check_session, may_be_special};
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc::{set_as_session, set_for_session};
@@ -167,10 +166,6 @@ pub fn answer<Q: DeserializeOwned, A: Serialize>(
     let found = asked.and_then(|Asked { role, may_be_special, question }| {
         transaction(AssertUnwindSafe(|| {
             check_session(&role, may_be_special)?;
-            if role.name == CLIENT {
-                // As its clients: what a policy leaves of a table nobody has asked for.
-                set_as_session("row_security", "off")?;
-            }
             find(question)
         }))
     });

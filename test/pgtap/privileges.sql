@@ -175,13 +175,16 @@ RESET SESSION AUTHORIZATION;
 GRANT SET ON PARAMETER session_replication_role TO prv_alice;
 SET SESSION AUTHORIZATION prv_alice;
 SELECT lives_ok($$
-    SELECT bench.run('pk_select', transactions => 5, settings => '{"session_replication_role": "replica"}', run_as => 'prv_alice')
+    SELECT bench.run('pk_select', transactions => 5, run_as => 'prv_alice',
+        settings => '{"session_replication_role": "replica"}')
 $$, 'a parameter granted by GRANT SET may be set');
 SELECT throws_ok($$
-    SELECT bench.run('pk_select', transactions => 5, settings => '{"log_min_messages": "debug5"}', run_as => 'prv_alice')
+    SELECT bench.run('pk_select', transactions => 5, run_as => 'prv_alice',
+        settings => '{"log_min_messages": "debug5"}')
 $$, '42501', NULL, 'another may not');
 SELECT throws_ok($$SELECT bench.run('pk_select', transactions => 5)$$, '42501',
-    'sessions of role "prv_alice" would have special rights', 'a role that may set one has special rights, and has to be named');
+    'sessions of role "prv_alice" would have special rights',
+    'a role that may set one has special rights, and has to be named');
 RESET SESSION AUTHORIZATION;
 REVOKE SET ON PARAMETER session_replication_role FROM prv_alice;
 

@@ -26,7 +26,8 @@ CREATE VIEW rdr_ann.pk AS SELECT id + rdr_ann.spy() AS id FROM rdr_ann.moved;
 RESET SESSION AUTHORIZATION;
 SELECT throws_ok('SELECT * FROM bench.check(''pk'')', 'XX999', 'is_superuser: off', 'a view in its place');
 SET SESSION AUTHORIZATION rdr_ann;
-SELECT throws_ok('SELECT * FROM bench.check(''pk'')', 'XX999', 'is_superuser: off', 'in the owner''s own check as well');
+SELECT throws_ok('SELECT * FROM bench.check(''pk'')', 'XX999', 'is_superuser: off',
+    'in the owner''s own check as well');
 DROP VIEW rdr_ann.pk;
 ALTER TABLE rdr_ann.moved RENAME TO pk;
 SELECT is(ok, true, 'the owner''s own check') FROM bench.check('pk') WHERE condition LIKE 'ids%';

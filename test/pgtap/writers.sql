@@ -71,7 +71,8 @@ SELECT throws_ok($$ SELECT bench.create_fixture('wrt_who', 'CREATE TABLE wrt_who
     'a superuser''s statements are tried out by who would load them');
 SET SESSION AUTHORIZATION wrt_rich;
 SELECT throws_ok($$ SELECT bench.create_fixture('wrt_rich', 'CREATE TABLE wrt_rich (id int)',
-    'SELECT id FROM generate_series($1, $2) AS id') $$, '42501', 'sessions of role "wrt_rich" would have special rights',
+    'SELECT id FROM generate_series($1, $2) AS id') $$, '42501',
+    'sessions of role "wrt_rich" would have special rights',
     'a role with special rights tries nothing out');
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION wrt_ann;

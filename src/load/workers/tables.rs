@@ -192,10 +192,11 @@ fn with_rights<T>(spec: &LoadSpec, work: impl FnOnce() -> Result<T, UserError>) 
     if spec.is_of_superuser() { store::as_owner(work) } else { work() }
 }
 
-/// Lets superusers' clients read and write the rows of these tables, and the tables' owner find them.
+/// Lets superusers' clients read and write the rows of these tables, and the tables' owner make indexes on them.
 fn grant_to_clients(schema: &str, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let schema = quote_identifier(schema);
     spi::in_session::run(&format!("GRANT USAGE ON SCHEMA {schema} TO {CLIENT}, {OWNER}"), &[])?;
+    spi::in_session::run(&format!("GRANT CREATE ON SCHEMA {schema} TO {OWNER}"), &[])?;
     let grants = spi::fetch::<Vec<String>>(
         "SELECT pg_catalog.array_agg(g.command) FROM ( \
              SELECT pg_catalog.format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', c.oid::pg_catalog.regclass, $2) AS command \

@@ -17,7 +17,7 @@ use crate::guard::client_role::CLIENT;
 use crate::guard::session_role::check_session;
 use crate::observe::environment;
 use crate::server::guc;
-use crate::server::roles::{current_role_oid, may_become};
+use crate::server::roles::{current_role, current_role_oid, may_become};
 use crate::server::transaction::transaction;
 use crate::shm::{CommandCounters, Header, unclear, untracked};
 
@@ -60,7 +60,7 @@ pub fn prepare_session(session: &Session, spec: &RunSpec) -> Result<Option<Strin
         session.set(c"application_name", c"pgbench_ext")?;
     }
     // What a policy leaves of a table nobody has asked for: the server raises an error instead.
-    if spec.role == CLIENT && !given("row_security") {
+    if !given("row_security") && transaction(|| Ok(current_role() == CLIENT))? {
         session.set(c"row_security", c"off")?;
     }
     let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();

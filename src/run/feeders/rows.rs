@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{check_select, twice, writes};
 use crate::error::internal;
+use crate::guard::client_role::refuse_policies;
 use crate::server::guc;
 use crate::server::query::{self, ResultColumn};
 use crate::server::roles;
@@ -73,9 +74,14 @@ pub(super) fn read_here(
     schemas: &[&str],
     settings: &[(String, String)],
 ) -> Result<RunFeeders, UserError> {
+    // Captured values are behind a policy of the extension's.
+    let is_captured = scripts.iter().any(|script| script.captured);
     collect(scripts, seed, rows, |feeder, collect| {
         let path = guc::search_path_with(schemas, &guc::initial_search_path()?);
         rolled_back(|| {
+            if !is_captured {
+                refuse_policies()?;
+            }
             guc::set_as_session("search_path", &path)?;
             for (name, value) in settings {
                 guc::set_as_session(name, value)?;

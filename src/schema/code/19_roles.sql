@@ -7,4 +7,10 @@ CREATE FUNCTION bench_internal.make_own_roles()
 REVOKE EXECUTE ON FUNCTION bench_internal.make_own_roles() FROM PUBLIC;
 COMMENT ON FUNCTION bench_internal.make_own_roles IS 'Makes roles bench_client and bench_owner where they do not exist, and sees that nobody has given them rights, members, settings or a password.';
 
-DO $$ BEGIN PERFORM bench_internal.make_own_roles(); END $$;
+DO $$
+BEGIN
+    PERFORM bench_internal.make_own_roles();
+EXCEPTION WHEN unique_violation THEN
+    -- Another database has made them meanwhile.
+    PERFORM bench_internal.make_own_roles();
+END $$;

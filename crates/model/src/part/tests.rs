@@ -56,6 +56,8 @@ fn request() -> PartRequest {
         role: "dba".to_owned(),
         role_oid: 10,
         caller: None,
+        answering: Vec::new(),
+        may_be_special: false,
         database_oid: 5,
         database: "postgres".into(),
         horizon_held: false,

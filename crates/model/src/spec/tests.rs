@@ -187,6 +187,8 @@ fn a_spec_survives_its_journey() {
         role: "r".into(),
         role_oid: 10,
         caller: None,
+        answering: Vec::new(),
+        may_be_special: false,
         database_oid: 5,
         database: "postgres".into(),
         observation: Observation::On,
