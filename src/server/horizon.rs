@@ -165,6 +165,8 @@ unsafe fn is_harmless(expression: *mut pg_sys::Node) -> bool {
                     | pg_sys::NodeTag::T_Var
                     | pg_sys::NodeTag::T_Const
                     | pg_sys::NodeTag::T_Param
+                    // current_user and the like.
+                    | pg_sys::NodeTag::T_SQLValueFunction
                     | pg_sys::NodeTag::T_RelabelType
                     | pg_sys::NodeTag::T_CoerceViaIO
                     | pg_sys::NodeTag::T_FuncExpr
