@@ -169,7 +169,7 @@ fails \
     'permission denied for table secret.*42501' "another's table as a fixture's"
 export PGUSER=postgres
 # A superuser's sessions have special rights on this node, too, unless its own superusers have named that role.
-PGOPTIONS='-c pgbench_ext.client_role=bench_client' nonsense "$FIXTURE" \
+PGOPTIONS='-c pgbench_ext.client_role=bench_client' nonsense "$REQUEST" \
     'sessions of role .*postgres.* would have special rights.*42501' "a superuser's part"
 is "$(sql "SELECT count(*) FROM secret" "SELECT to_regclass('public.secret') IS NOT NULL")" $'0\nt' \
     "others' tables are as they were"
