@@ -33,6 +33,8 @@ old_bin=$("$OLD_PG_CONFIG" --bindir) new_bin=$("$PG_CONFIG" --bindir)
 by_old() { PATH=$old_bin:$PATH LD_LIBRARY_PATH=$("$OLD_PG_CONFIG" --libdir) "$@"; }
 in_db() { PGDATABASE=$1 sql "${@:2}"; }
 
+# The old server may be of an earlier minor version than the one whose headers the sensor was built with.
+export SENSOR_LIBRARIES=
 CLUSTER_TEMPLATE='' by_old cluster_start 'fsync = off' 'autovacuum = off' || exit 1
 old=$PGHOST
 sql 'CREATE ROLE upgrade_ann LOGIN' 'CREATE EXTENSION pgbench_ext' \
