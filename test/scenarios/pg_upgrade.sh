@@ -102,7 +102,10 @@ if ! grep -q '^Upgrade Complete' "$work/pg_upgrade"; then
 fi
 grep -E "^(listen_addresses = ''|max_|shared_buffers = 256|log_line|fsync = off|autovacuum = off)" \
     "$old/data/postgresql.conf" | as_pg tee -a "$new/data/postgresql.conf" >/dev/null
-as_pg tee -a "$new/data/postgresql.conf" <<<"unix_socket_directories = '$new'" >/dev/null
+as_pg tee -a "$new/data/postgresql.conf" >/dev/null <<END
+unix_socket_directories = '$new'
+pgbench_ext.client_role = '${TEST_CLIENT_ROLE:-bench_client}'
+END
 export PGHOST=$new
 cluster_resume || exit 1
 remember_server
