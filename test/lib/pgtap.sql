@@ -17,6 +17,14 @@ CREATE FUNCTION pg_temp.workload(name text, script text, fixture text DEFAULT NU
     SELECT bench.create_workload($1, $2, $3)
 $$;
 
+-- Whether a statement is canceled.
+CREATE FUNCTION pg_temp.canceled(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE statement;
+    RETURN false;
+EXCEPTION WHEN query_canceled THEN RETURN true;
+END $$;
+
 -- SQLSTATE of a statement's error, 'none' if it has none.
 CREATE FUNCTION pg_temp.sqlstate_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN

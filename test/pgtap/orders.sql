@@ -62,13 +62,6 @@ BEGIN
     DROP TABLE saved;
     COMMIT;
 END $$;
--- Whether a statement is canceled.
-CREATE FUNCTION pg_temp.canceled(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE statement;
-    RETURN false;
-EXCEPTION WHEN query_canceled THEN RETURN true;
-END $$;
 -- The quantile 0.999 of chi-square with so many degrees of freedom, by Wilson and Hilferty's approximation.
 CREATE FUNCTION pg_temp.chi_square_limit(df numeric) RETURNS numeric LANGUAGE sql AS
     'SELECT df * (1 - 2 / (9 * df) + 3.0902 * sqrt(2 / (9 * df))) ^ 3';

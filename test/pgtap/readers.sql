@@ -41,12 +41,6 @@ WHERE condition LIKE 'index%';
 RESET SESSION AUTHORIZATION;
 DROP EXTENSION amcheck;
 -- A check can be canceled, and waits for no lock of its caller.
-CREATE FUNCTION pg_temp.canceled(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE statement;
-    RETURN false;
-EXCEPTION WHEN query_canceled THEN RETURN true;
-END $$;
 SET SESSION AUTHORIZATION rdr_ann;
 ALTER TABLE rdr_ann.pk RENAME TO moved;
 CREATE VIEW rdr_ann.pk AS SELECT id + length(pg_sleep(60)::text) AS id FROM rdr_ann.moved;
