@@ -14,7 +14,7 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 use crate::server::guc::set_as_session;
 use crate::server::roles::{self, superuser};
-use crate::server::spi::{fetch, quote_identifier};
+use crate::server::spi::{fetch, quote_identifier, run};
 
 /// Whose sessions the clients of a superuser's runs are.
 pub const CLIENT: &str = "bench_client";
@@ -103,7 +103,7 @@ const SPOILT: &str = "\
 
 /// # Errors
 /// 55000 where one of the extension's own roles has rights, members, settings or a password.
-pub fn check_own_roles() -> Result<(), UserError> {
+fn check_own_roles() -> Result<(), UserError> {
     match fetch::<String>(SPOILT, &[])? {
         None => Ok(()),
         Some(what) => Err(UserError::new(
@@ -127,8 +127,8 @@ pub fn make_own_roles() -> Result<(), UserError> {
     for (name, what) in [(CLIENT, "clients of superusers'' runs"), (OWNER, "owner of what superusers load")] {
         if roles::oid_of(name)?.is_none() {
             let name = quote_identifier(name);
-            crate::server::spi::run(&format!("CREATE ROLE {name} LOGIN CONNECTION LIMIT 0"), &[])?;
-            crate::server::spi::run(&format!("COMMENT ON ROLE {name} IS 'pgbench_ext: {what}'"), &[])?;
+            run(&format!("CREATE ROLE {name} LOGIN CONNECTION LIMIT 0"), &[])?;
+            run(&format!("COMMENT ON ROLE {name} IS 'pgbench_ext: {what}'"), &[])?;
         }
     }
     check_own_roles()

@@ -10,7 +10,7 @@ use bench_model::spec::{Driver, Role, RunArguments, RunOptions, RunSpec};
 use super::mixes::expanded;
 use crate::guard::client_role::{self, CLIENT};
 use crate::guard::rights::is_special;
-use crate::guard::session_role::{session_of, session_of_writer};
+use crate::guard::session_role::{may_be_special, session_of, session_of_writer};
 use crate::guard::switch_role::as_session_of;
 use crate::launch::checks::{check_connection_limit_of, check_session_of};
 use crate::load::fixture;
@@ -114,11 +114,8 @@ impl Sessions {
     }
 
     /// Whether the sessions may have special rights: the caller has named their role, or a superuser has named it for all calls.
-    ///
-    /// # Errors
-    /// Those of the catalog.
-    pub fn may_be_special(&self) -> Result<bool, UserError> {
-        Ok(self.is_named || is_special(self.role.oid.into())?)
+    pub fn may_be_special(&self) -> bool {
+        may_be_special(&self.role, self.is_named.then_some(self.role.name.as_str()))
     }
 
     /// Does something as the role whose sessions a run is to have: what that role may not do, its sessions may not either.

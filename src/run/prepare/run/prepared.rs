@@ -376,7 +376,7 @@ fn unobserved(
         database: database::name()?,
         horizon_held: false,
         caller: sessions.other_caller(),
-        may_be_special: sessions.may_be_special()?,
+        may_be_special: sessions.may_be_special(),
         answering: sessions.answering(),
         sweep_id: None,
         system: Default::default(),
