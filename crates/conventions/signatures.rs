@@ -57,15 +57,10 @@ fn sql_signatures(sql: &str) -> BTreeMap<String, Signature> {
             })
             .collect();
         let result = rest.split("RETURNS ").nth(1).expect("a result");
-        let result = match result.strip_prefix("TABLE (") {
-            Some(columns) => {
-                let columns: Vec<String> = split_arguments(until_closing(columns).0)
-                    .iter()
-                    .map(|column| column.split_whitespace().collect::<Vec<_>>().join(" "))
-                    .collect();
-                format!("TABLE ({})", columns.join(", "))
-            }
-            None => result.split(" VOLATILE").next().unwrap_or(result).trim().to_owned(),
+        // The columns are found by their names as a row is returned.
+        let result = match result.starts_with("TABLE (") {
+            true => "TABLE".to_owned(),
+            false => result.split(" VOLATILE").next().unwrap_or(result).trim().to_owned(),
         };
         found.insert(symbol, Signature { arguments, result });
     }
@@ -91,6 +86,7 @@ fn sql_type_of(rust: &str) -> String {
         "Json" | "Jsonb" | "PartJsonb" | "CaptureJsonb" | "JsonB" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
         "TimestampWithTimeZone" => "timestamptz",
         "Interval" => "interval",
+        "Rows" => "TABLE",
         "" => "void",
         other => panic!("no SQL type is known for {other}"),
     }
@@ -108,20 +104,7 @@ fn rust_signature(after_name: &str) -> Signature {
         })
         .collect();
     let result = rest.split('{').next().unwrap_or("").trim().trim_start_matches("->").trim();
-    let result = if result.starts_with("TableIterator") {
-        let columns: Vec<String> = result
-            .split("name!(")
-            .skip(1)
-            .map(|column| {
-                let (name, rust) = column.split(')').next().unwrap_or("").split_once(", ").expect("a column");
-                format!("{name} {}", sql_type_of(rust))
-            })
-            .collect();
-        format!("TABLE ({})", columns.join(", "))
-    } else {
-        sql_type_of(result)
-    };
-    Signature { arguments, result }
+    Signature { arguments, result: sql_type_of(result) }
 }
 
 /// Functions under `#[pg_extern]`, those under `#[pg_trigger]`, and those of `run_function!` with the arguments of a run.
@@ -143,20 +126,6 @@ fn rust_signatures(rust: &str, run_arguments: &str) -> BTreeMap<String, Signatur
             rest.trim_start().strip_prefix("-> [").expect("a result").split("] =").next().expect("its end");
         let own = own.replace(['[', ']'], "");
         let function = format!("{}, {run_arguments}) -> {result} {{", own.trim());
-        found.insert(name.trim().to_owned(), rust_signature(&function));
-    }
-    // Those that return statements, whose columns are written once.
-    let columns =
-        rust.split("macro_rules! statement_function").nth(1).and_then(|rest| rest.split('[').nth(3));
-    for piece in rust.split("\nstatement_function! {\n").skip(1) {
-        let mut lines = piece.lines().filter(|line| !line.trim().starts_with("///"));
-        let kind = lines.next().expect("a kind").trim();
-        let piece = lines.collect::<Vec<_>>().join("\n");
-        let (name, rest) = piece.split_once('(').expect("arguments");
-        let own = until_closing(rest).0.replace(['[', ']'], "");
-        let more = if kind == "run" { format!(", {run_arguments}") } else { String::new() };
-        let result = columns.expect("columns").split(']').next().expect("their end");
-        let function = format!("{}{more}) -> {result} {{", own.trim());
         found.insert(name.trim().to_owned(), rust_signature(&function));
     }
     for piece in rust.split("#[pg_trigger(").skip(1) {

@@ -10,23 +10,12 @@ use serde_json::json;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use crate::error::{OrRaise, for_client, notice};
+use crate::server::rows::{Rows, rows};
 use crate::{experiment, store};
 
 run_function! {
     /// Makes equal runs and says how much they vary. See the COMMENT ON.
-    bench_calibrate(workload: [Option<String>], rounds: [Option<i32>], clients: [Option<i32>]) -> [TableIterator<
-        'static,
-        (
-            name!(metric, String),
-            name!(mean, Option<f64>),
-            name!(cv, Option<f64>),
-            name!(cv_low, Option<f64>),
-            name!(cv_high, Option<f64>),
-            name!(rounds, i32),
-            name!(detectable, Option<f64>),
-            name!(advice, Option<String>),
-        ),
-    >] = |workload, rounds, clients, run| {
+    bench_calibrate(workload: [Option<String>], rounds: [Option<i32>], clients: [Option<i32>]) -> [Rows] = |workload, rounds, clients, run| {
         let lines = of_runs(SweepArguments {
             clients: Some(vec![clients]),
             rounds,
@@ -36,18 +25,8 @@ run_function! {
             paired: false,
             asked: None,
         });
-        TableIterator::new(lines.or_raise().into_iter().map(|line| {
-            (
-                line.metric.to_owned(),
-                line.mean,
-                line.cv,
-                line.cv_low,
-                line.cv_high,
-                line.rounds.cast_signed(),
-                line.detectable,
-                line.advice.map(for_client),
-            )
-        }))
+        let line = |line: CalibrationLine| CalibrationLine { advice: line.advice.map(for_client), ..line };
+        rows(lines.or_raise().into_iter().map(line))
     }
 }
 

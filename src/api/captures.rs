@@ -4,7 +4,7 @@ use bench_base::error::UserError;
 use bench_capture::fidelity::Call;
 use pgrx::JsonB;
 use pgrx::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::required;
 use super::runs::deadline;
@@ -12,8 +12,9 @@ use crate::capture::spec::CaptureSpec;
 use crate::capture::{document, launch, worker};
 use crate::error::OrRaise;
 use crate::server::jsonb::Jsonb;
+use crate::server::rows::{Rows, rows};
 use crate::store::fidelity;
-use crate::store::fidelity::{Fidelity, FidelityLine};
+use crate::store::fidelity::Fidelity;
 
 /// The document of a capture: about as much as a jsonb can hold.
 type CaptureJsonb = Jsonb<{ 255 << 20 }>;
@@ -37,27 +38,22 @@ fn spec(
 
 /// Captures and waits. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
 fn capture_statements(
     name: Option<String>,
     secs: Option<f64>,
     statements: Option<i32>,
     options: Option<Jsonb>,
-) -> TableIterator<
-    'static,
-    (
-        name!(workload, Option<String>),
-        name!(weight, Option<i32>),
-        name!(calls, i64),
-        name!(share, f64),
-        name!(kept, bool),
-        name!(reason, Option<String>),
-    ),
-> {
+) -> Rows {
     let lines = spec(name, secs, statements, options).and_then(|spec| worker::to_the_end(&spec)).or_raise();
-    TableIterator::new(lines.into_iter().map(|line| {
-        let kept = line.workload.is_some();
-        (line.workload, line.weight, line.calls, line.share, kept, line.reason)
+    rows(lines.into_iter().map(|line| {
+        json!({
+            "workload": line.workload,
+            "weight": line.weight,
+            "calls": line.calls,
+            "share": line.share,
+            "kept": line.workload.is_some(),
+            "reason": line.reason,
+        })
     }))
 }
 
@@ -102,68 +98,34 @@ fn import_capture(document: Option<CaptureJsonb>) -> String {
 
 /// A run beside what was captured. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn fidelity_of_run(
-    run_id: Option<i64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(workload, Option<String>),
-        name!(calls, i64),
-        name!(rows_captured, Option<f64>),
-        name!(rows_replayed, Option<f64>),
-        name!(blocks_captured, Option<f64>),
-        name!(blocks_replayed, Option<f64>),
-        name!(score, Option<f64>),
-        name!(hit_captured, Option<f64>),
-        name!(hit_replayed, Option<f64>),
-        name!(read_captured, Option<f64>),
-        name!(read_replayed, Option<f64>),
-        name!(ms_captured, Option<f64>),
-        name!(ms_replayed, Option<f64>),
-        name!(failed, i64),
-        name!(reason, Option<String>),
-    ),
-> {
+fn fidelity_of_run(run_id: Option<i64>) -> Rows {
     let Fidelity { lines, .. } = required("run_id", run_id).and_then(fidelity::of_run).or_raise();
-    TableIterator::new(lines.into_iter().map(|line| {
+    rows(lines.into_iter().map(|line| {
         let captured = |of: fn(&Call) -> f64| line.captured.as_ref().map(of);
         let replayed = |of: fn(&Call) -> f64| line.replayed.as_ref().map(of);
-        let figures = (
-            captured(|call| call.rows),
-            replayed(|call| call.rows),
-            captured(Call::blocks),
-            replayed(Call::blocks),
-            captured(|call| call.hit),
-            replayed(|call| call.hit),
-            captured(|call| call.read),
-            replayed(|call| call.read),
-            captured(|call| call.ms),
-            replayed(|call| call.ms),
-        );
-        let (r1, r2, b1, b2, h1, h2, d1, d2, m1, m2) = figures;
-        let FidelityLine { workload, calls, score, failed, reason, .. } = line;
-        (workload, calls, r1, r2, b1, b2, score, h1, h2, d1, d2, m1, m2, failed, reason)
+        json!({
+            "workload": line.workload,
+            "calls": line.calls,
+            "rows_captured": captured(|call| call.rows),
+            "rows_replayed": replayed(|call| call.rows),
+            "blocks_captured": captured(Call::blocks),
+            "blocks_replayed": replayed(Call::blocks),
+            "score": line.score,
+            "hit_captured": captured(|call| call.hit),
+            "hit_replayed": replayed(|call| call.hit),
+            "read_captured": captured(|call| call.read),
+            "read_replayed": replayed(|call| call.read),
+            "ms_captured": captured(|call| call.ms),
+            "ms_replayed": replayed(|call| call.ms),
+            "failed": line.failed,
+            "reason": line.reason,
+        })
     }))
 }
 
 /// What a run's fidelity is made of. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn fidelity_parts(
-    run_id: Option<i64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(part, String),
-        name!(captured, Option<f64>),
-        name!(replayed, Option<f64>),
-        name!(score, Option<f64>),
-        name!(reason, Option<String>),
-    ),
-> {
+fn fidelity_parts(run_id: Option<i64>) -> Rows {
     let Fidelity { parts, .. } = required("run_id", run_id).and_then(fidelity::of_run).or_raise();
-    TableIterator::new(
-        parts.into_iter().map(|part| (part.part, part.captured, part.replayed, part.score, part.reason)),
-    )
+    rows(parts)
 }

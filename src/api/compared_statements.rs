@@ -8,6 +8,7 @@ use bench_report::statements::sentence;
 use bench_report::{ExportFormat, export, render};
 use bench_results::Document;
 use pgrx::prelude::*;
+use serde_json::json;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::comparisons::make_pairs;
@@ -17,122 +18,69 @@ use super::runs::run_of;
 use super::sides::{compared_report, format_of_two, side, statements_of};
 use crate::error::{OrRaise, for_client, notice};
 use crate::run::prepare::run::run_to_the_end;
+use crate::server::rows::{Rows, rows};
 use crate::store;
 
-/// A function whose body returns statements of both sides, as rows: `alone` with its own arguments only, `run` with those of a
-/// run besides.
-macro_rules! statement_function {
-    ($kind:ident $(#[$doc:meta])* $name:ident($($own:ident: [$($type:tt)+]),*) $does:expr) => {
-        statement_function! { @$kind [
-            TableIterator<
-                'static,
-                (
-                    name!(workload, String),
-                    name!(command, i32),
-                    name!(statement, String),
-                    name!(baseline_count, i64),
-                    name!(candidate_count, i64),
-                    name!(baseline_share, Option<f64>),
-                    name!(candidate_share, Option<f64>),
-                    name!(baseline_ms, Option<f64>),
-                    name!(candidate_ms, Option<f64>),
-                    name!(ratio, Option<f64>),
-                    name!(ratio_low, Option<f64>),
-                    name!(ratio_high, Option<f64>),
-                    name!(p95_ratio, Option<f64>),
-                    name!(p95_ratio_low, Option<f64>),
-                    name!(p95_ratio_high, Option<f64>),
-                    name!(verdict, String),
-                    name!(advice, Option<String>),
-                    name!(effect, Option<f64>),
-                    name!(baseline_rows, Option<f64>),
-                    name!(candidate_rows, Option<f64>),
-                    name!(baseline_blocks, Option<f64>),
-                    name!(candidate_blocks, Option<f64>),
-                    name!(baseline_failed, i64),
-                    name!(candidate_failed, i64),
-                    name!(plan_changed, Option<bool>),
-                    name!(baseline_plan, Option<String>),
-                    name!(candidate_plan, Option<String>),
-                ),
-            >
-        ] { $(#[$doc])* } $name($($own: [$($type)+]),*) $does }
-    };
-    (@alone [$($result:tt)+] { $(#[$doc:meta])* } $name:ident($($own:ident: [$($type:tt)+]),*) $does:expr) => {
-        $(#[$doc])*
-        #[pg_extern(sql = false)]
-        #[allow(clippy::type_complexity)]
-        fn $name($($own: $($type)+),*) -> $($result)+ {
-            statement_function!(@rows ($does)($($own),*))
-        }
-    };
-    (@run [$($result:tt)+] { $(#[$doc:meta])* } $name:ident($($own:ident: [$($type:tt)+]),*) $does:expr) => {
-        run_function! {
-            $(#[$doc])*
-            $name($($own: [$($type)+]),*) -> [$($result)+]
-                = |$($own,)* run| statement_function!(@rows ($does)($($own,)* run))
-        }
-    };
-    (@rows $found:expr) => {{
-        let found: Result<Vec<StatementLine>, UserError> = $found;
-        let rows = found.or_raise().into_iter().map(|line| {
-            let StatementLine { baseline, candidate, .. } = line;
-            (
-                line.workload,
-                line.command.cast_signed(),
-                line.statement,
-                baseline.count.cast_signed(),
-                candidate.count.cast_signed(),
-                baseline.share,
-                candidate.share,
-                baseline.latency_avg_ms,
-                candidate.latency_avg_ms,
-                line.ratio,
-                line.ratio_low,
-                line.ratio_high,
-                line.p95_ratio,
-                line.p95_ratio_low,
-                line.p95_ratio_high,
-                line.verdict,
-                line.advice,
-                line.effect,
-                baseline.rows,
-                candidate.rows,
-                baseline.blocks,
-                candidate.blocks,
-                baseline.failed.cast_signed(),
-                candidate.failed.cast_signed(),
-                line.plan_changed,
-                baseline.plan,
-                candidate.plan,
-            )
-        });
-        TableIterator::new(rows.collect::<Vec<_>>())
-    }};
+/// The statements of both sides as rows.
+fn rows_of(lines: Vec<StatementLine>) -> Rows {
+    rows(lines.into_iter().map(|line| {
+        let StatementLine { baseline, candidate, .. } = line;
+        json!({
+            "workload": line.workload,
+            "command": line.command,
+            "statement": line.statement,
+            "baseline_count": baseline.count,
+            "candidate_count": candidate.count,
+            "baseline_share": baseline.share,
+            "candidate_share": candidate.share,
+            "baseline_ms": baseline.latency_avg_ms,
+            "candidate_ms": candidate.latency_avg_ms,
+            "ratio": line.ratio,
+            "ratio_low": line.ratio_low,
+            "ratio_high": line.ratio_high,
+            "p95_ratio": line.p95_ratio,
+            "p95_ratio_low": line.p95_ratio_low,
+            "p95_ratio_high": line.p95_ratio_high,
+            "verdict": line.verdict,
+            "advice": line.advice,
+            "effect": line.effect,
+            "baseline_rows": baseline.rows,
+            "candidate_rows": candidate.rows,
+            "baseline_blocks": baseline.blocks,
+            "candidate_blocks": candidate.blocks,
+            "baseline_failed": baseline.failed,
+            "candidate_failed": candidate.failed,
+            "plan_changed": line.plan_changed,
+            "baseline_plan": baseline.plan,
+            "candidate_plan": candidate.plan,
+        })
+    }))
 }
 
-statement_function! {
-    alone
-    /// Compares the statements of two groups of runs. See the COMMENT ON.
-    compare_statements(baseline: [Option<Vec<Option<i64>>>], candidate: [Option<Vec<Option<i64>>>], margin: [Option<f64>])
-    |baseline, candidate, margin| {
+/// Compares the statements of two groups of runs. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn compare_statements(
+    baseline: Option<Vec<Option<i64>>>,
+    candidate: Option<Vec<Option<i64>>>,
+    margin: Option<f64>,
+) -> Rows {
+    let lines = (|| {
         let margin = required("margin", margin)?;
         check_margin(margin)?;
         let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
         check_runs(&baseline.iter().collect::<Vec<_>>(), &candidate.iter().collect::<Vec<_>>())?;
         statements_of(&baseline, &candidate, margin)
-    }
+    })();
+    rows_of(lines.or_raise())
 }
 
-statement_function! {
-    run
+run_function! {
     /// Runs a workload in two ways and compares its statements. See the COMMENT ON.
     bench_verify(
         workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], rounds: [Option<i32>],
         clients: [Option<i32>]
-    )
-    |workload: Option<String>, a, b, margin, rounds, clients, run| {
-        verified((a, b, margin, rounds), clients, run_of(workload, clients, run))
+    ) -> [Rows] = |workload, a, b, margin, rounds, clients, run| {
+        rows_of(verified((a, b, margin, rounds), clients, run_of(workload, clients, run)).or_raise())
     }
 }
 

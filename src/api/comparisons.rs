@@ -3,13 +3,14 @@
 use bench_base::error::UserError;
 use bench_model::spec::RunArguments;
 use bench_questions::comparison::{
-    Comparison, Difference, check_margin, compare as compare_groups, compare_pairs, differences_of,
-    scripts_differ,
+    Comparison, ComparisonLine, Difference, check_margin, compare as compare_groups, compare_pairs,
+    differences_of, scripts_differ,
 };
 use bench_questions::sweep::SweepArguments;
 use bench_stats::change_points::change_points as changes_of;
-use bench_stats::{Estimate, scalability as usl};
+use bench_stats::scalability as usl;
 use pgrx::prelude::*;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
@@ -17,75 +18,39 @@ use super::required;
 use super::sides::{calibrated, compared_report, format_of_two, side};
 use crate::error::{OrRaise, for_client, notice, warn};
 use crate::server::jsonb::Jsonb;
+use crate::server::rows::{Rows, rows};
 use crate::{experiment, store};
 
-type ComparisonRow = (
-    String,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    String,
-    Option<String>,
-    Option<pgrx::JsonB>,
-    Option<String>,
-);
-
-/// What differs as JSON; none where nothing does.
-fn json_of(differences: Vec<Difference>) -> Option<pgrx::JsonB> {
-    Some(differences)
-        .filter(|all| !all.is_empty())
-        .and_then(|all| serde_json::to_value(all).ok())
-        .map(pgrx::JsonB)
+/// A row of a comparison.
+#[derive(Serialize)]
+struct ComparisonRow {
+    #[serde(flatten)]
+    line: ComparisonLine,
+    differences: Option<Vec<Difference>>,
 }
 
 /// A row for each line; what else differs stands beside the first one's verdict.
-fn rows(comparison: Comparison) -> Vec<ComparisonRow> {
+fn rows_of(comparison: Comparison) -> Rows {
     let Comparison { lines, differences } = comparison;
-    let mut differences = json_of(differences);
-    lines
-        .into_iter()
-        .map(|line| {
-            let differences = differences.take();
-            (
-                line.metric.to_owned(),
-                line.baseline,
-                line.candidate,
-                line.ratio,
-                line.ratio_low,
-                line.ratio_high,
-                line.verdict.to_owned(),
-                line.advice.map(for_client),
-                differences,
-                line.script,
-            )
-        })
-        .collect()
+    let mut differences = some_of(differences);
+    rows(lines.into_iter().map(move |line| ComparisonRow {
+        line: ComparisonLine { advice: line.advice.map(for_client), ..line },
+        differences: differences.take(),
+    }))
+}
+
+/// What differs; `None` where nothing does.
+fn some_of(differences: Vec<Difference>) -> Option<Vec<Difference>> {
+    Some(differences).filter(|all| !all.is_empty())
 }
 
 /// Compares two groups of runs. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
 fn bench_compare(
     baseline: Option<Vec<Option<i64>>>,
     candidate: Option<Vec<Option<i64>>>,
     margin: Option<f64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(metric, String),
-        name!(baseline, Option<f64>),
-        name!(candidate, Option<f64>),
-        name!(ratio, Option<f64>),
-        name!(ratio_low, Option<f64>),
-        name!(ratio_high, Option<f64>),
-        name!(verdict, String),
-        name!(advice, Option<String>),
-        name!(differences, Option<pgrx::JsonB>),
-        name!(script, Option<String>),
-    ),
-> {
+) -> Rows {
     let compared = (|| {
         let margin = required("margin", margin)?;
         let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
@@ -101,7 +66,7 @@ fn bench_compare(
             "See the column differences. Name runs of the same workload on both sides.",
         );
     }
-    TableIterator::new(rows(compared))
+    rows_of(compared)
 }
 
 /// A report of two sides of runs. See the COMMENT ON.
@@ -128,23 +93,9 @@ run_function! {
     bench_ab(
         workload: [Option<String>], a: [Option<Jsonb>], b: [Option<Jsonb>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
-    ) -> [TableIterator<
-        'static,
-        (
-            name!(metric, String),
-            name!(baseline, Option<f64>),
-            name!(candidate, Option<f64>),
-            name!(ratio, Option<f64>),
-            name!(ratio_low, Option<f64>),
-            name!(ratio_high, Option<f64>),
-            name!(verdict, String),
-            name!(advice, Option<String>),
-            name!(differences, Option<pgrx::JsonB>),
-            name!(script, Option<String>),
-        ),
-    >] = |workload, a, b, rounds, margin, clients, run| {
+    ) -> [Rows] = |workload, a, b, rounds, margin, clients, run| {
         let run = RunArguments { workload, ..run };
-        TableIterator::new(rows(paired(a, b, rounds, margin, clients, run).or_raise()))
+        rows_of(paired(a, b, rounds, margin, clients, run).or_raise())
     }
 }
 
@@ -203,89 +154,38 @@ pub(super) fn make_pairs(
 
 /// The universal scalability law, fitted to each variant of a sweep. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn scalability(
-    sweep_id: Option<i64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(variant, String),
-        name!(lambda, Option<f64>),
-        name!(sigma, Option<f64>),
-        name!(kappa, Option<f64>),
-        name!(peak_clients, Option<f64>),
-        name!(peak_tps, Option<f64>),
-        name!(r2, Option<f64>),
-        name!(verdict, String),
-        name!(lambda_low, Option<f64>),
-        name!(lambda_high, Option<f64>),
-        name!(sigma_low, Option<f64>),
-        name!(sigma_high, Option<f64>),
-        name!(kappa_low, Option<f64>),
-        name!(kappa_high, Option<f64>),
-        name!(peak_clients_low, Option<f64>),
-        name!(peak_clients_high, Option<f64>),
-        name!(peak_tps_low, Option<f64>),
-        name!(peak_tps_high, Option<f64>),
-    ),
-> {
+fn scalability(sweep_id: Option<i64>) -> Rows {
     let document = required("sweep_id", sweep_id).and_then(store::sweep_document).or_raise();
-    let value = |estimate: Option<Estimate>| estimate.map(|e| e.value);
-    let low = |estimate: Option<Estimate>| estimate.map(|e| e.low);
-    let high = |estimate: Option<Estimate>| estimate.map(|e| e.high);
-    let fits: Vec<_> = document
-        .sweep
-        .variants
-        .iter()
-        .map(|variant| {
-            let fit = usl::fit(&document.points(&variant.name));
-            (
-                variant.name.clone(),
-                value(fit.lambda),
-                value(fit.sigma),
-                value(fit.kappa),
-                value(fit.peak_clients),
-                value(fit.peak_tps),
-                fit.r2,
-                fit.verdict.as_str().to_owned(),
-                low(fit.lambda),
-                high(fit.lambda),
-                low(fit.sigma),
-                high(fit.sigma),
-                low(fit.kappa),
-                high(fit.kappa),
-                low(fit.peak_clients),
-                high(fit.peak_clients),
-                low(fit.peak_tps),
-                high(fit.peak_tps),
-            )
-        })
-        .collect();
-    TableIterator::new(fits)
+    let fits = document.sweep.variants.iter().map(|variant| {
+        let fit = usl::fit(&document.points(&variant.name));
+        let mut row = Map::new();
+        row.insert("variant".to_owned(), json!(variant.name));
+        row.insert("r2".to_owned(), json!(fit.r2));
+        row.insert("verdict".to_owned(), json!(fit.verdict.as_str()));
+        for (name, estimate) in [
+            ("lambda", fit.lambda),
+            ("sigma", fit.sigma),
+            ("kappa", fit.kappa),
+            ("peak_clients", fit.peak_clients),
+            ("peak_tps", fit.peak_tps),
+        ] {
+            row.insert(name.to_owned(), json!(estimate.map(|of| of.value)));
+            row.insert(format!("{name}_low"), json!(estimate.map(|of| of.low)));
+            row.insert(format!("{name}_high"), json!(estimate.map(|of| of.high)));
+        }
+        row
+    });
+    rows(fits.collect::<Vec<_>>())
 }
 
 /// bench.change_points: where runs of the same kind changed their level. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
 fn bench_change_points(
     workload: Option<String>,
     metric: Option<String>,
     tags: Option<Jsonb>,
     margin: Option<f64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(run_id, i64),
-        name!(at, TimestampWithTimeZone),
-        name!(before, f64),
-        name!(after, f64),
-        name!(change, Option<f64>),
-        name!(p, f64),
-        name!(change_low, Option<f64>),
-        name!(change_high, Option<f64>),
-        name!(differences, Option<pgrx::JsonB>),
-    ),
-> {
+) -> Rows {
     let found = (|| {
         let workload = required("workload", workload)?;
         let metric = required("metric", metric)?;
@@ -297,7 +197,7 @@ fn bench_change_points(
         check_margin(margin)?;
         all_changes(&workload, &metric, tags, margin)
     })();
-    TableIterator::new(found.or_raise())
+    rows(found.or_raise())
 }
 
 /// The runs of a series that are looked at, the latest: the search takes time by their square, and seconds for so many.
@@ -307,8 +207,19 @@ const LONGEST_SERIES: usize = 1000;
 /// with it.
 const COMPARED_RUNS: usize = 5;
 
-type ChangePointRow =
-    (i64, TimestampWithTimeZone, f64, f64, Option<f64>, f64, Option<f64>, Option<f64>, Option<pgrx::JsonB>);
+/// A run from which on the level is another one.
+#[derive(Serialize)]
+struct ChangePointRow {
+    run_id: i64,
+    at: String,
+    before: f64,
+    after: f64,
+    change: Option<f64>,
+    change_low: Option<f64>,
+    change_high: Option<f64>,
+    p: f64,
+    differences: Option<Vec<Difference>>,
+}
 
 fn all_changes(
     workload: &str,
@@ -336,19 +247,19 @@ fn all_changes(
             let (before, after) = (documents(before)?, documents(after)?);
             let differences =
                 differences_of(&before.iter().collect::<Vec<_>>(), &after.iter().collect::<Vec<_>>());
-            found.push((
-                run.run_id,
-                run.started_at,
-                change.before,
-                change.after,
-                change.change.map(|e| e.value),
-                change.p,
-                change.change.map(|e| e.low),
-                change.change.map(|e| e.high),
-                json_of(differences),
-            ));
+            found.push(ChangePointRow {
+                run_id: run.run_id,
+                at: run.started_at.clone(),
+                before: change.before,
+                after: change.after,
+                change: change.change.map(|of| of.value),
+                change_low: change.change.map(|of| of.low),
+                change_high: change.change.map(|of| of.high),
+                p: change.p,
+                differences: some_of(differences),
+            });
         }
     }
-    found.sort_by_key(|change| change.0);
+    found.sort_by_key(|change| change.run_id);
     Ok(found)
 }

@@ -2,6 +2,7 @@
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::prelude::*;
+use serde_json::json;
 
 use super::required;
 use crate::error::OrRaise;
@@ -10,6 +11,7 @@ use crate::load::fixture;
 use crate::load::fixture::FixtureStatements;
 use crate::server::parser::is_one_select;
 use crate::server::roles;
+use crate::server::rows::{Rows, rows};
 use crate::server::spi::quote_literal;
 use crate::store;
 use crate::store::Definition;
@@ -136,39 +138,24 @@ fn check_owner(definition: &Definition) -> Result<(), UserError> {
 
 /// The statements of the built-in fixtures, without options. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn builtin_fixtures() -> TableIterator<
-    'static,
-    (
-        name!(name, String),
-        name!(ddl, String),
-        name!(rows_query, String),
-        name!(after_ddl, Option<String>),
-        name!(rows, i64),
-    ),
-> {
-    let definitions = fixture::builtin_definitions().or_raise().into_iter();
-    TableIterator::new(definitions.map(|d| (d.name, d.ddl, d.rows_query, d.after_ddl, d.rows)))
+fn builtin_fixtures() -> Rows {
+    rows(fixture::builtin_definitions().or_raise())
 }
 
 /// The SELECTs of the built-in fixtures. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn builtin_queries() -> TableIterator<
-    'static,
-    (
-        name!(fixture, String),
-        name!(place, i32),
-        name!(relation, String),
-        name!(ids, i64),
-        name!(rows_query, String),
-    ),
-> {
+fn builtin_queries() -> Rows {
     let fills = fixture::builtin_fills().or_raise();
     let mut places = std::collections::BTreeMap::new();
-    TableIterator::new(fills.into_iter().map(move |(name, fill)| {
+    rows(fills.into_iter().map(move |(name, fill)| {
         let place = places.entry(name).or_insert(0);
         *place += 1;
-        (name.to_owned(), *place, fill.table, fill.ids, fill.query)
+        json!({
+            "fixture": name,
+            "place": *place,
+            "relation": fill.table,
+            "ids": fill.ids,
+            "rows_query": fill.query,
+        })
     }))
 }

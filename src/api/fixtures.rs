@@ -13,6 +13,7 @@ use crate::load::fixture::not_yours;
 use crate::load::prepare::load;
 use crate::run::prepare::{settings, under_way};
 use crate::server::jsonb::Jsonb;
+use crate::server::rows::{Rows, rows};
 use crate::server::{relations, roles};
 use crate::shm::Work;
 use crate::store;
@@ -106,12 +107,6 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
 
 /// Judges a fixture's data. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn check(
-    fixture: Option<String>,
-) -> TableIterator<'static, (name!(condition, String), name!(ok, Option<bool>), name!(detail, Option<String>))>
-{
-    let verdicts =
-        required("fixture", fixture).and_then(|name| crate::load::fixture::check(&name)).or_raise();
-    TableIterator::new(verdicts.into_iter().map(|verdict| (verdict.condition, verdict.ok, verdict.detail)))
+fn check(fixture: Option<String>) -> Rows {
+    rows(required("fixture", fixture).and_then(|name| crate::load::fixture::check(&name)).or_raise())
 }

@@ -5,7 +5,8 @@ use bench_report::help::{Declared, Help};
 use pgrx::prelude::*;
 
 use crate::error::{OrRaise, for_client, internal};
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::rows::select;
+use crate::server::spi::fetch;
 
 /// What the functions do. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -38,13 +39,8 @@ fn declaration(name: &str) -> Result<Option<(Vec<Declared>, String)>, UserError>
          WHERE p.pronamespace = 'bench'::regnamespace::oid \
            AND p.proname = $1::name ORDER BY a.place";
     let Some(result) = fetch::<String>(RESULT, &[name.into()])? else { return Ok(None) };
-    let arguments = fetch_all(ARGUMENTS, &[name.into()], |row| {
-        let text = |column| row.get::<String>(column);
-        Ok(Declared {
-            name: text(1)?.unwrap_or_default(),
-            sql_type: text(2)?.unwrap_or_default(),
-            default: text(3)?,
-        })
-    })?;
+    let arguments = select::<(String, String, Option<String>)>(ARGUMENTS, &[name.into()])?;
+    let declared = |(name, sql_type, default)| Declared { name, sql_type, default };
+    let arguments = arguments.into_iter().map(declared).collect();
     Ok(Some((arguments, result)))
 }

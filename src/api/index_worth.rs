@@ -14,43 +14,11 @@ use super::runs::run_of;
 use crate::error::{OrRaise, for_client, notice};
 use crate::experiment::index_worth;
 use crate::experiment::launch::{plan, run_to_the_end, start};
+use crate::server::rows::{Rows, rows};
 use crate::store;
 
-type IndexRow = (
-    String,
-    Option<i64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    String,
-    String,
-    Option<i64>,
-    Option<i64>,
-    Option<String>,
-);
-
-fn rows(lines: Vec<IndexLine>) -> Vec<IndexRow> {
-    let row = |line: IndexLine| {
-        (
-            line.index,
-            line.bytes,
-            line.saved_us,
-            line.saved_low,
-            line.saved_high,
-            line.cost_us,
-            line.cost_low,
-            line.cost_high,
-            line.verdict,
-            line.definition,
-            line.reads_run_id,
-            line.writes_run_id,
-            line.error.map(for_client),
-        )
-    };
-    lines.into_iter().map(row).collect()
+fn rows_of(lines: Vec<IndexLine>) -> Rows {
+    rows(lines.into_iter().map(|line| IndexLine { error: line.error.map(for_client), ..line }))
 }
 
 /// The sweep that answers it.
@@ -77,26 +45,9 @@ run_function! {
     bench_index_worth(
         workload: [Option<String>], index: [Option<String>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
-    ) -> [TableIterator<
-        'static,
-        (
-            name!(index, String),
-            name!(bytes, Option<i64>),
-            name!(saved_us, Option<f64>),
-            name!(saved_low, Option<f64>),
-            name!(saved_high, Option<f64>),
-            name!(cost_us, Option<f64>),
-            name!(cost_low, Option<f64>),
-            name!(cost_high, Option<f64>),
-            name!(verdict, String),
-            name!(definition, String),
-            name!(reads_run_id, Option<i64>),
-            name!(writes_run_id, Option<i64>),
-            name!(error, Option<String>),
-        ),
-    >] = |workload, index, rounds, margin, clients, run| {
+    ) -> [Rows] = |workload, index, rounds, margin, clients, run| {
         let lines = asked(workload, (index, rounds, margin), clients, run).and_then(ask_and_wait);
-        TableIterator::new(rows(lines.or_raise()))
+        rows_of(lines.or_raise())
     }
 }
 
@@ -125,29 +76,7 @@ fn ask_and_wait(arguments: SweepArguments) -> Result<Vec<IndexLine>, UserError> 
 
 /// What has been found of indexes. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn index_worth_results(
-    sweep_id: Option<i64>,
-    metric: Option<String>,
-    margin: Option<f64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(index, String),
-        name!(bytes, Option<i64>),
-        name!(saved_us, Option<f64>),
-        name!(saved_low, Option<f64>),
-        name!(saved_high, Option<f64>),
-        name!(cost_us, Option<f64>),
-        name!(cost_low, Option<f64>),
-        name!(cost_high, Option<f64>),
-        name!(verdict, String),
-        name!(definition, String),
-        name!(reads_run_id, Option<i64>),
-        name!(writes_run_id, Option<i64>),
-        name!(error, Option<String>),
-    ),
-> {
+fn index_worth_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<f64>) -> Rows {
     let lines = (|| {
         let of_processor = match required("metric", metric)?.as_str() {
             "latency_avg_ms" => false,
@@ -160,5 +89,5 @@ fn index_worth_results(
         margin.map_or(Ok(()), check_margin)?;
         store::index_lines(required("sweep_id", sweep_id)?, of_processor, margin)
     })();
-    TableIterator::new(rows(lines.or_raise()))
+    rows_of(lines.or_raise())
 }

@@ -8,6 +8,7 @@ use bench_model::spec::ScriptSpec;
 use bench_script as script;
 use bench_script::{PreviewLine, Prng, Symbols, Variables};
 use pgrx::prelude::*;
+use serde_json::json;
 
 use super::required;
 use crate::error::{OrRaise, raise};
@@ -19,6 +20,7 @@ use crate::run::prepare::sessions::role_of;
 use crate::run::prepare::workload::find;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
+use crate::server::rows::{Rows, rows};
 use crate::store;
 use crate::store::Workload;
 
@@ -30,7 +32,6 @@ const MAX_BYTES: usize = 64 << 20;
 
 /// Shows what a client would do with a script. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
 fn preview(
     script: Option<String>,
     transactions: Option<i32>,
@@ -38,16 +39,16 @@ fn preview(
     seed: Option<i64>,
     variables: Option<Jsonb>,
     workload: Option<String>,
-) -> TableIterator<
-    'static,
-    (name!(transaction, i32), name!(command, i32), name!(line, i32), name!(output, String)),
-> {
+) -> Rows {
     let lines = lines(script, transactions, client, seed, variables, workload).or_raise();
-    TableIterator::new(
-        lines
-            .into_iter()
-            .map(|l| (l.transaction.cast_signed(), l.command.cast_signed(), l.line.cast_signed(), l.output)),
-    )
+    rows(lines.into_iter().map(|line| {
+        json!({
+            "transaction": line.transaction,
+            "command": line.command,
+            "line": line.line,
+            "output": line.output,
+        })
+    }))
 }
 
 fn lines(

@@ -3,40 +3,37 @@
 use std::sync::atomic::Ordering::*;
 
 use pgrx::prelude::*;
+use serde::Serialize;
+use serde_json::json;
 
 use crate::load::prepare::load_progress::{Standing, title};
 use crate::server::process::now_ns;
+use crate::server::rows::{Rows, rows};
 use crate::shm::{ClientState, RunState, Segment, WarmupEnd, Work, is_under_way};
 use crate::store;
 
 /// Where a run stands: a row for bench.progress, or none when it is over.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn run_progress(
-    segment: Option<i64>,
-    run_id: Option<i64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(phase, String),
-        name!(elapsed, f64),
-        name!(remaining, Option<f64>),
-        name!(tps, Option<f64>),
-        name!(latency_avg_ms, Option<f64>),
-        name!(transactions, i64),
-        name!(clients, i32),
-    ),
-> {
+fn run_progress(segment: Option<i64>, run_id: Option<i64>) -> Rows {
     let row = match (segment, run_id) {
         (Some(segment), Some(run_id)) => Segment::peek(segment as u32, |s| progress_row(s, run_id))
             .flatten()
             .filter(|_| store::check_visible(run_id).is_ok()),
         _ => None,
     };
-    TableIterator::new(row)
+    rows(row)
 }
 
-type ProgressRow = (String, f64, Option<f64>, Option<f64>, Option<f64>, i64, i32);
+#[derive(Serialize)]
+struct ProgressRow {
+    phase: &'static str,
+    elapsed: f64,
+    remaining: Option<f64>,
+    tps: Option<f64>,
+    latency_avg_ms: Option<f64>,
+    transactions: u64,
+    clients: i32,
+}
 
 fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
     let header = segment.header();
@@ -49,7 +46,15 @@ fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
         _ => segment.sessions().filter(|session| !session.is_over()).count() as i32,
     };
     if header.state() == RunState::Starting {
-        return Some(("starting".to_owned(), 0.0, None, None, None, 0, clients));
+        return Some(ProgressRow {
+            phase: "starting",
+            elapsed: 0.0,
+            remaining: None,
+            tps: None,
+            latency_avg_ms: None,
+            transactions: 0,
+            clients,
+        });
     }
     let timeline = header.timeline.load();
     let now = now_ns();
@@ -67,34 +72,20 @@ fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
     let remaining = is_known.then(|| secs((timeline.measure_end_ns - now).max(0)));
     let figures = header.progress.figures();
     let sampled = header.progress.samples.load(Acquire) > 0;
-    Some((
-        phase.to_owned(),
-        secs((now - since).max(0)),
+    Some(ProgressRow {
+        phase,
+        elapsed: secs((now - since).max(0)),
         remaining,
-        sampled.then_some(figures.tps),
-        sampled.then_some(figures.latency_avg_ms),
-        header.progress.transactions.get().cast_signed(),
+        tps: sampled.then_some(figures.tps),
+        latency_avg_ms: sampled.then_some(figures.latency_avg_ms),
+        transactions: header.progress.transactions.get(),
         clients,
-    ))
+    })
 }
 
 /// Where a load stands: a row for bench.progress, or none when it is over.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn load_progress(
-    segment: Option<i64>,
-    load_id: Option<i64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(phase, String),
-        name!(elapsed, f64),
-        name!(remaining, Option<f64>),
-        name!(rows, i64),
-        name!(rows_per_sec, Option<f64>),
-        name!(loaders, i32),
-    ),
-> {
+fn load_progress(segment: Option<i64>, load_id: Option<i64>) -> Rows {
     let row = |segment: &Segment, load_id: i64| {
         if !segment.is_of(Work::Load(load_id)) || !is_under_way(segment) {
             return None;
@@ -102,14 +93,14 @@ fn load_progress(
         let standing = Standing::of(segment);
         let at_work = |state| state == ClientState::Done;
         let loaders = segment.slots().filter(|slot| slot.pid.load(Relaxed) != 0 && !at_work(slot.state()));
-        Some((
-            title(standing.phase).to_owned(),
-            standing.elapsed_secs,
-            standing.remaining_secs,
-            standing.rows.cast_signed(),
-            (standing.rows_per_sec > 0.0).then_some(standing.rows_per_sec),
-            loaders.count() as i32,
-        ))
+        Some(json!({
+            "phase": title(standing.phase),
+            "elapsed": standing.elapsed_secs,
+            "remaining": standing.remaining_secs,
+            "rows": standing.rows,
+            "rows_per_sec": (standing.rows_per_sec > 0.0).then_some(standing.rows_per_sec),
+            "loaders": loaders.count(),
+        }))
     };
     let found = match (segment, load_id) {
         (Some(segment), Some(load_id)) => Segment::peek(segment as u32, |s| row(s, load_id))
@@ -117,5 +108,5 @@ fn load_progress(
             .filter(|_| store::may_see_load(load_id) == Ok(true)),
         _ => None,
     };
-    TableIterator::new(found)
+    rows(found)
 }

@@ -7,6 +7,7 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::error::{OrRaise, for_client};
+use crate::server::rows::{Rows, rows};
 use crate::store;
 
 /// A run with all that was measured of it and what there is to say of it.
@@ -17,28 +18,12 @@ pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
 
 /// What there is to say of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn findings(
-    run_id: Option<i64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(severity, String),
-        name!(topic, String),
-        name!(finding, String),
-        name!(figures, pgrx::JsonB),
-        name!(advice, String),
-    ),
-> {
+fn findings(run_id: Option<i64>) -> Rows {
     let found = document(run_id).or_raise().findings;
-    TableIterator::new(found.into_iter().map(|Finding { severity, topic, finding, figures, advice }| {
-        (
-            severity.as_str().to_owned(),
-            topic.as_str().to_owned(),
-            for_client(finding),
-            pgrx::JsonB(figures.into()),
-            for_client(advice),
-        )
+    rows(found.into_iter().map(|found| Finding {
+        finding: for_client(found.finding),
+        advice: for_client(found.advice),
+        ..found
     }))
 }
 

@@ -13,17 +13,11 @@ use super::required;
 use crate::error::{OrRaise, for_client, notice};
 use crate::experiment::launch::{plan, run_to_the_end, start};
 use crate::experiment::parameters;
+use crate::server::rows::{Rows, rows};
 use crate::store;
 
-type ScreenRow =
-    (String, String, String, Option<f64>, Option<f64>, Option<f64>, String, Option<String>, Option<String>);
-
-fn rows(lines: Vec<ScreenLine>) -> Vec<ScreenRow> {
-    let row = |line: ScreenLine| {
-        let ScreenLine { factor, a, b, effect, effect_low, effect_high, verdict, aliases, error, .. } = line;
-        (factor, a, b, effect, effect_low, effect_high, verdict, aliases, error.map(for_client))
-    };
-    lines.into_iter().map(row).collect()
+fn rows_of(lines: Vec<ScreenLine>) -> Rows {
+    rows(lines.into_iter().map(|line| ScreenLine { error: line.error.map(for_client), ..line }))
 }
 
 /// The sweep that a screen is.
@@ -61,22 +55,9 @@ run_function! {
     bench_screen(
         workload: [Option<String>], factors: [Option<Json>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
-    ) -> [TableIterator<
-        'static,
-        (
-            name!(factor, String),
-            name!(a, String),
-            name!(b, String),
-            name!(effect, Option<f64>),
-            name!(effect_low, Option<f64>),
-            name!(effect_high, Option<f64>),
-            name!(verdict, String),
-            name!(aliases, Option<String>),
-            name!(error, Option<String>),
-        ),
-    >] = |workload, factors, rounds, margin, clients, run| {
+    ) -> [Rows] = |workload, factors, rounds, margin, clients, run| {
         let lines = screened(workload, (factors, rounds, margin), clients, run).and_then(screen_and_wait);
-        TableIterator::new(rows(lines.or_raise()))
+        rows_of(lines.or_raise())
     }
 }
 
@@ -109,31 +90,13 @@ fn screen_and_wait(arguments: SweepArguments) -> Result<Vec<ScreenLine>, UserErr
 
 /// The effects that a screen has found. See the COMMENT ON.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn screen_results(
-    sweep_id: Option<i64>,
-    metric: Option<String>,
-    margin: Option<f64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(factor, String),
-        name!(a, String),
-        name!(b, String),
-        name!(effect, Option<f64>),
-        name!(effect_low, Option<f64>),
-        name!(effect_high, Option<f64>),
-        name!(verdict, String),
-        name!(aliases, Option<String>),
-        name!(error, Option<String>),
-    ),
-> {
+fn screen_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<f64>) -> Rows {
     let lines = (|| {
         let metric = metric.map(metric_of).transpose()?;
         margin.map_or(Ok(()), check_margin)?;
         store::screen_lines(required("sweep_id", sweep_id)?, metric, margin)
     })();
-    TableIterator::new(rows(lines.or_raise()))
+    rows_of(lines.or_raise())
 }
 
 fn metric_of(name: String) -> Result<ScreenMetric, UserError> {

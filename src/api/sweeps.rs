@@ -11,7 +11,7 @@ use bench_report::sweep::render;
 use bench_results::Finding;
 use bench_results::sweep::{RunFinding, SweepDocument};
 use pgrx::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::reports::format_of;
@@ -25,6 +25,7 @@ use crate::launch::handle::Watch;
 use crate::run::prepare::under_way;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
+use crate::server::rows::{Rows, rows};
 use crate::server::spi::quote_identifier;
 use crate::shm::{Segment, Work, is_under_way};
 use crate::store;
@@ -97,23 +98,20 @@ fn sweep_status_of(status: Option<String>, segment: Option<i64>, sweep_id: Optio
 
 /// Where a sweep stands: a row for bench.sweeps, or none when it is over. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn sweep_progress(
-    segment: Option<i64>,
-    sweep_id: Option<i64>,
-) -> TableIterator<'static, (name!(done, i32), name!(total, Option<i32>))> {
+fn sweep_progress(segment: Option<i64>, sweep_id: Option<i64>) -> Rows {
     let row = segment.zip(sweep_id).and_then(|(segment, sweep_id)| {
         Segment::peek(segment as u32, |segment| {
             let progress = &segment.header().sweep;
             (segment.is_of(Work::Sweep(sweep_id)) && is_under_way(segment)).then(|| {
                 // How many runs a search makes is not known.
-                let total = Some(progress.total.load(Relaxed).cast_signed()).filter(|total| *total > 0);
-                (progress.done.load(Acquire).cast_signed(), total)
+                let total = Some(progress.total.load(Relaxed)).filter(|total| *total > 0);
+                json!({ "done": progress.done.load(Acquire), "total": total })
             })
         })
         .flatten()
         .filter(|_| store::visible(Work::Sweep(sweep_id)).is_ok())
     });
-    TableIterator::new(row)
+    rows(row)
 }
 
 /// Ends a sweep. See the COMMENT ON.

@@ -64,7 +64,7 @@ pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
         return Err(not_now(format!("the scripts of capture \"{name}\" have values of the server's log"))
             .hint("Export them by with_values => true."));
     }
-    let statements = store::all_of_captured_statements(name)?;
+    let statements = store::captured_statements(name)?;
     let mut workloads = Vec::new();
     for stored in statements.iter().filter_map(|statement| statement.workload.as_deref()) {
         // One may have been dropped since.
@@ -141,7 +141,8 @@ pub fn import(document: Value) -> Result<String, UserError> {
         stored.push(workload.name.clone());
         store(&name, owner.oid.into(), workload)?;
     }
-    for (place, mut statement) in statements.into_iter().enumerate() {
+    let mut statements = statements;
+    for (place, statement) in statements.iter_mut().enumerate() {
         statement.number = i32::try_from(place + 1).unwrap_or(i32::MAX);
         let weight = statement.weight.unwrap_or_default();
         statement.statements = statement.statements.filter(|&statements| statements > 0);
@@ -152,8 +153,8 @@ pub fn import(document: Value) -> Result<String, UserError> {
                 if without.contains(&workload) { "its values were not exported" } else { "it was dropped" };
             statement.reason = Some(reason.to_owned());
         }
-        store::put_captured_statement(&name, &statement)?;
     }
+    store::put_captured_statements(&name, &statements)?;
     let end = CaptureEnd {
         status: "completed".to_owned(),
         calls: head.calls,

@@ -170,9 +170,7 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
         logged => {
             let why_not = logged.map_or_else(|why_not| why_not, |_| Some("none was logged".to_owned()));
             let taken = statements::take(spec, &options, entries)?;
-            for statement in &taken.statements {
-                store::put_captured_statement(&spec.name, statement)?;
-            }
+            store::put_captured_statements(&spec.name, &taken.statements)?;
             let mut notes: Vec<String> = alone(&activity, blocks, sum.calls, why_not).into_iter().collect();
             notes.extend(taken.notes);
             let missing: f64 =

@@ -7,12 +7,13 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::cluster::NodeSpec;
 
 use crate::guard::extension::LIBRARY_VERSION;
-use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::rows::select;
+use crate::server::spi::{fetch, run};
 use crate::server::{database, guc};
 
 /// Whether this database has Citus.
 pub fn is_installed() -> Result<bool, UserError> {
-    let created = "SELECT true FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'citus'::pg_catalog.name";
+    let created = "SELECT true FROM pg_extension WHERE extname = 'citus'::name";
     Ok(fetch::<bool>(created, &[])?.is_some())
 }
 
@@ -34,11 +35,8 @@ pub fn check_installed(what: &str) -> Result<(), UserError> {
 /// # Errors
 /// 55000 with this message on another node.
 pub fn check_coordinator(message: &str) -> Result<(), UserError> {
-    let is_worker = is_installed()?
-        && fetch::<bool>(
-            "SELECT groupid OPERATOR(pg_catalog.<>) 0 FROM pg_catalog.pg_dist_local_group",
-            &[],
-        )? == Some(true);
+    let is_worker =
+        is_installed()? && fetch::<bool>("SELECT groupid <> 0 FROM pg_dist_local_group", &[])? == Some(true);
     if !is_worker {
         return Ok(());
     }
@@ -53,24 +51,14 @@ pub fn check_coordinator(message: &str) -> Result<(), UserError> {
 
 /// The cluster's active nodes, without clients, in the order of their numbers.
 pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
-    let mut nodes = fetch_all(
-        "SELECT n.nodeid, n.nodename, n.nodeport, n.groupid OPERATOR(pg_catalog.=) 0, \
-                n.groupid OPERATOR(pg_catalog.=) (SELECT g.groupid FROM pg_catalog.pg_dist_local_group g) \
-         FROM pg_catalog.pg_dist_node n \
-         WHERE n.isactive AND n.noderole OPERATOR(pg_catalog.=) 'primary'::pg_catalog.noderole \
-           AND n.nodecluster OPERATOR(pg_catalog.=) pg_catalog.current_setting('citus.cluster_name')::pg_catalog.name \
+    let mut nodes = select::<NodeSpec>(
+        "SELECT n.nodeid AS node, n.nodename AS host, n.nodeport AS port, n.groupid = 0 AS is_coordinator, \
+                n.groupid = (SELECT g.groupid FROM pg_dist_local_group g) AS is_local, 0 AS clients \
+         FROM pg_dist_node n \
+         WHERE n.isactive AND n.noderole = 'primary'::noderole \
+           AND n.nodecluster = current_setting('citus.cluster_name')::name \
          ORDER BY n.nodeid",
         &[],
-        |row| {
-            Ok(NodeSpec {
-                node: row.get::<i32>(1)?.unwrap_or_default(),
-                host: row.get::<String>(2)?.unwrap_or_default(),
-                port: row.get::<i32>(3)?.unwrap_or_default(),
-                is_coordinator: row.get::<bool>(4)?.unwrap_or_default(),
-                is_local: row.get::<bool>(5)?.unwrap_or_default(),
-                clients: 0,
-            })
-        },
     )?;
     // A coordinator that was not made known to its workers is a node all the same.
     if !nodes.iter().any(|node| node.is_local) {
@@ -125,13 +113,13 @@ pub fn ask_all(questions: &[(NodeSpec, String)]) -> Result<Vec<Result<String, Us
     let commands: Vec<String> = questions.iter().map(|(_, command)| command.clone()).collect();
     // As run_command_on_workers does, which is this function for all of them.
     let answers = guc::with_setting(c"citus.node_connection_timeout", CONNECT, || {
-        fetch_all(
-            "SELECT success, result FROM pg_catalog.master_run_on_worker($1, $2, $3, $4)",
+        select::<(bool, Option<String>)>(
+            "SELECT success, result FROM master_run_on_worker($1, $2, $3, $4)",
             &[hosts.into(), ports.into(), commands.into(), (questions.len() > 1).into()],
-            |row| Ok((row.get::<bool>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
         )
     })?;
-    let answer = |((node, _), (is_answer, text)): (&(NodeSpec, String), (bool, String))| {
+    let answer = |((node, _), (is_answer, text)): (&(NodeSpec, String), (bool, Option<String>))| {
+        let text = text.unwrap_or_default();
         if is_answer {
             return Ok(text);
         }

@@ -46,11 +46,11 @@ pub struct Directions {
 pub fn directions(nodes: &[NodeSpec], role: &str, database: &str) -> Result<Directions, UserError> {
     let ids: Vec<i32> = nodes.iter().map(|node| node.node).collect();
     let nodes = fetch_all(
-        "SELECT (SELECT p.poolinfo FROM pg_catalog.pg_dist_poolinfo p WHERE p.nodeid OPERATOR(pg_catalog.=) t.node), \
-                (SELECT a.authinfo FROM pg_catalog.pg_dist_authinfo a \
-                 WHERE a.rolename OPERATOR(pg_catalog.=) $2::pg_catalog.name AND (a.nodeid OPERATOR(pg_catalog.=) t.node OR a.nodeid OPERATOR(pg_catalog.=) 0) \
+        "SELECT (SELECT p.poolinfo FROM pg_dist_poolinfo p WHERE p.nodeid = t.node), \
+                (SELECT a.authinfo FROM pg_dist_authinfo a \
+                 WHERE a.rolename = $2::name AND (a.nodeid = t.node OR a.nodeid = 0) \
                  ORDER BY a.nodeid DESC LIMIT 1) \
-         FROM pg_catalog.unnest($1) WITH ORDINALITY AS t (node, place) ORDER BY t.place",
+         FROM unnest($1) WITH ORDINALITY AS t (node, place) ORDER BY t.place",
         &[ids.into(), role.into()],
         |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
     )?;

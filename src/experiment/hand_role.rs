@@ -10,7 +10,7 @@ use crate::guard::client_role::{client_role, keeper_of};
 use crate::guard::session_role::session_of;
 use crate::load::fixture;
 use crate::server::roles::{self, superuser};
-use crate::server::spi::fetch_all;
+use crate::server::spi::fetch;
 
 /// The role of a hand.
 #[derive(Clone, Debug)]
@@ -75,7 +75,6 @@ fn table_of<'a>(options: &'a SweepOptions, variant: &Variant) -> Option<&'a str>
 /// The server's.
 pub(super) fn owner_of_table(table: &str) -> Result<Option<Role>, UserError> {
     let sql = "SELECT relowner FROM pg_class WHERE oid = to_regclass($1)";
-    let owners = fetch_all(sql, &[table.into()], |row| row.get::<pg_sys::Oid>(1))?;
-    let owner = owners.into_iter().flatten().next();
+    let owner = fetch::<pg_sys::Oid>(sql, &[table.into()])?;
     owner.map(|owner| roles::existing(owner, &format!("with OID {}", owner.to_u32()))).transpose()
 }

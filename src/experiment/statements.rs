@@ -13,6 +13,7 @@ use crate::driver::session::Session;
 use crate::error::internal;
 use crate::run::before::execute;
 use crate::server::own_settings::is_own;
+use crate::server::rows::select;
 use crate::server::transaction::transaction;
 use crate::server::{parser, spi};
 
@@ -104,13 +105,8 @@ fn set(settings: &[(String, String)]) -> Result<(), UserError> {
 
 /// The files of all relations that other sessions see.
 pub(super) fn files() -> Result<HashSet<(pg_sys::Oid, pg_sys::Oid)>, UserError> {
-    let rows = spi::fetch_all(
-        "SELECT oid, relfilenode FROM pg_catalog.pg_class \
-         WHERE relfilenode OPERATOR(pg_catalog.<>) 0::pg_catalog.oid AND relpersistence OPERATOR(pg_catalog.<>) 't'::pg_catalog.\"char\"",
-        &[],
-        |row| Ok((row.get::<pg_sys::Oid>(1)?, row.get::<pg_sys::Oid>(2)?)),
-    )?;
-    Ok(rows.into_iter().filter_map(|(oid, file)| oid.zip(file)).collect())
+    let sql = "SELECT oid, relfilenode FROM pg_class WHERE relfilenode <> 0::oid AND relpersistence <> 't'::\"char\"";
+    Ok(select(sql, &[])?.into_iter().collect())
 }
 
 /// The relations with files that were not there, TOAST tables left out, and the size of all.

@@ -9,6 +9,7 @@ use bench_findings::UNSENT;
 use bench_model::cluster::ClusterSpec;
 use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
+use serde::Serialize;
 
 use super::counters::{Counters, Tuples};
 use super::node::NodeState;
@@ -17,7 +18,7 @@ use crate::server::transaction::transaction;
 use crate::shm::{Segment, TotalsOf, unclear, untracked};
 
 /// A line of bench.audit: what the harness counted against what the server counted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct AuditRow {
     pub counter: String,
     pub harness: Option<i64>,

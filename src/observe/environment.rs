@@ -55,7 +55,7 @@ pub fn settings_json() -> Result<String, UserError> {
 
 /// Everything that is known before the run; what cannot be read is left out. `settings` is what [`settings_json`] has found in a client's session.
 pub fn read(settings: Option<String>, unsupported: &[&str]) -> Environment {
-    let version = transaction(|| fetch::<String>("SELECT pg_catalog.version()", &[])).ok().flatten();
+    let version = transaction(|| fetch::<String>("SELECT version()", &[])).ok().flatten();
     let server_settings: Vec<ServerSetting> =
         settings.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
     let mut environment = Environment {

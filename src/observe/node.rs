@@ -10,7 +10,8 @@ use super::machine::{self, CpuTicks};
 use crate::guard::extension::LIBRARY_VERSION;
 use crate::server::guc::{current, initial};
 use crate::server::process::{forget_statistics, processors};
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::rows::select_one;
+use crate::server::spi::fetch;
 use crate::server::{database, worker_slots};
 
 /// One reading. Counters only ever grow.
@@ -71,12 +72,10 @@ pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserErro
         inserted,
         updated,
         deleted,
-        prepared: count(
-            "SELECT pg_catalog.pg_stat_get_tuples_inserted('pg_catalog.pg_dist_transaction'::pg_catalog.regclass)",
-        )?,
+        prepared: count("SELECT pg_stat_get_tuples_inserted('pg_dist_transaction'::regclass)")?,
         prepared_left: count(
-            "SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_xacts \
-             WHERE database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pg_catalog.starts_with(gid, 'citus_')",
+            "SELECT count(*) FROM pg_prepared_xacts \
+             WHERE database = current_database() AND starts_with(gid, 'citus_')",
         )?,
         connections_opened,
         connections_reused,
@@ -106,54 +105,44 @@ fn shards(tables: &[String]) -> Result<LocalShards, UserError> {
     if tables.is_empty() {
         return Ok(LocalShards::default());
     }
-    let read = fetch_all(
+    let read = select_one::<(Option<i64>, Option<i64>, Option<i64>, Option<String>)>(
         "WITH placed AS ( \
              SELECT n.nspname, c.relname, s.shardid, p.placementid, p.groupid, \
-                    pg_catalog.row_number() OVER (PARTITION BY s.shardid ORDER BY p.groupid, p.placementid) AS copy \
-             FROM pg_catalog.unnest($1) AS t (name) \
-             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(t.name) \
-             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-             JOIN pg_catalog.pg_dist_shard s ON s.logicalrelid OPERATOR(pg_catalog.=) c.oid \
-             JOIN pg_catalog.pg_dist_placement p ON p.shardid OPERATOR(pg_catalog.=) s.shardid), \
+                    row_number() OVER (PARTITION BY s.shardid ORDER BY p.groupid, p.placementid) AS copy \
+             FROM unnest($1) AS t (name) \
+             JOIN pg_class c ON c.oid = to_regclass(t.name) \
+             JOIN pg_namespace n ON n.oid = c.relnamespace \
+             JOIN pg_dist_shard s ON s.logicalrelid = c.oid \
+             JOIN pg_dist_placement p ON p.shardid = s.shardid), \
          here AS ( \
-             SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', nspname, pg_catalog.concat(relname, '_', shardid))) AS shard \
-             FROM placed JOIN pg_catalog.pg_dist_local_group g ON g.groupid OPERATOR(pg_catalog.=) placed.groupid \
-             WHERE copy OPERATOR(pg_catalog.=) 1) \
-         SELECT pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(shard))::pg_catalog.int8, \
-                pg_catalog.sum(pg_catalog.pg_stat_get_tuples_updated(shard))::pg_catalog.int8, \
-                pg_catalog.sum(pg_catalog.pg_stat_get_tuples_deleted(shard))::pg_catalog.int8, \
-                (SELECT pg_catalog.md5(pg_catalog.string_agg(pg_catalog.concat_ws(' ', shardid, placementid, groupid), ',' \
+             SELECT to_regclass(format('%I.%I', nspname, concat(relname, '_', shardid))) AS shard \
+             FROM placed JOIN pg_dist_local_group g ON g.groupid = placed.groupid \
+             WHERE copy = 1) \
+         SELECT sum(pg_stat_get_tuples_inserted(shard))::int8, \
+                sum(pg_stat_get_tuples_updated(shard))::int8, \
+                sum(pg_stat_get_tuples_deleted(shard))::int8, \
+                (SELECT md5(string_agg(concat_ws(' ', shardid, placementid, groupid), ',' \
                                                              ORDER BY shardid, placementid)) FROM placed) \
          FROM here",
         &[tables.to_vec().into()],
-        |row| {
-            let sum = |column| row.get::<i64>(column).map(|sum| sum.unwrap_or_default().unsigned_abs());
-            let placements = row.get::<String>(4)?.unwrap_or_default();
-            Ok(LocalShards { placements, tuples: [sum(1)?, sum(2)?, sum(3)?] })
-        },
     )?;
-    Ok(read.into_iter().next().unwrap_or_default())
+    let (inserted, updated, deleted, placements) = read.unwrap_or_default();
+    let tuples = [inserted, updated, deleted].map(|sum| sum.unwrap_or_default().unsigned_abs());
+    Ok(LocalShards { placements: placements.unwrap_or_default(), tuples })
 }
 
 /// What citus_stat_counters (13.1 on) has counted, where it counts.
 fn connections() -> Result<Option<(u64, u64)>, UserError> {
-    let is_there = "SELECT true FROM pg_catalog.pg_proc WHERE proname OPERATOR(pg_catalog.=) 'citus_stat_counters'::pg_catalog.name \
-                    AND pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace";
+    let is_there = "SELECT true FROM pg_proc WHERE proname = 'citus_stat_counters'::name \
+                    AND pronamespace = 'pg_catalog'::regnamespace";
     if current("citus.enable_stat_counters").as_deref() != Some("on")
         || fetch::<bool>(is_there, &[])?.is_none()
     {
         return Ok(None);
     }
     let database = database::oid();
-    let counters = fetch_all(
-        "SELECT connection_establishment_succeeded, connection_reused FROM pg_catalog.citus_stat_counters($1)",
-        &[database.into()],
-        |row| {
-            let count = |column| row.get::<i64>(column).map(|count| count.unwrap_or_default().unsigned_abs());
-            Ok((count(1)?, count(2)?))
-        },
-    )?;
-    Ok(Some(counters.first().copied().unwrap_or_default()))
+    let sql = "SELECT connection_establishment_succeeded, connection_reused FROM citus_stat_counters($1)";
+    Ok(Some(select_one(sql, &[database.into()])?.unwrap_or_default()))
 }
 
 /// What this node has to give to a role that is a superuser or none.
@@ -166,9 +155,7 @@ pub fn limits(is_superuser: bool) -> Result<Limits, UserError> {
     Ok(Limits {
         max_connections: number("max_connections").unsigned_abs(),
         reserved: reserved.unsigned_abs(),
-        in_use: count(
-            "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'",
-        )? as u32,
+        in_use: count("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")? as u32,
         max_worker_processes: number("max_worker_processes").unsigned_abs(),
         workers_in_use: worker_slots::workers_in_use() as u32,
         max_shared_pool_size: number("citus.max_shared_pool_size"),

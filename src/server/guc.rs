@@ -195,21 +195,21 @@ pub fn check_for_session(name: &str, value: &str, setter: pg_sys::Oid) -> Result
 /// # Errors
 /// The server's.
 pub fn may_set(role: pg_sys::Oid, name: &str) -> Result<bool, UserError> {
-    let sql = "SELECT context OPERATOR(pg_catalog.<>) 'superuser' OR pg_catalog.has_parameter_privilege($2, name, 'SET') \
-               FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
+    let sql = "SELECT context <> 'superuser' OR has_parameter_privilege($2, name, 'SET') \
+               FROM pg_settings WHERE lower(name) = lower($1)";
     Ok(fetch::<bool>(sql, &[name.into(), role.into()])? != Some(false))
 }
 
 /// The names of all parameters that the caller may see.
 pub fn names() -> Result<Vec<String>, UserError> {
-    let sql = "SELECT pg_catalog.array_agg(name) FROM pg_catalog.pg_settings";
+    let sql = "SELECT array_agg(name) FROM pg_settings";
     Ok(fetch::<Vec<String>>(sql, &[])?.unwrap_or_default())
 }
 
 /// Whether a parameter changes for the whole server, at a reload of the configuration files.
 pub fn is_reloadable(name: &str) -> bool {
-    let sql = "SELECT context FROM pg_catalog.pg_settings \
-               WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
+    let sql = "SELECT context FROM pg_settings \
+               WHERE lower(name) = lower($1)";
     matches!(fetch::<String>(sql, &[name.into()]), Ok(Some(context)) if context == "sighup")
 }
 

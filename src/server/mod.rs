@@ -23,6 +23,7 @@ pub mod process;
 pub mod query;
 pub mod relations;
 pub mod roles;
+pub mod rows;
 pub mod set_function;
 pub mod signals;
 pub mod spi;

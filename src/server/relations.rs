@@ -28,8 +28,7 @@ pub fn owner_of(table: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
 
 /// Whether there is a schema of this name.
 pub fn schema_exists(name: &str) -> Result<bool, UserError> {
-    let sql =
-        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    let sql = "SELECT true FROM pg_namespace WHERE nspname = $1::text";
     Ok(fetch::<bool>(sql, &[name.into()])?.is_some())
 }
 
@@ -46,12 +45,12 @@ pub fn drop_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
 pub fn with_partitions(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
     let partitions = fetch::<Vec<pg_sys::Oid>>(
         "WITH RECURSIVE tree (relation) AS ( \
-             SELECT t FROM pg_catalog.unnest($1) AS t \
+             SELECT t FROM unnest($1) AS t \
              UNION \
-             SELECT c.oid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) tree.relation \
-             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid AND c.relispartition) \
-         SELECT pg_catalog.array_agg(relation ORDER BY relation) FROM tree \
-         WHERE relation OPERATOR(pg_catalog.<>) ALL ($1)",
+             SELECT c.oid FROM tree JOIN pg_inherits i ON i.inhparent = tree.relation \
+             JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition) \
+         SELECT array_agg(relation ORDER BY relation) FROM tree \
+         WHERE relation <> ALL ($1)",
         &[tables.to_vec().into()],
     )?;
     Ok([tables, &partitions.unwrap_or_default()].concat())

@@ -129,7 +129,16 @@ pub fn fetch_all<T>(
     arguments: &[DatumWithOid],
     row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
 ) -> Result<Vec<T>, UserError> {
-    restricted(|| latest(|client| select(client, sql, None, arguments)?.map(|found| row(&found)).collect()))
+    fetch_table(sql, arguments, |found| found.map(|found| row(&found)).collect())
+}
+
+/// What `body` makes of all rows of a query.
+pub(super) fn fetch_table<T>(
+    sql: &str,
+    arguments: &[DatumWithOid],
+    body: impl FnOnce(SpiTupleTable) -> pgrx::spi::Result<T>,
+) -> Result<T, UserError> {
+    restricted(|| latest(|client| body(select(client, sql, None, arguments)?)))
 }
 
 /// All rows of a query that locks the rows it finds, which is no reading.

@@ -11,12 +11,15 @@ use super::as_owner;
 use crate::server::jsonb::json_of;
 use crate::server::process::my_pid;
 use crate::server::roles::name_of;
-use crate::server::spi::{fetch, fetch_all, run, timestamp};
+use crate::server::rows::{insert, select, select_from, select_one};
+use crate::server::spi::{fetch, run, timestamp};
 
 /// Who owns a capture, and how it is.
+#[derive(Deserialize)]
 pub struct CaptureHandle {
     /// The role that captured: its present name, or the one that was kept.
     pub role: String,
+    #[serde(default)]
     pub owner_oid: pg_sys::Oid,
     /// As bench.captures has it: capturing, completed, canceled, failed or crashed.
     pub status: String,
@@ -27,19 +30,12 @@ pub struct CaptureHandle {
 /// A capture by its name.
 pub fn capture(name: &str) -> Result<Option<CaptureHandle>, UserError> {
     as_owner(|| {
-        let sql = "SELECT bench_internal.role_name(l.owner_oid, l.role), CASE WHEN l.status = 'capturing' AND NOT EXISTS ( \
-                       SELECT FROM pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL) \
-                   THEN 'crashed' ELSE l.status END, l.pid, l.owner_oid FROM bench_internal.capture_list l WHERE l.name = $1";
-        let found = fetch_all(sql, &[name.into()], |row| {
-            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-            Ok(CaptureHandle {
-                role: text(1)?,
-                status: text(2)?,
-                pid: row.get::<i32>(3)?.unwrap_or_default(),
-                owner_oid: row.get::<pg_sys::Oid>(4)?.unwrap_or(pg_sys::InvalidOid),
-            })
-        })?;
-        Ok(found.into_iter().next())
+        let sql = "SELECT bench_internal.role_name(l.owner_oid, l.role) AS role, \
+                       CASE WHEN l.status = 'capturing' AND NOT EXISTS ( \
+                           SELECT FROM pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL) \
+                       THEN 'crashed' ELSE l.status END AS status, l.pid, l.owner_oid \
+                   FROM bench_internal.capture_list l WHERE l.name = $1";
+        select_one(sql, &[name.into()])
     })
 }
 
@@ -53,14 +49,13 @@ pub fn mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
         }
         let sql = "SELECT s.workload, s.weight FROM bench.capture_statements s JOIN bench.workloads w ON w.name = s.workload \
                    WHERE s.capture = $1 AND s.kept ORDER BY s.number";
-        fetch_all(sql, &[name.into()], |row| {
-            Ok(Share {
-                workload: row.get::<String>(1)?.unwrap_or_default(),
-                weight: row.get::<i32>(2)?.unwrap_or_default().unsigned_abs(),
-                is_dealt: false,
-            })
-        })
-        .map(Some)
+        let shares = select::<(String, u32)>(sql, &[name.into()])?;
+        Ok(Some(
+            shares
+                .into_iter()
+                .map(|(workload, weight)| Share { workload, weight, is_dealt: false })
+                .collect(),
+        ))
     })
 }
 
@@ -176,37 +171,22 @@ pub struct CaptureHead {
     /// statements or log.
     pub source: String,
     /// As given.
+    #[serde(default)]
     pub options: Value,
     pub secs: Option<f64>,
     pub calls: Option<i64>,
     pub exec_ms: Option<f64>,
     pub dealloc: Option<i64>,
+    #[serde(default)]
     pub notes: Vec<String>,
     #[serde(default)]
     pub activity: Option<Activity>,
 }
 
-/// What was written by [`end_capture`].
-pub(super) fn activity(json: Option<JsonB>) -> Option<Activity> {
-    json.and_then(|json| serde_json::from_value(json.0).ok())
-}
-
 /// The row of a capture.
 pub fn head_of_capture(name: &str) -> Result<CaptureHead, UserError> {
     as_owner(|| {
-        let sql = "SELECT source, options, secs, calls, exec_ms, dealloc, notes, activity FROM bench_internal.capture_list WHERE name = $1";
-        let found = fetch_all(sql, &[name.into()], |row| {
-            Ok(CaptureHead {
-                source: row.get::<String>(1)?.unwrap_or_default(),
-                options: row.get::<JsonB>(2)?.map_or(Value::Null, |options| options.0),
-                secs: row.get(3)?,
-                calls: row.get(4)?,
-                exec_ms: row.get(5)?,
-                dealloc: row.get(6)?,
-                notes: row.get::<Vec<String>>(7)?.unwrap_or_default(),
-                activity: activity(row.get::<JsonB>(8)?),
-            })
-        })?;
+        let found = select_from("bench_internal.capture_list WHERE name = $1", &[name.into()])?;
         Ok(found.into_iter().next().unwrap_or_default())
     })
 }
@@ -236,33 +216,16 @@ pub struct CapturedStatement {
     pub statements: Option<i32>,
 }
 
-/// Writes a statement of a capture.
-pub fn put_captured_statement(capture: &str, statement: &CapturedStatement) -> Result<(), UserError> {
-    as_owner(|| {
-        run(
-            "INSERT INTO bench.capture_statements (capture, number, workload, weight, queryid, query, role, calls, rows, \
-                 shared_blks_hit, shared_blks_read, exec_ms, share, kept, reason, statements) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $3 IS NOT NULL, $14, $15)",
-            &[
-                capture.into(),
-                statement.number.into(),
-                statement.workload.as_deref().into(),
-                statement.weight.into(),
-                statement.queryid.into(),
-                statement.query.as_deref().into(),
-                statement.role.as_deref().into(),
-                statement.calls.into(),
-                statement.rows.into(),
-                statement.shared_blks_hit.into(),
-                statement.shared_blks_read.into(),
-                statement.exec_ms.into(),
-                statement.share.into(),
-                statement.reason.as_deref().into(),
-                statement.statements.into(),
-            ],
-        )
-        .map(drop)
-    })
+/// Writes statements of a capture.
+pub fn put_captured_statements(capture: &str, statements: &[CapturedStatement]) -> Result<(), UserError> {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        capture: &'a str,
+        #[serde(flatten)]
+        statement: &'a CapturedStatement,
+    }
+    let rows: Vec<Row> = statements.iter().map(|statement| Row { capture, statement }).collect();
+    as_owner(|| insert("bench.capture_statements", &rows).map(drop))
 }
 
 /// Removes a capture with its statements, workloads and values, and so their feeders.
@@ -293,49 +256,9 @@ pub fn delete_capture(name: &str) -> Result<(), UserError> {
     })
 }
 
-/// The statements of a capture, as far as bench.capture returns them.
+/// The statements of a capture.
 pub fn captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserError> {
-    as_owner(|| {
-        let sql = "SELECT number, workload, weight, calls, share, reason FROM bench.capture_statements \
-                   WHERE capture = $1 ORDER BY number";
-        fetch_all(sql, &[name.into()], |row| {
-            Ok(CapturedStatement {
-                number: row.get::<i32>(1)?.unwrap_or_default(),
-                workload: row.get(2)?,
-                weight: row.get(3)?,
-                calls: row.get::<i64>(4)?.unwrap_or_default(),
-                share: row.get::<f64>(5)?.unwrap_or_default(),
-                reason: row.get(6)?,
-                ..CapturedStatement::default()
-            })
-        })
-    })
-}
-
-/// The statements of a capture with everything that is known of them.
-pub fn all_of_captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserError> {
-    as_owner(|| {
-        let sql = "SELECT number, workload, weight, queryid, query, role, calls, rows, shared_blks_hit, shared_blks_read, \
-                       exec_ms, share, reason, statements FROM bench.capture_statements WHERE capture = $1 ORDER BY number";
-        fetch_all(sql, &[name.into()], |row| {
-            Ok(CapturedStatement {
-                number: row.get::<i32>(1)?.unwrap_or_default(),
-                workload: row.get(2)?,
-                weight: row.get(3)?,
-                queryid: row.get(4)?,
-                query: row.get(5)?,
-                role: row.get(6)?,
-                calls: row.get::<i64>(7)?.unwrap_or_default(),
-                rows: row.get(8)?,
-                shared_blks_hit: row.get(9)?,
-                shared_blks_read: row.get(10)?,
-                exec_ms: row.get(11)?,
-                share: row.get::<f64>(12)?.unwrap_or_default(),
-                reason: row.get(13)?,
-                statements: row.get(14)?,
-            })
-        })
-    })
+    as_owner(|| select_from("bench.capture_statements WHERE capture = $1 ORDER BY number", &[name.into()]))
 }
 
 /// What there is to know of a capture.

@@ -2,15 +2,19 @@
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
+use serde::{Deserialize, Serialize};
 
 use super::as_owner;
-use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::rows::select_one;
+use crate::server::spi::{fetch, run};
 
 /// A row of bench_internal.custom_fixtures.
+#[derive(Serialize, Deserialize)]
 pub struct Definition {
     pub name: String,
     /// Its present name, or the one that was kept.
     pub owner: String,
+    #[serde(default)]
     pub owner_oid: pg_sys::Oid,
     /// Makes the tables, one of them called as the fixture.
     pub ddl: String,
@@ -25,21 +29,9 @@ pub struct Definition {
 /// A fixture's definition by its name.
 pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
     as_owner(|| {
-        let sql = "SELECT name, bench_internal.role_name(owner_oid, owner), ddl, rows_query, after_ddl, rows, owner_oid \
+        let sql = "SELECT name, bench_internal.role_name(owner_oid, owner) AS owner, ddl, rows_query, after_ddl, rows, owner_oid \
              FROM bench_internal.custom_fixtures WHERE name = $1";
-        let found = fetch_all(sql, &[name.into()], |row| {
-            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-            Ok(Definition {
-                name: text(1)?,
-                owner: text(2)?,
-                owner_oid: row.get::<pg_sys::Oid>(7)?.unwrap_or(pg_sys::InvalidOid),
-                ddl: text(3)?,
-                rows_query: text(4)?,
-                after_ddl: row.get(5)?,
-                rows: row.get::<i64>(6)?.unwrap_or_default(),
-            })
-        })?;
-        Ok(found.into_iter().next())
+        select_one(sql, &[name.into()])
     })
 }
 

@@ -8,75 +8,67 @@ use bench_results::{Duel, DuelCommand, DuelMeasured, DuelWait};
 use bench_stats::duel::{ArmBatch, BATCHES};
 use bench_stats::histogram;
 use pgrx::JsonB;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::work::check_visible;
 use super::{as_owner, statements};
-use crate::server::jsonb::json_of;
-use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::rows::{insert, select};
+use crate::server::spi::{fetch, fetch_all};
 
 /// Writes what was measured of a duel.
 pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
     for (arm, name) in ARMS.into_iter().enumerate() {
-        let counts = |of: fn(&ArmBatch) -> u64| -> Vec<i64> {
-            duel.batches.iter().map(|batch| of(&batch[arm]).cast_signed()).collect()
-        };
-        let sums = |of: fn(&ArmBatch) -> f64| -> Vec<f64> {
-            duel.batches.iter().map(|batch| of(&batch[arm])).collect()
-        };
-        let latencies: Vec<&BTreeMap<u32, u64>> =
-            duel.batches.iter().map(|batch| &batch[arm].latencies).collect();
-        run(
-            "INSERT INTO bench_internal.duel_log (run_id, arm, transactions, latency_ms, failed, retried, timed, busy_us, \
-                 counted, blocks, wal_bytes, rows, latencies) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-            &[
-                run_id.into(),
-                name.into(),
-                counts(|of| of.transactions).into(),
-                sums(|of| of.latency_ms).into(),
-                counts(|of| of.failed).into(),
-                counts(|of| of.retried).into(),
-                counts(|of| of.timed).into(),
-                sums(|of| of.cpu_us).into(),
-                counts(|of| of.counted).into(),
-                counts(|of| of.blocks).into(),
-                counts(|of| of.wal_bytes).into(),
-                counts(|of| of.rows).into(),
-                JsonB(json_of(&latencies)).into(),
-            ],
-        )?;
+        let batches = || duel.batches.iter().map(|batch| &batch[arm]);
+        let counts = |of: fn(&ArmBatch) -> u64| -> Vec<u64> { batches().map(of).collect() };
+        let sums = |of: fn(&ArmBatch) -> f64| -> Vec<f64> { batches().map(of).collect() };
+        let row = json!({
+            "run_id": run_id,
+            "arm": name,
+            "transactions": counts(|of| of.transactions),
+            "latency_ms": sums(|of| of.latency_ms),
+            "failed": counts(|of| of.failed),
+            "retried": counts(|of| of.retried),
+            "timed": counts(|of| of.timed),
+            "busy_us": sums(|of| of.cpu_us),
+            "counted": counts(|of| of.counted),
+            "blocks": counts(|of| of.blocks),
+            "wal_bytes": counts(|of| of.wal_bytes),
+            "rows": counts(|of| of.rows),
+            "latencies": batches().map(|of| &of.latencies).collect::<Vec<_>>(),
+        });
+        insert("bench_internal.duel_log", &[row])?;
     }
-    for DuelCommand { script, command, batches } in &duel.commands {
-        let (counts, sums): (Vec<i64>, Vec<f64>) =
-            batches.iter().map(|(count, ms)| (count.cast_signed(), *ms)).unzip();
-        run(
-            "INSERT INTO bench_internal.duel_statement_log (run_id, script, command, executions, latency_ms) \
-             VALUES ($1, $2, $3, $4, $5)",
-            &[
-                run_id.into(),
-                script.cast_signed().into(),
-                command.cast_signed().into(),
-                counts.into(),
-                sums.into(),
-            ],
-        )?;
-    }
-    for DuelWait { wait_event_type, wait_event, a, b } in &duel.waits {
-        for (name, share) in ARMS.into_iter().zip([a, b]).filter(|(_, share)| **share > 0.0) {
-            run(
-                "INSERT INTO bench_internal.duel_wait_log (run_id, arm, wait_event_type, wait_event, share) \
-                 VALUES ($1, $2, $3, $4, $5)",
-                &[
-                    run_id.into(),
-                    name.into(),
-                    wait_event_type.as_str().into(),
-                    wait_event.as_str().into(),
-                    (*share).into(),
-                ],
-            )?;
-        }
-    }
+    let commands: Vec<Value> = duel
+        .commands
+        .iter()
+        .map(|DuelCommand { script, command, batches }| {
+            let (executions, latency_ms): (Vec<u64>, Vec<f64>) = batches.iter().copied().unzip();
+            json!({
+                "run_id": run_id,
+                "script": script,
+                "command": command,
+                "executions": executions,
+                "latency_ms": latency_ms,
+            })
+        })
+        .collect();
+    insert("bench_internal.duel_statement_log", &commands)?;
+    let waits: Vec<Value> = duel
+        .waits
+        .iter()
+        .flat_map(|of| ARMS.into_iter().zip([of.a, of.b]).map(move |(arm, share)| (of, arm, share)))
+        .filter(|(.., share)| *share > 0.0)
+        .map(|(of, arm, share)| {
+            json!({
+                "run_id": run_id,
+                "arm": arm,
+                "wait_event_type": of.wait_event_type,
+                "wait_event": of.wait_event,
+                "share": share,
+            })
+        })
+        .collect();
+    insert("bench_internal.duel_wait_log", &waits)?;
     Ok(())
 }
 
@@ -199,12 +191,8 @@ fn commands(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
 }
 
 fn waits(run_id: i64) -> Result<Vec<DuelWait>, UserError> {
-    let sql = "SELECT wait_event_type, wait_event, coalesce(sum(share) FILTER (WHERE arm = 'a'), 0), \
-                   coalesce(sum(share) FILTER (WHERE arm = 'b'), 0) \
+    let sql = "SELECT wait_event_type, wait_event, coalesce(sum(share) FILTER (WHERE arm = 'a'), 0) AS a, \
+                   coalesce(sum(share) FILTER (WHERE arm = 'b'), 0) AS b \
                FROM bench_internal.duel_wait_log WHERE run_id = $1 GROUP BY 1, 2 ORDER BY sum(share) DESC, 1, 2";
-    fetch_all(sql, &[run_id.into()], |row| {
-        let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
-        let share = |place| Ok::<_, pgrx::spi::Error>(row.get::<f64>(place)?.unwrap_or_default());
-        Ok(DuelWait { wait_event_type: text(1)?, wait_event: text(2)?, a: share(3)?, b: share(4)? })
-    })
+    select(sql, &[run_id.into()])
 }

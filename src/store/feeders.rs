@@ -6,25 +6,20 @@ use bench_model::spec::Role;
 use pgrx::pg_sys;
 
 use super::{Workload, as_owner};
-use crate::error::internal;
 use crate::server::roles;
-use crate::server::spi::{fetch_all, run};
+use crate::server::rows::select;
+use crate::server::spi::run;
 
 /// A workload's feeders, by their prefixes.
 pub fn feeders(workload: &str) -> Result<Vec<Feeder>, UserError> {
     let mut found = as_owner(|| {
         let sql = "SELECT prefix, query, pick, once, max_rows FROM bench.feeders WHERE workload = $1";
-        fetch_all(sql, &[workload.into()], |row| {
-            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-            let (once, max_rows) = (row.get::<bool>(4)?, row.get::<i32>(5)?);
-            Ok((text(1)?, text(2)?, text(3)?, once.unwrap_or_default(), max_rows.unwrap_or_default()))
-        })
+        select::<(String, String, String, bool, u32)>(sql, &[workload.into()])
     })?;
     found.sort();
     found
         .into_iter()
         .map(|(prefix, query, pick, once, max_rows)| {
-            let max_rows = u32::try_from(max_rows).map_err(|e| internal(e.to_string()))?;
             Ok(Feeder { prefix, query, pick: Pick::new(&pick)?, once, max_rows, rows: None })
         })
         .collect()

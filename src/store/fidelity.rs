@@ -5,11 +5,11 @@ use bench_capture::fidelity::{
     Activity, Call, Counts, FidelityPart, ReplayShares, ReplayedCall, calls, likeness, parts, whole,
 };
 use bench_results::Unreplayed;
-use pgrx::JsonB;
+use serde::Deserialize;
 
 use super::as_owner;
-use super::captures::activity;
 use super::work::check_visible;
+use crate::server::rows::{select, select_one};
 use crate::server::spi::{fetch, fetch_all};
 
 /// The parts of a run's fidelity; nothing for a run that replays no capture, or of which nothing was counted.
@@ -34,19 +34,14 @@ pub fn parts_of_replay(run_id: i64) -> Result<Vec<FidelityPart>, UserError> {
 /// The server's.
 pub fn unreplayed(run_id: i64) -> Result<Option<Unreplayed>, UserError> {
     // Scripts of a duel have their arm behind their names.
-    let sql = "SELECT count(*), coalesce(sum(s.share), 0) \
+    let sql = "SELECT count(*) AS statements, coalesce(sum(s.share), 0) AS share \
         FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload \
         JOIN bench.capture_statements s ON s.capture = k.name \
         WHERE r.run_id = $1 AND r.started_at > k.finished_at AND NOT (s.kept AND EXISTS ( \
             SELECT FROM bench_internal.script_log l WHERE l.run_id = r.run_id \
                 AND l.workload IN (s.workload, concat(s.workload, ' [a]'))))";
-    let found = as_owner(|| {
-        fetch_all(sql, &[run_id.into()], |row| {
-            let statements = row.get::<i64>(1)?.unwrap_or_default().unsigned_abs();
-            Ok(Unreplayed { statements, share: row.get::<f64>(2)?.unwrap_or_default() })
-        })
-    })?;
-    Ok(found.into_iter().next().filter(|of| of.statements > 0))
+    let found = as_owner(|| select_one::<Unreplayed>(sql, &[run_id.into()]))?;
+    Ok(found.filter(|of| of.statements > 0))
 }
 
 /// A statement or transaction, or the whole where it has no workload.
@@ -227,7 +222,7 @@ struct Replayed {
 }
 
 /// How the transactions of a script of a run ended.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Ended {
     /// Those that went without an error.
     processed: i64,
@@ -277,82 +272,62 @@ fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
 }
 
 /// What a run that is the replay of one whole capture did while it measured.
+#[derive(Deserialize)]
 struct ReplayOfCapture {
     /// The capture's.
     captured: Option<Activity>,
     /// Of the whole run, without what pg_stat_statements counted.
+    #[serde(flatten)]
     replayed: Activity,
     /// Share of the captured execution time of the statements that the run has.
+    #[serde(default)]
     kept: f64,
     /// Whether statements of the run write.
+    #[serde(default)]
     writes: bool,
 }
 
 /// The replay of a capture by a run of its name; `None` for other runs.
 fn replay_of_capture(run_id: i64) -> Result<Option<ReplayOfCapture>, UserError> {
     as_owner(|| {
-        let sql = "SELECT k.activity, \
+        let sql = "SELECT k.activity AS captured, \
                 (SELECT sum(l.transactions + l.failed + coalesce(l.aborted, 0))::int8 \
-                 FROM bench_internal.script_log l WHERE l.run_id = r.run_id), \
-                (SELECT sum(s.wal_bytes)::int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
-                (SELECT sum(s.wal_syncs)::int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
-                (SELECT sum(s.wal_fpi)::int8 FROM bench.samples s WHERE s.run_id = r.run_id), \
+                 FROM bench_internal.script_log l WHERE l.run_id = r.run_id) AS transactions, \
+                (SELECT sum(s.wal_bytes)::int8 FROM bench.samples s WHERE s.run_id = r.run_id) AS wal_bytes, \
+                (SELECT sum(s.wal_syncs)::int8 FROM bench.samples s WHERE s.run_id = r.run_id) AS wal_syncs, \
+                (SELECT sum(s.wal_fpi)::int8 FROM bench.samples s WHERE s.run_id = r.run_id) AS wal_fpi, \
                 (SELECT sum(c.count * c.latency_avg_ms) FROM bench_internal.statement_log c \
-                 WHERE c.run_id = r.run_id AND c.rows IS NOT NULL), \
+                 WHERE c.run_id = r.run_id AND c.rows IS NOT NULL) AS active_ms, \
                 (SELECT jsonb_object_agg(CASE w.wait_event_type WHEN w.wait_event THEN w.wait_event \
                      ELSE concat(w.wait_event_type, ':', w.wait_event) END, w.share) \
                  FROM bench_internal.wait_log w WHERE w.run_id = r.run_id AND w.node = (SELECT min(node) \
-                     FROM bench_internal.wait_log WHERE run_id = r.run_id)), \
+                     FROM bench_internal.wait_log WHERE run_id = r.run_id)) AS waits, \
                 (SELECT sum(s.share) FROM bench.capture_statements s WHERE s.capture = k.name AND s.kept \
-                     AND s.workload IN (SELECT l.workload FROM bench_internal.script_log l WHERE l.run_id = r.run_id)), \
-                (SELECT sum(c.writes) > 0 FROM bench_internal.statement_log c WHERE c.run_id = r.run_id) \
+                     AND s.workload IN (SELECT l.workload FROM bench_internal.script_log l WHERE l.run_id = r.run_id)) AS kept, \
+                (SELECT sum(c.writes) > 0 FROM bench_internal.statement_log c WHERE c.run_id = r.run_id) AS writes \
             FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload WHERE r.run_id = $1";
-        let found = fetch_all(sql, &[run_id.into()], |row| {
-            let waits = row.get::<JsonB>(7)?.and_then(|json| serde_json::from_value(json.0).ok());
-            Ok(ReplayOfCapture {
-                captured: activity(row.get::<JsonB>(1)?),
-                replayed: Activity {
-                    transactions: row.get::<i64>(2)?.unwrap_or_default(),
-                    wal_bytes: row.get(3)?,
-                    wal_syncs: row.get(4)?,
-                    wal_fpi: row.get(5)?,
-                    active_ms: row.get(6)?,
-                    waits: waits.unwrap_or_default(),
-                    ..Activity::default()
-                },
-                kept: row.get::<f64>(8)?.unwrap_or_default(),
-                writes: row.get::<bool>(9)?.unwrap_or_default(),
-            })
-        })?;
-        Ok(found.into_iter().next())
+        select_one(sql, &[run_id.into()])
     })
 }
 
 /// How a run replayed the transactions of one shape of a log.
+#[derive(Deserialize)]
 struct ReplayedShape {
     workload: String,
     /// Of the captured transactions.
     share: f64,
+    #[serde(flatten)]
     ended: Ended,
 }
 
 /// The scripts of a run that are a capture's from the log.
 fn shapes_of_captured(run_id: i64) -> Result<Vec<ReplayedShape>, UserError> {
     as_owner(|| {
-        let sql = "SELECT s.workload, min(s.share), sum(l.transactions)::int8, \
-                       sum(l.failed + coalesce(l.aborted, 0))::int8 \
+        let sql = "SELECT s.workload, min(s.share) AS share, sum(l.transactions)::int8 AS processed, \
+                       sum(l.failed + coalesce(l.aborted, 0))::int8 AS failed \
                    FROM bench_internal.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
                    JOIN bench_internal.capture_list k ON k.name = s.capture AND k.source = 'log' \
                    WHERE l.run_id = $1 GROUP BY s.workload, l.script ORDER BY l.script";
-        fetch_all(sql, &[run_id.into()], |row| {
-            Ok(ReplayedShape {
-                workload: row.get::<String>(1)?.unwrap_or_default(),
-                share: row.get::<f64>(2)?.unwrap_or_default(),
-                ended: Ended {
-                    processed: row.get::<i64>(3)?.unwrap_or_default(),
-                    failed: row.get::<i64>(4)?.unwrap_or_default(),
-                },
-            })
-        })
+        select(sql, &[run_id.into()])
     })
 }

@@ -2,19 +2,24 @@
 
 use bench_base::error::UserError;
 use pgrx::pg_sys;
+use serde::Deserialize;
 
 use super::as_owner;
-use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::rows::{select, select_one};
+use crate::server::spi::{fetch, run};
 
 /// A row of bench.fixtures.
+#[derive(Deserialize)]
 pub struct Fixture {
     pub name: String,
     pub schema: String,
     /// Its present name, or the one that was kept.
     pub owner: String,
+    #[serde(default)]
     pub owner_oid: pg_sys::Oid,
     pub rows: i64,
     /// As given to bench.load.
+    #[serde(default)]
     pub options: serde_json::Value,
     /// Tables that still exist.
     pub tables: Vec<pg_sys::Oid>,
@@ -25,26 +30,14 @@ pub struct Fixture {
 /// Loaded fixtures of a name, newest first.
 pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     as_owner(|| {
-        fetch_all(
-            "SELECT f.schema, bench_internal.role_name(f.owner_oid, f.owner), f.rows, f.options, \
+        select(
+            "SELECT f.name, f.schema, bench_internal.role_name(f.owner_oid, f.owner) AS owner, f.rows, f.options, \
                     ARRAY(SELECT c.oid FROM unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
-                          JOIN pg_class c ON c.oid = u.relation ORDER BY u.place), \
+                          JOIN pg_class c ON c.oid = u.relation ORDER BY u.place) AS tables, \
                     (SELECT count(*) FROM unnest(f.relations) AS u (relation) \
-                     WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = u.relation)), f.owner_oid \
+                     WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = u.relation)) AS missing, f.owner_oid \
              FROM bench.fixtures f WHERE f.name = $1 ORDER BY f.loaded_at DESC",
             &[name.into()],
-            |row| {
-                Ok(Fixture {
-                    name: name.to_owned(),
-                    schema: row.get::<String>(1)?.unwrap_or_default(),
-                    owner: row.get::<String>(2)?.unwrap_or_default(),
-                    rows: row.get::<i64>(3)?.unwrap_or_default(),
-                    options: row.get::<pgrx::JsonB>(4)?.map_or(serde_json::Value::Null, |json| json.0),
-                    tables: row.get::<Vec<pg_sys::Oid>>(5)?.unwrap_or_default(),
-                    missing: row.get::<i64>(6)?.unwrap_or_default(),
-                    owner_oid: row.get::<pg_sys::Oid>(7)?.unwrap_or(pg_sys::InvalidOid),
-                })
-            },
         )
     })
 }
@@ -136,20 +129,16 @@ pub struct Growth {
 /// How a fixture's tables, given with their partitions, have grown since they were loaded.
 pub fn growth(name: &str, schema: &str, tables: &[pg_sys::Oid]) -> Result<Option<Growth>, UserError> {
     let found = as_owner(|| {
-        fetch_all(
+        select_one::<(Option<i64>, Option<i64>, Option<i64>)>(
             "SELECT f.table_bytes, t.bytes, t.live FROM bench.fixtures f CROSS JOIN ( \
                  SELECT sum(pg_table_size(c.oid))::int8 AS bytes, \
                         sum(pg_stat_get_live_tuples(c.oid))::int8 AS live \
                  FROM pg_class c WHERE c.oid = ANY ($3) AND c.relkind = 'r') AS t \
              WHERE f.name = $1 AND f.schema = $2",
             &[name.into(), schema.into(), tables.to_vec().into()],
-            |row| {
-                let figure = |column| row.get::<i64>(column);
-                Ok((figure(1)?, figure(2)?, figure(3)?))
-            },
         )
     })?;
-    Ok(found.into_iter().next().and_then(|(loaded_bytes, bytes, live)| {
+    Ok(found.and_then(|(loaded_bytes, bytes, live)| {
         Some(Growth { loaded_bytes: loaded_bytes?, bytes: bytes?, live: live? })
     }))
 }

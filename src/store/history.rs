@@ -1,19 +1,22 @@
 //! Runs of the same kind, in the order of time, and what was found to be their spread.
 
 use bench_base::error::UserError;
-use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{JsonB, pg_sys};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{as_owner, may_see};
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::rows::select;
+use crate::server::spi::fetch;
 
 /// A run in a series.
+#[derive(Deserialize)]
 pub struct Past {
     /// What makes runs comparable: the same for all of a series.
     pub group: String,
     pub run_id: i64,
-    pub started_at: TimestampWithTimeZone,
+    /// As the server writes it.
+    pub started_at: String,
     pub value: f64,
 }
 
@@ -33,23 +36,12 @@ pub fn history(workload: &str, metric: &str, tags: Map<String, Value>) -> Result
     };
     // As the caller, for the views show each their own.
     let sql = format!(
-        "SELECT h.options::text || h.tags::text, h.run_id, h.started_at, h.{metric} \
+        "SELECT h.options::text || h.tags::text AS \"group\", h.run_id, h.started_at, h.{metric} AS value \
          FROM bench.history h \
          WHERE h.workload = $1 AND h.tags @> $2 AND h.{metric} IS NOT NULL \
            AND h.started_at IS NOT NULL ORDER BY 1, h.started_at, h.run_id"
     );
-    let rows = fetch_all(&sql, &[workload.into(), JsonB(Value::Object(tags)).into()], |row| {
-        let (run_id, started_at, value) =
-            (row.get::<i64>(2)?, row.get::<TimestampWithTimeZone>(3)?, row.get::<f64>(4)?);
-        let group = row.get::<String>(1)?.unwrap_or_default();
-        Ok(started_at.map(|started_at| Past {
-            group,
-            run_id: run_id.unwrap_or_default(),
-            started_at,
-            value: value.unwrap_or_default(),
-        }))
-    })?;
-    Ok(rows.into_iter().flatten().collect())
+    select(&sql, &[workload.into(), JsonB(Value::Object(tags)).into()])
 }
 
 /// Sweeps of bench.calibrate that are looked through, the latest.
@@ -60,20 +52,12 @@ const MOST_CALIBRATIONS: i64 = 50;
 /// completed runs.
 pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<i64>)>, UserError> {
     let made = as_owner(|| {
-        fetch_all(
+        select::<(i64, pg_sys::Oid, Vec<i64>)>(
             "SELECT s.sweep_id, s.owner_oid, array_agg(l.run_id ORDER BY l.place) \
              FROM bench_internal.sweep_log s JOIN bench_internal.sweep_run_log l USING (sweep_id) JOIN bench_internal.run_log r USING (run_id) \
              WHERE s.options ->> 'calibrates' = 'true' AND l.error IS NULL AND r.status = 'completed' \
              GROUP BY s.sweep_id, s.owner_oid HAVING count(*) >= $1 ORDER BY s.sweep_id DESC LIMIT $2",
             &[(least as i64).into(), MOST_CALIBRATIONS.into()],
-            |row| {
-                let role = row.get::<pg_sys::Oid>(2)?.unwrap_or(pg_sys::InvalidOid);
-                Ok((
-                    row.get::<i64>(1)?.unwrap_or_default(),
-                    role,
-                    row.get::<Vec<i64>>(3)?.unwrap_or_default(),
-                ))
-            },
         )
     })?;
     for (sweep_id, role, runs) in made {

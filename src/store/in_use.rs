@@ -8,7 +8,8 @@ use pgrx::pg_sys;
 use super::{as_owner, is_led};
 use crate::server::locks::OwnLock;
 use crate::server::roles::{current_role_oid, name_of};
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::rows::select;
+use crate::server::spi::fetch;
 use crate::server::worker_slots;
 use crate::shm::{Segment, Work, build, is_under_way};
 
@@ -18,10 +19,8 @@ fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u3
         let sql = format!(
             "SELECT run_id, segment FROM bench_internal.run_log WHERE status IN ('starting', 'running') AND {condition} ORDER BY run_id"
         );
-        fetch_all(&sql, arguments, |row| {
-            let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-            Ok((row.get::<i64>(1)?.unwrap_or_default(), segment))
-        })
+        let runs = select::<(i64, i64)>(&sql, arguments)?;
+        Ok(runs.into_iter().map(|(run_id, segment)| (run_id, segment as u32)).collect())
     })
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
 use pgrx::{JsonB, pg_sys};
+use serde::Deserialize;
 
 use super::{as_owner, is_led, may_see};
 use crate::cluster::citus;
@@ -22,7 +23,8 @@ use crate::server::locks;
 use crate::server::process::nap;
 use crate::server::relations::schema_exists;
 use crate::server::roles::name_of;
-use crate::server::spi::{define, fetch, fetch_all, quote_identifier, run};
+use crate::server::rows::select_from;
+use crate::server::spi::{define, fetch, quote_identifier, run};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work};
 
@@ -318,6 +320,7 @@ pub fn may_see_load(load_id: i64) -> Result<bool, UserError> {
 }
 
 /// A row of bench_internal.load_log that has not been closed: a load under way, or one whose leader is gone.
+#[derive(Deserialize)]
 struct LoadLogRow {
     load_id: i64,
     segment: u32,
@@ -325,11 +328,5 @@ struct LoadLogRow {
 
 /// As the extension's owner: rows of bench_internal.load_log.
 fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<LoadLogRow>, UserError> {
-    let sql = format!(
-        "SELECT load_id, segment FROM bench_internal.load_log WHERE status = 'running' AND {condition}"
-    );
-    fetch_all(&sql, arguments, |row| {
-        let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-        Ok(LoadLogRow { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment })
-    })
+    select_from(&format!("bench_internal.load_log WHERE status = 'running' AND {condition}"), arguments)
 }

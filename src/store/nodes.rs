@@ -14,19 +14,19 @@ use super::recorder::{RunColumns, RunEnd, RunStatus, hold, status_only};
 use crate::observe::audit::SHARED;
 use crate::observe::counters::Tuples;
 use crate::observe::node::NodeState;
-use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::rows::{select, select_one};
+use crate::server::spi::{fetch, run};
 use crate::server::transaction::transaction;
 use crate::shm::NodeCell;
 
 /// Schemas and names of tables, in their order.
 pub fn names_of(tables: &[pg_sys::Oid]) -> Result<Vec<(String, String)>, UserError> {
-    fetch_all(
+    select(
         "SELECT n.nspname::text, c.relname::text \
          FROM unnest($1) WITH ORDINALITY AS t (oid, place) \
          JOIN pg_class c ON c.oid = t.oid \
          JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY t.place",
         &[tables.to_vec().into()],
-        |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
     )
 }
 
@@ -190,16 +190,14 @@ fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
 pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, UserError> {
     let found = transaction(|| {
         hold()?;
-        fetch_all(
+        select_one::<(String, Option<UserError>)>(
             "SELECT name, error FROM bench_internal.node_log WHERE run_id = $1 AND status <> 'completed' \
              ORDER BY array_position('{crashed,failed,incomplete}', status), \
                  coalesce(node <> $2, true), node LIMIT 1",
             &[run_id.into(), first.into()],
-            |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<JsonB>(2)?)),
         )
     })?;
-    Ok(found.into_iter().next().map(|(name, error)| {
-        let error = error.and_then(|json| serde_json::from_value::<UserError>(json.0).ok());
+    Ok(found.map(|(name, error)| {
         let error = error.unwrap_or_else(|| crate::error::internal("its part of the run ended unexpectedly"));
         UserError { message: format!("node {name}: {}", error.message), ..error }
     }))

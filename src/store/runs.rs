@@ -3,20 +3,16 @@
 use bench_base::error::UserError;
 
 use super::as_owner;
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::rows::select;
+use crate::server::spi::fetch;
 
 /// Buckets of a run's histogram as (low ms, high ms, count), in ascending order.
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     as_owner(|| {
-        fetch_all(
+        select(
             "SELECT low_ms, high_ms, sum(count)::int8 FROM bench.latencies \
              WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
             &[run_id.into()],
-            |row| {
-                let count = row.get::<i64>(3)?.unwrap_or_default();
-                let low = row.get::<f64>(1)?.unwrap_or_default();
-                Ok((low, row.get::<f64>(2)?.unwrap_or_default(), count.unsigned_abs()))
-            },
         )
     })
 }
@@ -52,11 +48,7 @@ pub fn error_hint(run_id: i64) -> Result<Option<String>, UserError> {
 pub fn failures(run_id: i64) -> Result<Vec<(String, i64)>, UserError> {
     let sql = "SELECT sqlstate, sum(failed)::int8 AS failed FROM bench_internal.error_log \
                WHERE run_id = $1 AND failed > 0 GROUP BY sqlstate ORDER BY failed DESC, sqlstate";
-    as_owner(|| {
-        fetch_all(sql, &[run_id.into()], |row| {
-            Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default()))
-        })
-    })
+    as_owner(|| select(sql, &[run_id.into()]))
 }
 
 /// Whether errors of a run's transactions have been kept.

@@ -1,15 +1,17 @@
 //! Searches for a capacity: sweeps whose runs are trials, each of which decides on the next.
 
 use bench_base::error::UserError;
-use bench_questions::capacity::{CapacityAnswer, NextTrial, Purpose, Trial, TrialOutcome};
+use bench_questions::capacity::{CapacityAnswer, NextTrial, Trial, TrialOutcome};
 use pgrx::JsonB;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::as_owner;
 use crate::error::internal;
 use crate::server::jsonb::json_of;
-use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::rows::select;
+use crate::server::spi::{fetch, run};
 
 fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, UserError> {
     serde_json::from_value(json).map_err(|e| internal(e.to_string()))
@@ -17,29 +19,21 @@ fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, UserError> {
 
 /// The trials that a search has made, in their order.
 pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
+    #[derive(Deserialize)]
+    struct Row {
+        place: u32,
+        #[serde(flatten)]
+        step: NextTrial,
+        outcome: TrialOutcome,
+    }
     let rows = as_owner(|| {
-        fetch_all(
+        select::<Row>(
             "SELECT place, round, rate, purpose, outcome FROM bench_internal.sweep_run_log \
              WHERE sweep_id = $1 AND outcome IS NOT NULL ORDER BY place",
             &[sweep_id.into()],
-            |row| {
-                Ok((
-                    row.get::<i32>(1)?.unwrap_or_default(),
-                    row.get::<i32>(2)?.unwrap_or_default(),
-                    row.get::<f64>(3)?,
-                    row.get::<String>(4)?.unwrap_or_default(),
-                    row.get::<JsonB>(5)?.map(|json| json.0).unwrap_or_default(),
-                ))
-            },
         )
     })?;
-    let trial = |(place, round, rate, purpose, outcome): (i32, i32, Option<f64>, String, Value)| {
-        let purpose: Purpose = from_json(Value::String(purpose))?;
-        let step = NextTrial { round: round.unsigned_abs(), purpose, rate };
-        let outcome: TrialOutcome = from_json(outcome)?;
-        Ok(Trial { step, place: place.unsigned_abs(), outcome })
-    };
-    rows.into_iter().map(trial).collect()
+    Ok(rows.into_iter().map(|Row { place, step, outcome }| Trial { step, place, outcome }).collect())
 }
 
 /// Writes down the trial that a search is to make; its place. One that was not made, or did not count, gives way to it.

@@ -10,7 +10,8 @@ use pgrx::JsonB;
 use super::as_owner;
 use super::work::check_visible;
 use crate::error::internal;
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::rows::select;
+use crate::server::spi::fetch;
 
 /// A run's scripts.
 pub fn scripts(run_id: i64) -> Result<Vec<ScriptSummary>, UserError> {
@@ -53,14 +54,9 @@ pub fn statements_of(run_id: i64) -> Result<StatementsOfRun, UserError> {
 /// # Errors
 /// The server's.
 pub fn calls_per_script(run_id: i64) -> Result<BTreeMap<u32, PerCall>, UserError> {
-    let sql = "SELECT script, sum(rows)::float8 / sum(calls)::float8, \
-                   sum(shared_blks_hit + shared_blks_read)::float8 / sum(calls)::float8 \
+    let sql = "SELECT script, coalesce(sum(rows)::float8 / sum(calls)::float8, 0), \
+                   coalesce(sum(shared_blks_hit + shared_blks_read)::float8 / sum(calls)::float8, 0) \
                FROM bench_internal.call_log WHERE run_id = $1 GROUP BY script HAVING sum(calls) > 0";
-    let found = as_owner(|| {
-        fetch_all(sql, &[run_id.into()], |row| {
-            let [rows, blocks] = [row.get::<f64>(2)?, row.get::<f64>(3)?].map(Option::unwrap_or_default);
-            Ok((row.get::<i32>(1)?.unwrap_or_default().unsigned_abs(), PerCall { rows, blocks }))
-        })
-    })?;
-    Ok(found.into_iter().collect())
+    let found = as_owner(|| select::<(u32, f64, f64)>(sql, &[run_id.into()]))?;
+    Ok(found.into_iter().map(|(script, rows, blocks)| (script, PerCall { rows, blocks })).collect())
 }

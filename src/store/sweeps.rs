@@ -6,7 +6,6 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_questions::sweep::{SweepCell, SweepOptions, SweepSpec};
 use bench_results::sweep::{SweepChange, SweepRun};
-use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +16,8 @@ use super::{ForRestart, as_owner, is_led, is_open};
 use crate::error::internal;
 use crate::server::database;
 use crate::server::jsonb::json_of;
-use crate::server::spi::{self, fetch, fetch_all, run};
+use crate::server::rows::{select, select_one};
+use crate::server::spi::{self, fetch, run};
 use crate::shm::{Segment, Work};
 
 /// A run that a sweep is still to make.
@@ -157,55 +157,53 @@ pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
 
 /// The runs from a place on that a sweep has not completed, in their order.
 pub fn planned(sweep_id: i64, first_place: i32, options: &SweepOptions) -> Result<Vec<Planned>, UserError> {
+    #[derive(Deserialize)]
+    struct Row {
+        place: i32,
+        #[serde(flatten)]
+        cell: RowOfCell,
+    }
     let rows = as_owner(|| {
-        fetch_all(
+        select::<Row>(
             "SELECT s.place, s.round, s.variant, s.clients \
              FROM bench_internal.sweep_run_log s LEFT JOIN bench_internal.run_log r USING (run_id) \
              WHERE s.sweep_id = $1 AND s.place >= $2 AND (s.error IS NOT NULL OR r.status IS DISTINCT FROM 'completed') \
              ORDER BY s.place",
             &[sweep_id.into(), first_place.into()],
-            |row| Ok((row.get::<i32>(1)?.unwrap_or_default(), row_of_cell(row, 2)?)),
         )
     })?;
-    let planned = |(place, row): (i32, RowOfCell)| Some(Planned { place, cell: row.cell(options)? });
+    let planned = |row: Row| Some(Planned { place: row.place, cell: row.cell.cell(options)? });
     Ok(rows.into_iter().filter_map(planned).collect())
 }
 
 /// A rung of a variant in a round, as a row has it.
+#[derive(Deserialize)]
 struct RowOfCell {
-    round: i32,
+    round: u32,
     variant: String,
-    clients: i32,
-}
-
-/// The three columns from `first` on.
-fn row_of_cell(row: &SpiHeapTupleData, first: usize) -> pgrx::spi::Result<RowOfCell> {
-    Ok(RowOfCell {
-        round: row.get::<i32>(first)?.unwrap_or_default(),
-        variant: row.get::<String>(first + 1)?.unwrap_or_default(),
-        clients: row.get::<i32>(first + 2)?.unwrap_or_default(),
-    })
+    clients: u32,
 }
 
 impl RowOfCell {
     /// `None` where the sweep has no such variant.
     fn cell(&self, options: &SweepOptions) -> Option<SweepCell> {
         let variant = options.variants.iter().position(|variant| variant.name == self.variant)?;
-        Some(SweepCell { round: self.round.unsigned_abs(), variant, clients: self.clients.unsigned_abs() })
+        Some(SweepCell { round: self.round, variant, clients: self.clients })
     }
 }
 
 /// The tps of a sweep's runs that count.
 fn done(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(SweepCell, f64)>, UserError> {
-    let rows = as_owner(|| {
-        fetch_all(
-            "SELECT s.round, s.variant, s.clients, s.tps FROM bench.sweep_runs s \
-             WHERE s.sweep_id = $1 AND s.status = 'completed' AND s.error IS NULL",
-            &[sweep_id.into()],
-            |row| Ok((row_of_cell(row, 1)?, row.get::<f64>(4)?)),
-        )
-    })?;
-    Ok(rows.into_iter().filter_map(|(row, tps)| Some((row.cell(options)?, tps?))).collect())
+    #[derive(Deserialize)]
+    struct Row {
+        #[serde(flatten)]
+        cell: RowOfCell,
+        tps: Option<f64>,
+    }
+    let sql = "SELECT round, variant, clients, tps FROM bench.sweep_runs \
+               WHERE sweep_id = $1 AND status = 'completed' AND error IS NULL";
+    let rows = as_owner(|| select::<Row>(sql, &[sweep_id.into()]))?;
+    Ok(rows.into_iter().filter_map(|row| Some((row.cell.cell(options)?, row.tps?))).collect())
 }
 
 /// How sure the least sure mean of a sweep is whose number of rounds was not given: see [`SweepOptions::reached`].
@@ -267,19 +265,15 @@ const REVERT_FAILED: &str = "revert failed";
 /// database is still there. A trial that errors ended counts: it has shown what it was made for.
 pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) -> Result<(), UserError> {
     let counts = as_owner(|| {
-        fetch_all(
+        select_one::<(i64, i64, bool)>(
             "SELECT count(*), count(*) FILTER (WHERE s.error IS NULL AND (r.status = 'completed' OR s.outcome IS NOT NULL)), \
                  EXISTS (SELECT FROM bench_internal.sweep_log l WHERE l.sweep_id = $1 AND l.answers IS NULL \
                      AND jsonb_exists(l.options, 'search')) \
              FROM bench_internal.sweep_run_log s LEFT JOIN bench_internal.run_log r USING (run_id) WHERE s.sweep_id = $1",
             &[sweep_id.into()],
-            |row| {
-                let count = |column| row.get::<i64>(column).map(Option::unwrap_or_default);
-                Ok((count(1)?, count(2)?, row.get::<bool>(3)?.unwrap_or_default()))
-            },
         )
     })?;
-    let (all, completed, seeks) = counts.first().copied().unwrap_or_default();
+    let (all, completed, seeks) = counts.unwrap_or_default();
     let status = match completed {
         _ if sweep_change_left(sweep_id)?.is_some() => REVERT_FAILED,
         n if n == all && !seeks => RunStatus::Completed.as_str(),
@@ -343,13 +337,12 @@ pub(super) fn sweep_runs_of(sweep_id: i64) -> Result<Vec<SweepRun>, UserError> {
 /// The runs of a sweep that count, of each pair of them with the same round: those of two variants.
 pub fn sweep_pairs(sweep_id: i64, first: &str, second: &str) -> Result<Vec<(i64, i64)>, UserError> {
     as_owner(|| {
-        fetch_all(
+        select(
             "SELECT a.run_id, b.run_id FROM bench_internal.sweep_run_log a JOIN bench_internal.sweep_run_log b USING (sweep_id, round, clients) \
              JOIN bench_internal.run_log ra ON ra.run_id = a.run_id JOIN bench_internal.run_log rb ON rb.run_id = b.run_id \
              WHERE a.sweep_id = $1 AND a.variant = $2 AND b.variant = $3 \
                AND ra.status = 'completed' AND rb.status = 'completed' AND a.error IS NULL AND b.error IS NULL ORDER BY round",
             &[sweep_id.into(), first.into(), second.into()],
-            |row| Ok((row.get::<i64>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default())),
         )
     })
 }

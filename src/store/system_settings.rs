@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use super::as_owner;
 use super::work::is_led;
 use crate::server::database;
-use crate::server::spi::{fetch_all, run};
+use crate::server::rows::select;
+use crate::server::spi::run;
 use crate::shm::Work;
 
 /// Who has changed parameters of the whole server.
@@ -94,24 +95,14 @@ pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, Use
                            l.system_settings FROM bench_internal.capture_list l WHERE l.system_settings IS NOT NULL";
     let (sweeps, captures) = as_owner(|| {
         disown_copies()?;
-        let sweeps = fetch_all(of_sweeps, &[], |row| {
-            let id = row.get::<i64>(1)?.unwrap_or_default();
-            let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-            let settings = row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default();
-            Ok((id, segment, settings, row.get::<bool>(4)?.unwrap_or_default()))
-        })?;
-        let captures = fetch_all(of_captures, &[], |row| {
-            let name = row.get::<String>(1)?.unwrap_or_default();
-            let lives = row.get::<bool>(2)?.unwrap_or_default();
-            Ok((name, lives, row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default()))
-        })?;
-        Ok((sweeps, captures))
+        let sweeps = select::<(i64, i64, Value, bool)>(of_sweeps, &[])?;
+        Ok((sweeps, select::<(String, bool, Value)>(of_captures, &[])?))
     })?;
     let sweeps = sweeps
         .into_iter()
         // What waits for a restart goes on, though nobody leads it.
         .map(|(id, segment, settings, waits)| {
-            (Changer::Sweep(id), waits || is_led(Work::Sweep(id), segment), settings)
+            (Changer::Sweep(id), waits || is_led(Work::Sweep(id), segment as u32), settings)
         });
     let captures =
         captures.into_iter().map(|(name, lives, settings)| (Changer::Capture(name), lives, settings));

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 use super::{as_owner, may_see};
 use crate::server::database::is_standby;
 use crate::server::roles::{self, acts_for};
-use crate::server::spi::fetch_all;
+use crate::server::rows::select_one;
 use crate::shm::{Segment, Work, build, is_under_way};
 
 /// How to find the leader of what may be under way.
@@ -63,20 +63,13 @@ pub fn handle_of(work: Work) -> Result<WorkHandle, UserError> {
     let noun = work.noun();
     let found = as_owner(|| {
         let sql = format!(
-            "SELECT segment, status, bench_internal.role_name(owner_oid, role), owner_oid \
+            "SELECT segment, status, bench_internal.role_name(owner_oid, role), coalesce(owner_oid, 0) \
              FROM bench_internal.{noun}_log WHERE {noun}_id = $1"
         );
-        fetch_all(&sql, &[work.id().into()], |row| {
-            Ok(WorkHandle {
-                work,
-                segment: row.get::<i64>(1)?.unwrap_or_default() as u32,
-                status: row.get::<String>(2)?.unwrap_or_default(),
-                role: row.get::<String>(3)?.unwrap_or_default(),
-                owner_oid: row.get::<pg_sys::Oid>(4)?.unwrap_or(pg_sys::InvalidOid),
-            })
-        })
+        select_one::<(i64, String, String, pg_sys::Oid)>(&sql, &[work.id().into()])
     })?;
-    found.into_iter().next().ok_or_else(|| missing(work))
+    let (segment, status, role, owner_oid) = found.ok_or_else(|| missing(work))?;
+    Ok(WorkHandle { work, segment: segment as u32, status, role, owner_oid })
 }
 
 /// The error for one that does not exist.

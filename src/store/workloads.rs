@@ -3,16 +3,20 @@
 use bench_base::error::UserError;
 use bench_model::spec::Terminal;
 use pgrx::pg_sys;
+use serde::Deserialize;
 
 use super::as_owner;
 use crate::server::roles::{current_role_oid, name_of};
-use crate::server::spi::{fetch, fetch_all, locked_rows, run};
+use crate::server::rows::select_one;
+use crate::server::spi::{fetch, locked_rows, run};
 
 /// A row of bench.workloads.
+#[derive(Deserialize)]
 pub struct Workload {
     pub name: String,
     /// Its present name, or the one that was kept.
     pub owner: String,
+    #[serde(default)]
     pub owner_oid: pg_sys::Oid,
     pub fixture: Option<String>,
     pub script: String,
@@ -30,29 +34,12 @@ pub struct Workload {
 /// A workload by its name.
 pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     as_owner(|| {
-        let sql = "SELECT name, bench_internal.role_name(owner_oid, owner), fixture, script, builtin, \
-                       EXISTS (SELECT FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept), mix, private, \
-                       keying_secs, think_secs, owner_oid \
+        let sql = "SELECT name, bench_internal.role_name(owner_oid, owner) AS owner, owner_oid, fixture, script, mix, builtin, \
+                       EXISTS (SELECT FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept) AS captured, \
+                       private, CASE WHEN coalesce(keying_secs, think_secs) IS NOT NULL THEN jsonb_build_object( \
+                           'keying_secs', coalesce(keying_secs, 0), 'think_secs', coalesce(think_secs, 0)) END AS terminal \
                    FROM bench.workloads w WHERE name = $1";
-        let found = fetch_all(sql, &[name.into()], |row| {
-            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-            let (keying, think) = (row.get::<f64>(9)?, row.get::<f64>(10)?);
-            let times =
-                Terminal { keying_secs: keying.unwrap_or_default(), think_secs: think.unwrap_or_default() };
-            Ok(Workload {
-                name: text(1)?,
-                owner: text(2)?,
-                owner_oid: row.get::<pg_sys::Oid>(11)?.unwrap_or(pg_sys::InvalidOid),
-                fixture: row.get(3)?,
-                script: text(4)?,
-                builtin: row.get::<bool>(5)?.unwrap_or_default(),
-                captured: row.get::<bool>(6)?.unwrap_or_default(),
-                mix: row.get(7)?,
-                private: row.get::<bool>(8)?.unwrap_or_default(),
-                terminal: keying.or(think).map(|_| times),
-            })
-        })?;
-        Ok(found.into_iter().next())
+        select_one(sql, &[name.into()])
     })
 }
 

@@ -10,6 +10,7 @@ use bench_stats::steady::truncation;
 use bench_stats::trend::BATCHES;
 use bench_stats::variation::{coefficient, drift, serial_correlation};
 use bench_stats::{compare, parts, robust};
+use serde::Serialize;
 
 use crate::comparison::{Comparison, metrics};
 
@@ -33,7 +34,7 @@ const MOST_SECS: f64 = 3600.0;
 const ALPHA: f64 = 0.05;
 
 /// A line of `bench.calibrate`: a metric, and comparisons of so many runs a side.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CalibrationLine {
     pub metric: &'static str,
     /// Over the runs; `None` where a run lacks the metric.

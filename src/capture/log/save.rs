@@ -8,6 +8,7 @@ use bench_capture::log::{CapturedLog, LogFigures, LogOptions, Replayable, Skippe
 use bench_capture::statements::{masked, weights};
 use bench_model::feeder::Feeder;
 use bench_model::spec::Role;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::messages::Read;
@@ -19,12 +20,16 @@ use crate::store;
 use crate::store::{CaptureEnd, CapturedStatement};
 
 /// A line of bench.capture_log's result.
+#[derive(Serialize)]
 pub struct CaptureLine {
+    #[serde(flatten)]
     pub statement: CapturedStatement,
+    /// Whether a workload was made of it.
+    pub kept: bool,
     /// Mean time of a transaction in the server, in milliseconds.
     pub exec_ms_avg: Option<f64>,
     /// Rows of values that are kept.
-    pub rows: i64,
+    pub value_rows: i64,
 }
 
 /// What became of the transactions of a log.
@@ -97,26 +102,26 @@ pub fn keep(
                 let workload = format!("{name}/{count}");
                 store(&workload, name, &replayer.owner, options, shape, &checked)?;
                 line.statement.workload = Some(workload);
+                line.kept = true;
                 line.statement.reason = shape.omits.clone();
                 line.statement.statements = i32::try_from(shape.query_ids.len()).ok();
                 if let Some(counted) = counted {
                     put_counts(&mut line.statement, counted.counts, replayer.writer.oid, shape);
                 }
-                line.rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
+                line.value_rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
             }
             Err(reason) => line.statement.reason = Some(reason),
         }
         lines.push(line);
     }
     not_kept(&mut lines, &figures, limit, others, captured.skipped);
-    let is_kept = |line: &&mut CaptureLine| line.statement.workload.is_some();
+    let is_kept = |line: &&mut CaptureLine| line.kept;
     let calls: Vec<i64> = lines.iter_mut().filter(is_kept).map(|line| line.statement.calls).collect();
     for (line, weight) in lines.iter_mut().filter(is_kept).zip(weights(&calls)) {
         line.statement.weight = Some(weight);
     }
-    for line in &lines {
-        store::put_captured_statement(name, &line.statement)?;
-    }
+    let statements: Vec<CapturedStatement> = lines.iter().map(|line| line.statement.clone()).collect();
+    store::put_captured_statements(name, &statements)?;
     let mut notes = notes(name, &figures, options, read, calls.iter().sum());
     notes.extend(session_notes.notes(&roles::current()));
     let end = CaptureEnd {
@@ -198,7 +203,8 @@ fn line(
     CaptureLine {
         statement,
         exec_ms_avg: busy_ms.filter(|_| figures.is_timed).map(|sum| sum / transactions as f64),
-        rows: 0,
+        kept: false,
+        value_rows: 0,
     }
 }
 

@@ -2,12 +2,14 @@
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
+use serde::Deserialize;
 
 use crate::cluster::distributed;
 use crate::guard::client_role::{CLIENT, OWNER};
 use crate::load::fixture;
 use crate::load::fixture::LoadSpec;
 use crate::server::relations;
+use crate::server::rows::{select, select_one};
 use crate::server::spi::{self, quote_identifier};
 use crate::store;
 use crate::store::{LoadFigures, OwnLoad};
@@ -31,9 +33,9 @@ fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), U
     }
     let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
     let statements = spi::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s %s', c.oid::pg_catalog.regclass, a.action)) \
-         FROM pg_catalog.pg_class c CROSS JOIN pg_catalog.unnest($2) AS a (action) \
-         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
+        "SELECT array_agg(format('ALTER TABLE %s %s', c.oid::regclass, a.action)) \
+         FROM pg_class c CROSS JOIN unnest($2) AS a (action) \
+         WHERE c.oid = ANY ($1) AND c.relkind = 'r'::\"char\"",
         &[relations::with_partitions(&tables)?.into(), spec.alter.clone().into()],
     )?;
     statements.unwrap_or_default().iter().try_for_each(|sql| spi::in_session::run(sql, &[]).map(drop))
@@ -44,17 +46,13 @@ fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), U
 /// # Errors
 /// 42P01 when one that is to be filled is not among them.
 pub fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, String)>, UserError> {
-    let made = spi::fetch_all(
-        "SELECT c.oid, c.relname::pg_catalog.text FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
-           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
-         ORDER BY pg_catalog.array_position($2, c.relname::pg_catalog.text), c.oid",
+    let made = select::<(pg_sys::Oid, String)>(
+        "SELECT c.oid, c.relname::text FROM pg_class c \
+         JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = $1::text AND NOT c.relispartition \
+           AND c.relkind = ANY ('{r,p}'::\"char\"[]) \
+         ORDER BY array_position($2, c.relname::text), c.oid",
         &[store::staging_schema(load_id).into(), spec.relations.clone().into()],
-        |row| {
-            let table = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
-            Ok((table, row.get::<String>(2)?.unwrap_or_default()))
-        },
     )?;
     match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
         Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
@@ -63,6 +61,7 @@ pub fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, St
 }
 
 /// A relation that has a name of the fixture's tables and is none of them.
+#[derive(Deserialize)]
 struct Stranger {
     oid: pg_sys::Oid,
     /// A whole table, as loads make them.
@@ -73,21 +72,12 @@ struct Stranger {
 
 /// The relation of that name, if there is one.
 fn relation(name: &str) -> Result<Option<Stranger>, UserError> {
-    let found = spi::fetch_all(
-        "SELECT c.oid, c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) AND NOT c.relispartition, \
-                pg_catalog.pg_has_role(c.relowner, 'USAGE'), pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text \
-         FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid",
+    select_one(
+        "SELECT c.oid, c.relkind = ANY ('{r,p}'::\"char\"[]) AND NOT c.relispartition AS is_table, \
+                pg_has_role(c.relowner, 'USAGE') AS is_mine, pg_get_userbyid(c.relowner)::text AS owner \
+         FROM pg_class c WHERE c.oid = to_regclass($1)::oid",
         &[name.into()],
-        |row| {
-            Ok(Stranger {
-                oid: row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid),
-                is_table: row.get::<bool>(2)? == Some(true),
-                is_mine: row.get::<bool>(3)? == Some(true),
-                owner: row.get::<String>(4)?.unwrap_or_default(),
-            })
-        },
-    )?;
-    Ok(found.into_iter().next())
+    )
 }
 
 fn in_the_way(spec: &LoadSpec, relation: &str, stranger: &Stranger) -> UserError {
@@ -169,8 +159,8 @@ pub fn put_in_place(
         make_schema(spec)?;
         // Indexes and owned sequences go with their tables; partitions do not.
         let moves = spi::fetch::<Vec<String>>(
-            "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
-             FROM pg_catalog.unnest($1) AS t",
+            "SELECT array_agg(format('ALTER TABLE %s SET SCHEMA %s', t::regclass, $2)) \
+             FROM unnest($1) AS t",
             &[with_partitions.clone().into(), quote_identifier(&spec.schema).into()],
         )?;
         for sql in moves.unwrap_or_default() {
@@ -198,15 +188,15 @@ fn grant_to_clients(schema: &str, tables: &[pg_sys::Oid]) -> Result<(), UserErro
     spi::in_session::run(&format!("GRANT USAGE ON SCHEMA {schema} TO {CLIENT}, {OWNER}"), &[])?;
     spi::in_session::run(&format!("GRANT CREATE ON SCHEMA {schema} TO {OWNER}"), &[])?;
     let grants = spi::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(g.command) FROM ( \
-             SELECT pg_catalog.format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', c.oid::pg_catalog.regclass, $2) AS command \
-             FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) \
+        "SELECT array_agg(g.command) FROM ( \
+             SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', c.oid::regclass, $2) AS command \
+             FROM pg_class c WHERE c.oid = ANY ($1) \
              UNION ALL \
-             SELECT pg_catalog.format('GRANT USAGE, SELECT, UPDATE ON SEQUENCE %s TO %I', d.objid::pg_catalog.regclass, $2) \
-             FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid \
-             WHERE d.refobjid OPERATOR(pg_catalog.=) ANY ($1) \
-               AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
-               AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass) AS g",
+             SELECT format('GRANT USAGE, SELECT, UPDATE ON SEQUENCE %s TO %I', d.objid::regclass, $2) \
+             FROM pg_depend d JOIN pg_sequence s ON s.seqrelid = d.objid \
+             WHERE d.refobjid = ANY ($1) \
+               AND d.classid = 'pg_class'::regclass \
+               AND d.refclassid = 'pg_class'::regclass) AS g",
         &[tables.to_vec().into(), CLIENT.into()],
     )?;
     grants.unwrap_or_default().iter().try_for_each(|sql| spi::in_session::run(sql, &[]).map(drop))
@@ -242,21 +232,19 @@ fn advance_sequences(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
 /// The largest local table's primary key: how many levels it has, and its correlation with the table.
 pub fn largest_key(tables: &[pg_sys::Oid]) -> Result<(Option<i32>, Option<f32>), UserError> {
     let tables = relations::with_partitions(&distributed::local(tables)?)?;
-    let keys = spi::fetch_all(
-        "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
-         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         JOIN pg_catalog.pg_attribute a \
-             ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.=) i.indkey[0] \
-         LEFT JOIN pg_catalog.pg_stats s \
-             ON s.schemaname OPERATOR(pg_catalog.=) n.nspname AND s.tablename OPERATOR(pg_catalog.=) c.relname \
-            AND s.attname OPERATOR(pg_catalog.=) a.attname AND NOT s.inherited \
-         WHERE i.indisprimary AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" \
-           AND c.oid OPERATOR(pg_catalog.=) ANY ($1) \
+    let key = select_one::<(pg_sys::Oid, Option<f32>)>(
+        "SELECT i.indexrelid, s.correlation FROM pg_index i \
+         JOIN pg_class c ON c.oid = i.indrelid \
+         JOIN pg_namespace n ON n.oid = c.relnamespace \
+         JOIN pg_attribute a \
+             ON a.attrelid = c.oid AND a.attnum = i.indkey[0] \
+         LEFT JOIN pg_stats s \
+             ON s.schemaname = n.nspname AND s.tablename = c.relname \
+            AND s.attname = a.attname AND NOT s.inherited \
+         WHERE i.indisprimary AND c.relkind = 'r'::\"char\" \
+           AND c.oid = ANY ($1) \
          ORDER BY c.relpages DESC, c.oid LIMIT 1",
         &[tables.into()],
-        |row| Ok((row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid), row.get::<f32>(2)?)),
     )?;
-    let key = keys.first();
-    Ok(key.map_or((None, None), |&(index, correlation)| (relations::btree_levels(index), correlation)))
+    Ok(key.map_or((None, None), |(index, correlation)| (relations::btree_levels(index), correlation)))
 }

@@ -97,8 +97,8 @@ fn truncate(run: &RunSpec) -> Result<(), UserError> {
 fn emptied(fixture: &FixtureSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
     let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
     if fixture.name == "tpcb" {
-        let sql = "SELECT pg_catalog.array_agg(oid) FROM pg_catalog.pg_class \
-                   WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND relname OPERATOR(pg_catalog.=) 'pgbench_history'::pg_catalog.name";
+        let sql = "SELECT array_agg(oid) FROM pg_class \
+                   WHERE oid = ANY ($1) AND relname = 'pgbench_history'::name";
         return Ok(spi::fetch::<Vec<pg_sys::Oid>>(sql, &[tables.into()])?.unwrap_or_default());
     }
     if fixture.rows == 0 && fixture.schema.is_some() {
@@ -122,9 +122,9 @@ fn read(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
 
 /// Qualified and quoted names of tables.
 fn names(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
-    let sql = "SELECT pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, c.relname) ORDER BY c.oid) \
-               FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-               WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
+    let sql = "SELECT array_agg(format('%I.%I', n.nspname, c.relname) ORDER BY c.oid) \
+               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+               WHERE c.oid = ANY ($1)";
     Ok(spi::fetch::<Vec<String>>(sql, &[tables.to_vec().into()])?.unwrap_or_default())
 }
 

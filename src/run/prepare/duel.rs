@@ -75,13 +75,13 @@ pub fn take_role_settings(duel: &mut Duel) -> Result<(), UserError> {
     for arm in &mut duel.arms {
         let Some(role) = &arm.role_settings else { continue };
         // Those of the role in this database win over those of the role alone.
-        let sql = "SELECT pg_catalog.split_part(c, '=', 1), pg_catalog.substr(c, pg_catalog.strpos(c, '=') + 1) \
-                   FROM pg_catalog.pg_roles r \
-                   LEFT JOIN pg_catalog.pg_db_role_setting s ON s.setrole OPERATOR(pg_catalog.=) r.oid \
-                       AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0, (SELECT d.oid FROM pg_catalog.pg_database d \
-                           WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())]::pg_catalog.oid[]) \
-                   LEFT JOIN LATERAL pg_catalog.unnest(s.setconfig) WITH ORDINALITY AS c (c, place) ON true \
-                   WHERE r.rolname OPERATOR(pg_catalog.=) $1::pg_catalog.name \
+        let sql = "SELECT split_part(c, '=', 1), substr(c, strpos(c, '=') + 1) \
+                   FROM pg_roles r \
+                   LEFT JOIN pg_db_role_setting s ON s.setrole = r.oid \
+                       AND s.setdatabase = ANY (ARRAY[0, (SELECT d.oid FROM pg_database d \
+                           WHERE d.datname = current_database())]::oid[]) \
+                   LEFT JOIN LATERAL unnest(s.setconfig) WITH ORDINALITY AS c (c, place) ON true \
+                   WHERE r.rolname = $1::name \
                    ORDER BY s.setdatabase DESC NULLS LAST, c.place";
         let found = fetch_all(sql, &[role.as_str().into()], |row| {
             Ok(row.get::<String>(1)?.zip(row.get::<String>(2)?))

@@ -53,7 +53,7 @@ CREATE TABLE bench.capture_statements (
     shared_blks_read bigint,
     exec_ms          double precision,
     share            double precision NOT NULL,
-    kept             boolean NOT NULL,
+    kept             boolean NOT NULL GENERATED ALWAYS AS (workload IS NOT NULL) STORED,
     reason           text,
     statements       int,
     PRIMARY KEY (capture, number)

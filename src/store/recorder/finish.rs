@@ -6,7 +6,7 @@ use bench_model::spec::RunSpec;
 use bench_results::{CommandSummary, DuelMeasured, Environment, Event};
 
 use super::end::{Part, RunColumns, RunEnd, RunStatus};
-use super::lines::{self, ErrorRow};
+use super::lines::{self, ErrorRow, EventLine};
 use super::relations;
 use crate::observe::audit::AuditRow;
 use crate::server::jsonb::json_of;
@@ -70,25 +70,25 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
             .try_for_each(|(script, totals)| lines::latencies(run_id, script, &totals.histogram))
     });
     end.part("bench.scripts", || {
-        let scripts = closing.scripts.iter().zip(&closing.spec.scripts);
-        (0..).zip(scripts).try_for_each(|(index, (totals, script))| {
-            lines::script_line(run_id, index, script, totals, closing.spec)
-        })
+        let scripts = (0..).zip(closing.scripts.iter().zip(&closing.spec.scripts));
+        let row = |(index, (totals, script))| lines::script_line(index, script, totals, closing.spec);
+        lines::put("bench_internal.script_log", run_id, scripts.map(row))
     });
-    end.part("bench.statements", || {
-        closing.statements.iter().try_for_each(|line| lines::statement_line(run_id, line))
-    });
+    end.part("bench.statements", || lines::put("bench_internal.statement_log", run_id, closing.statements));
     end.part("bench_internal.call_log", || {
-        closing.calls.iter().try_for_each(|(script, counts)| lines::call_line(run_id, *script, counts))
+        let calls = closing.calls.iter().map(|(script, counts)| lines::call_line(*script, counts));
+        lines::put("bench_internal.call_log", run_id, calls)
     });
     end.part("bench.duels", || closing.duel.map_or(Ok(()), |duel| put_duel(run_id, duel)));
-    end.part("bench.errors", || closing.errors.iter().try_for_each(|line| lines::error_line(run_id, line)));
-    end.part("bench.audit", || closing.audit.iter().try_for_each(|line| lines::audit_line(run_id, line)));
+    end.part("bench.errors", || lines::put("bench_internal.error_log", run_id, closing.errors));
+    end.part("bench.audit", || lines::put("bench_internal.audit_log", run_id, closing.audit));
     end.part("bench.waits", || {
-        closing.waits.iter().try_for_each(|(key, share)| lines::wait_line(run_id, key, *share))
+        let waits = closing.waits.iter().map(|(key, share)| lines::wait_line(key, *share));
+        lines::put("bench_internal.wait_log", run_id, waits)
     });
     end.part("bench.events", || {
-        (1..).zip(closing.events).try_for_each(|(place, event)| lines::event_line(run_id, place, event))
+        let events = (1..).zip(closing.events).map(|(event, what)| EventLine { event, what });
+        lines::put("bench_internal.event_log", run_id, events)
     });
     end.part("bench.relations", || relations::lines(run_id, closing.relations));
     let m = &closing.measured.moments;

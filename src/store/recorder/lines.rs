@@ -4,12 +4,14 @@ use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
 use bench_model::spec::{RunSpec, ScriptSpec};
 use bench_model::views::Standby;
-use bench_results::{CommandSummary, Event};
+use bench_results::Event;
 use bench_stats::histogram::{Histogram, bucket_bounds_ns};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
-use crate::observe::audit::AuditRow;
 use crate::observe::waits::split;
 use crate::server::jsonb::json_of;
+use crate::server::rows::insert;
 use crate::server::spi::{run, timestamp};
 use crate::store::totals::{Totals, ms, percentile_ms};
 
@@ -32,94 +34,60 @@ pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), 
     .map(drop)
 }
 
-/// Writes a line of bench_internal.script_log.
-pub fn script_line(
+/// Writes rows of a run into a table: of its columns those that the row has fields for.
+pub fn put<T: Serialize>(
+    table: &str,
     run_id: i64,
-    index: i32,
-    script: &ScriptSpec,
-    totals: &Totals,
-    spec: &RunSpec,
+    rows: impl IntoIterator<Item = T>,
 ) -> Result<(), UserError> {
+    #[derive(Serialize)]
+    struct OfRun<T> {
+        run_id: i64,
+        #[serde(flatten)]
+        row: T,
+    }
+    let rows: Vec<OfRun<T>> = rows.into_iter().map(|row| OfRun { run_id, row }).collect();
+    insert(table, &rows).map(drop)
+}
+
+/// A row of bench_internal.script_log.
+pub fn script_line(index: i32, script: &ScriptSpec, totals: &Totals, spec: &RunSpec) -> Value {
     let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
     let m = &totals.moments;
-    run(
-        "INSERT INTO bench_internal.script_log (run_id, script, workload, weight, fixture, transactions, failed, retried, skipped, \
-             late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, aborted) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
-        &[
-            run_id.into(),
-            index.into(),
-            script.name.as_str().into(),
-            script.weight.cast_signed().into(),
-            fixture.map(|fixture| fixture.name.as_str()).into(),
-            totals.transactions().cast_signed().into(),
-            totals.failed.cast_signed().into(),
-            totals.retried.cast_signed().into(),
-            totals.skipped.cast_signed().into(),
-            totals.late.cast_signed().into(),
-            m.mean_ns().map(ms).into(),
-            m.stddev_ns().map(ms).into(),
-            percentile_ms(&totals.histogram, 0.5).into(),
-            percentile_ms(&totals.histogram, 0.95).into(),
-            percentile_ms(&totals.histogram, 0.99).into(),
-            totals.latency_max_ms().into(),
-            totals.aborted.cast_signed().into(),
-        ],
-    )
-    .map(drop)
+    json!({
+        "script": index,
+        "workload": script.name,
+        "weight": script.weight,
+        "fixture": fixture.map(|fixture| &fixture.name),
+        "transactions": totals.transactions(),
+        "failed": totals.failed,
+        "retried": totals.retried,
+        "skipped": totals.skipped,
+        "late": totals.late,
+        "latency_avg_ms": m.mean_ns().map(ms),
+        "latency_stddev_ms": m.stddev_ns().map(ms),
+        "latency_p50_ms": percentile_ms(&totals.histogram, 0.5),
+        "latency_p95_ms": percentile_ms(&totals.histogram, 0.95),
+        "latency_p99_ms": percentile_ms(&totals.histogram, 0.99),
+        "latency_max_ms": totals.latency_max_ms(),
+        "aborted": totals.aborted,
+    })
 }
 
-/// Writes a line of bench_internal.call_log.
-pub fn call_line(run_id: i64, script: i32, counts: &Counts) -> Result<(), UserError> {
-    run(
-        "INSERT INTO bench_internal.call_log (run_id, script, calls, rows, shared_blks_hit, shared_blks_read, exec_ms) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &[
-            run_id.into(),
-            script.into(),
-            counts.calls.into(),
-            counts.rows.into(),
-            counts.hit.into(),
-            counts.read.into(),
-            counts.exec_ms.into(),
-        ],
-    )
-    .map(drop)
+/// A row of bench_internal.call_log.
+pub fn call_line(script: i32, counts: &Counts) -> Value {
+    json!({
+        "script": script,
+        "calls": counts.calls,
+        "rows": counts.rows,
+        "shared_blks_hit": counts.hit,
+        "shared_blks_read": counts.read,
+        "exec_ms": counts.exec_ms,
+    })
 }
 
-/// Writes a line of bench_internal.statement_log.
-pub fn statement_line(run_id: i64, line: &CommandSummary) -> Result<(), UserError> {
-    run(
-        "INSERT INTO bench_internal.statement_log (run_id, script, command, line, statement, count, failed, retried, \
-             latency_avg_ms, latency_p95_ms, plan, generic_plans, custom_plans, plan_changes, workers_planned, \
-             workers_launched, rows, writes, empty_writes) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
-        &[
-            run_id.into(),
-            line.script.cast_signed().into(),
-            line.command.cast_signed().into(),
-            line.line.cast_signed().into(),
-            line.statement.as_str().into(),
-            line.count.cast_signed().into(),
-            line.failed.cast_signed().into(),
-            line.retried.cast_signed().into(),
-            line.latency_avg_ms.into(),
-            line.latency_p95_ms.into(),
-            line.plan.as_deref().into(),
-            line.generic_plans.cast_signed().into(),
-            line.custom_plans.cast_signed().into(),
-            line.plan_changes.cast_signed().into(),
-            line.workers_planned.cast_signed().into(),
-            line.workers_launched.cast_signed().into(),
-            line.rows.map(u64::cast_signed).into(),
-            line.writes.map(u64::cast_signed).into(),
-            line.empty_writes.map(u64::cast_signed).into(),
-        ],
-    )
-    .map(drop)
-}
-
-/// A line of bench.errors.
+/// A row of bench_internal.error_log.
+#[derive(Serialize)]
 pub struct ErrorRow {
     pub sqlstate: String,
     pub message: String,
@@ -129,71 +97,27 @@ pub struct ErrorRow {
     pub retried: u64,
     pub failed: u64,
     /// A TimestampTz.
+    #[serde(serialize_with = "as_timestamp")]
     pub first_at: i64,
 }
 
-/// Writes a line of bench_internal.error_log.
-pub fn error_line(run_id: i64, line: &ErrorRow) -> Result<(), UserError> {
-    run(
-        "INSERT INTO bench_internal.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at, context) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        &[
-            run_id.into(),
-            line.sqlstate.as_str().into(),
-            line.message.as_str().into(),
-            line.detail.as_deref().into(),
-            line.count.cast_signed().into(),
-            line.retried.cast_signed().into(),
-            line.failed.cast_signed().into(),
-            timestamp(line.first_at).into(),
-            line.context.as_deref().into(),
-        ],
-    )
-    .map(drop)
+fn as_timestamp<S: Serializer>(at: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    timestamp(*at).serialize(serializer)
 }
 
-/// Writes a line of bench_internal.wait_log.
-pub fn wait_line(run_id: i64, key: &str, share: f64) -> Result<(), UserError> {
+/// A row of bench_internal.wait_log.
+pub fn wait_line(key: &str, share: f64) -> Value {
     let (kind, event) = split(key);
-    run(
-        "INSERT INTO bench_internal.wait_log (run_id, wait_event_type, wait_event, share) VALUES ($1, $2, $3, $4)",
-        &[run_id.into(), kind.into(), event.into(), share.into()],
-    )
-    .map(drop)
+    json!({ "wait_event_type": kind, "wait_event": event, "share": share })
 }
 
-/// Writes a line of bench_internal.event_log.
-pub fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserError> {
-    run(
-        "INSERT INTO bench_internal.event_log (run_id, event, kind, relation, detail, started, ended) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &[
-            run_id.into(),
-            place.into(),
-            event.kind.as_str().into(),
-            event.relation.as_deref().into(),
-            event.detail.as_deref().into(),
-            event.started.into(),
-            event.ended.into(),
-        ],
-    )
-    .map(drop)
-}
-
-/// Writes a line of bench_internal.audit_log.
-pub fn audit_line(run_id: i64, line: &AuditRow) -> Result<(), UserError> {
-    run(
-        "INSERT INTO bench_internal.audit_log (run_id, counter, harness, server, judged, reason) VALUES ($1, $2, $3, $4, $5, $6)",
-        &[
-            run_id.into(),
-            line.counter.as_str().into(),
-            line.harness.into(),
-            line.server.into(),
-            line.judged.into(),
-            line.reason.as_str().into(),
-        ],
-    )
-    .map(drop)
+/// A row of bench_internal.event_log.
+#[derive(Serialize)]
+pub struct EventLine<'a> {
+    /// Its place, from 1.
+    pub event: u32,
+    #[serde(flatten)]
+    pub what: &'a Event,
 }
 
 /// Writes the lines of bench.standbys of an interval.
