@@ -36,7 +36,7 @@ pub fn index_worth(asked: &IndexWorth, duels: &[VariantDuels], of_processor: boo
 /// Microseconds of a transaction in arm a, and the difference of arm b.
 fn difference(duels: &VariantDuels, of_processor: bool, terms: Terms) -> Option<(f64, Estimate)> {
     let (metric, unit) = if of_processor { (&METRICS[4], 1.0) } else { (&METRICS[0], 1000.0) };
-    let found = compare(&duels.batches, metric.of, terms)?;
+    let found = compare(&duels.batches, metric, terms)?;
     let (a, ratio) = (found.means[0] * unit, found.comparison.ratio?);
     let of = |ratio: f64| a * (ratio - 1.0);
     let estimate = Estimate { value: of(ratio.value), low: of(ratio.low), high: of(ratio.high) };

@@ -155,7 +155,7 @@ impl Duel {
         let sums = duel::whole(counted);
         let metrics = METRICS
             .iter()
-            .map(|metric| line(metric.name, metric.is_time, duel::compare(counted, metric.of, terms)));
+            .map(|metric| line(metric.name, metric.is_time, duel::compare(counted, metric, terms)));
         let transactions = [sums[0].transactions, sums[1].transactions];
         let pairs = Pairs { scripts, statements, commands: &commands, count, transactions, sessions };
         let elapsed = |place: usize| secs * (place + 1) as f64 / BATCHES as f64;
@@ -300,11 +300,7 @@ impl Pairs<'_> {
         let Some(of) = a.or(b) else { return DuelStatement::default() };
         let [of_a, of_b] = [self.batches(a), self.batches(b)];
         let batches: Vec<[ArmBatch; 2]> = of_a.into_iter().zip(of_b).map(|(a, b)| [a, b]).collect();
-        let figure = if self.is_compared(a, b) {
-            duel::compare(&batches, ArmBatch::latency_avg_ms, terms)
-        } else {
-            None
-        };
+        let figure = if self.is_compared(a, b) { duel::compare(&batches, &METRICS[0], terms) } else { None };
         let mut line = line("latency_avg_ms", true, figure);
         if let (Some(a), Some(b)) = (a, b)
             && line.ratio.is_some()

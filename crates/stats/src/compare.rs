@@ -120,14 +120,13 @@ pub fn pairs(pairs: &[(f64, f64)], terms: Terms) -> GroupComparison {
     judge(mean(&baseline), mean(&candidate), Effect::new(vec![ratios]), terms)
 }
 
-/// Compares (baseline, candidate) of the batches of one run, as [`pairs`]: a batch is the mean of many transactions, and so
-/// near a normal distribution, and Student's interval reaches as far out as repeated looks need it.
-pub fn batches(batches: &[(f64, f64)], terms: Terms) -> GroupComparison {
-    let (baseline, candidate): (Vec<f64>, Vec<f64>) = batches.iter().copied().unzip();
-    let ratios = batches.iter().map(|(baseline, candidate)| candidate.ln() - baseline.ln()).collect();
-    let effect = Effect::new(vec![ratios]);
+/// Compares the means of the arms of one run, whose ratio has this logarithm: `moved` is what each of its batches contributes to
+/// it. A batch has many transactions and so is near a normal distribution, and Student's interval reaches as far out as repeated
+/// looks need it.
+pub fn batches(means: [f64; 2], logarithm: f64, moved: Vec<f64>, terms: Terms) -> GroupComparison {
+    let effect = Effect::around(logarithm, moved);
     let margin = effect.as_ref().map_or(0.0, |effect| effect.student_margin(terms.confidence));
-    decide(mean(&baseline), mean(&candidate), effect, margin, terms)
+    decide(means[0], means[1], effect, margin, terms)
 }
 
 /// A comparison among several that hold together.

@@ -1,9 +1,9 @@
 //! The two arms of a duel, by batches of their time.
 //!
-//! Each batch has both arms, in the same milliseconds; the unit is the ratio of their figures in a batch (batch means; Law,
-//! "Simulation Modeling and Analysis", 9.5). What lasts longer than a batch and favours one arm would make neighbouring ratios
-//! alike, and the interval too narrow: then batches are joined two by two until they are independent (Fishman, "Grouping
-//! observations in digital simulation", Management Science 24, 1978).
+//! Each batch has both arms, in the same milliseconds; the unit is what a batch does to the ratio of their figures (batch means;
+//! Law, "Simulation Modeling and Analysis", 9.5). What lasts longer than a batch and favours one arm would make neighbours alike,
+//! and the interval too narrow: then batches are joined two by two until they are independent (Fishman, "Grouping observations in
+//! digital simulation", Management Science 24, 1978).
 
 use std::collections::BTreeMap;
 
@@ -122,42 +122,40 @@ pub struct DuelMetric {
     pub name: &'static str,
     /// Whether it is a time, of which less is faster.
     pub is_time: bool,
+    /// Whether it is made of each latency, and not of sums alone.
+    pub is_percentile: bool,
     /// Of a transaction.
     pub of: fn(&ArmBatch) -> Option<f64>,
 }
 
+impl DuelMetric {
+    const fn mean(name: &'static str, is_time: bool, of: fn(&ArmBatch) -> Option<f64>) -> Self {
+        Self { name, is_time, is_percentile: false, of }
+    }
+
+    const fn percentile(name: &'static str, of: fn(&ArmBatch) -> Option<f64>) -> Self {
+        Self { name, is_time: true, is_percentile: true, of }
+    }
+}
+
 /// All of them; the first is what a run that ends early is decided by.
 pub const METRICS: [DuelMetric; 10] = [
-    DuelMetric { name: "latency_avg_ms", is_time: true, of: ArmBatch::latency_avg_ms },
-    DuelMetric { name: "latency_p50_ms", is_time: true, of: |batch| batch.percentile_ms(0.5) },
-    DuelMetric { name: "latency_p95_ms", is_time: true, of: |batch| batch.percentile_ms(0.95) },
-    DuelMetric { name: "latency_p99_ms", is_time: true, of: |batch| batch.percentile_ms(0.99) },
-    DuelMetric { name: "server_cpu_us", is_time: true, of: ArmBatch::cpu_avg_us },
-    DuelMetric {
-        name: "blocks",
-        is_time: false,
-        of: |batch| ArmBatch::per_transaction(batch.blocks as f64, batch.counted),
-    },
-    DuelMetric {
-        name: "wal_bytes",
-        is_time: false,
-        of: |batch| ArmBatch::per_transaction(batch.wal_bytes as f64, batch.counted),
-    },
-    DuelMetric {
-        name: "rows",
-        is_time: false,
-        of: |batch| ArmBatch::per_transaction(batch.rows as f64, batch.counted),
-    },
-    DuelMetric {
-        name: "failed",
-        is_time: false,
-        of: |batch| ArmBatch::per_transaction(batch.failed as f64, batch.attempts()),
-    },
-    DuelMetric {
-        name: "retried",
-        is_time: false,
-        of: |batch| ArmBatch::per_transaction(batch.retried as f64, batch.attempts()),
-    },
+    DuelMetric::mean("latency_avg_ms", true, ArmBatch::latency_avg_ms),
+    DuelMetric::percentile("latency_p50_ms", |batch| batch.percentile_ms(0.5)),
+    DuelMetric::percentile("latency_p95_ms", |batch| batch.percentile_ms(0.95)),
+    DuelMetric::percentile("latency_p99_ms", |batch| batch.percentile_ms(0.99)),
+    DuelMetric::mean("server_cpu_us", true, ArmBatch::cpu_avg_us),
+    DuelMetric::mean("blocks", false, |batch| ArmBatch::per_transaction(batch.blocks as f64, batch.counted)),
+    DuelMetric::mean("wal_bytes", false, |batch| {
+        ArmBatch::per_transaction(batch.wal_bytes as f64, batch.counted)
+    }),
+    DuelMetric::mean("rows", false, |batch| ArmBatch::per_transaction(batch.rows as f64, batch.counted)),
+    DuelMetric::mean("failed", false, |batch| {
+        ArmBatch::per_transaction(batch.failed as f64, batch.attempts())
+    }),
+    DuelMetric::mean("retried", false, |batch| {
+        ArmBatch::per_transaction(batch.retried as f64, batch.attempts())
+    }),
 ];
 
 /// A figure of both arms.
@@ -191,61 +189,85 @@ pub fn is_look(batches: usize) -> bool {
 pub fn is_decided(batches: &[[ArmBatch; 2]], margin: f64) -> bool {
     let (count, confidence) = looked_at(batches.len(), true);
     let terms = Terms { margin, confidence, better: Better::Lower };
-    let ratio = compare(&batches[..count], METRICS[0].of, terms).and_then(|found| found.comparison.ratio);
+    let ratio = compare(&batches[..count], &METRICS[0], terms).and_then(|found| found.comparison.ratio);
     ratio.is_some_and(|ratio| {
         let (least, most) = (1.0 - margin, 1.0 + margin);
         ratio.high < least || ratio.low > most || (ratio.low >= least && ratio.high <= most)
     })
 }
 
-/// Both arms over all batches.
-pub fn whole(batches: &[[ArmBatch; 2]]) -> [ArmBatch; 2] {
-    batches.iter().fold(Default::default(), |mut sum: [ArmBatch; 2], batch| {
-        sum.iter_mut().zip(batch).for_each(|(sum, arm)| sum.add(arm));
-        sum
-    })
+fn add(sum: &mut [ArmBatch; 2], batch: &[ArmBatch; 2]) {
+    sum.iter_mut().zip(batch).for_each(|(sum, arm)| sum.add(arm));
 }
 
-/// Compares a figure of the arms; `None` where a whole arm lacks it, or both have nothing of it. Batches in which an arm
-/// lacks it are joined with those that follow, until both have it.
-pub fn compare(
-    batches: &[[ArmBatch; 2]],
-    figure: impl Fn(&ArmBatch) -> Option<f64>,
-    terms: Terms,
-) -> Option<DuelFigure> {
-    let both = |batch: &[ArmBatch; 2]| {
-        let [a, b] = [figure(&batch[0])?, figure(&batch[1])?];
-        (a > 0.0 && b > 0.0).then_some((a, b))
+/// Both arms over all batches.
+pub fn whole(batches: &[[ArmBatch; 2]]) -> [ArmBatch; 2] {
+    let mut sum: [ArmBatch; 2] = Default::default();
+    batches.iter().for_each(|batch| add(&mut sum, batch));
+    sum
+}
+
+/// Compares a figure of the arms; `None` where a whole arm lacks it, or both have nothing of it. The ratio is that of the
+/// figures over all batches. Its interval comes from how much each batch moves it: the ratio without that batch (the
+/// delete-a-group jackknife; Shao & Tu, "The jackknife and bootstrap", 2.3), so that a stall counts for as much as it weighs in
+/// the whole. Batches in which an arm lacks the figure are joined with those that follow, until both have it.
+pub fn compare(batches: &[[ArmBatch; 2]], metric: &DuelMetric, terms: Terms) -> Option<DuelFigure> {
+    let both = |of: &[ArmBatch; 2]| {
+        let [a, b] = [(metric.of)(&of[0])?, (metric.of)(&of[1])?];
+        (a > 0.0 && b > 0.0).then(|| (b / a).ln())
     };
+    let all = whole(batches);
+    let means = [(metric.of)(&all[0])?, (metric.of)(&all[1])?];
     let mut groups: Vec<[ArmBatch; 2]> = Vec::new();
     let mut open: [ArmBatch; 2] = Default::default();
     for batch in batches {
-        open = whole(&[open, batch.clone()]);
+        add(&mut open, batch);
+        if !metric.is_percentile {
+            open.iter_mut().for_each(|arm| arm.latencies.clear());
+        }
         if both(&open).is_some() {
             groups.push(std::mem::take(&mut open));
         }
     }
     if let Some(last) = groups.last_mut() {
-        *last = whole(&[std::mem::take(last), open]);
+        add(last, &open);
     }
-    let all = whole(batches);
-    let means = [figure(&all[0])?, figure(&all[1])?];
-    let mut values: Vec<(f64, f64)> = groups.iter().filter_map(both).collect();
-    while values.len() / 2 >= FEWEST && are_alike(&values) {
-        groups = groups.chunks_exact(2).map(whole).collect();
-        values = groups.iter().filter_map(both).collect();
+    let mut moved = pseudo_values(&groups, &both);
+    while groups.len() / 2 >= FEWEST && are_alike(&moved) {
+        groups = groups.chunks(2).map(whole).collect();
+        moved = pseudo_values(&groups, &both);
     }
-    Some(DuelFigure { means, comparison: compare_batches(&values, terms), batches: values.len() })
+    let comparison = compare_batches(means, both(&all).unwrap_or(f64::NAN), moved, terms);
+    Some(DuelFigure { means, comparison, batches: groups.len() })
 }
 
-/// Whether neighbouring ratios are more alike than chance mostly makes them (one-sided, at 20 %): to join batches without need
+/// What each group contributes to the logarithm of the ratio: n times the whole's, less n − 1 times that of the others. Of groups
+/// that are independent these are nearly so too. Not finite where the others lack the figure.
+fn pseudo_values(groups: &[[ArmBatch; 2]], logarithm: impl Fn(&[ArmBatch; 2]) -> Option<f64>) -> Vec<f64> {
+    let count = groups.len() as f64;
+    let all = logarithm(&whole(groups)).unwrap_or(f64::NAN);
+    // What stands before a group and behind it, each summed once.
+    let mut behind = vec![<[ArmBatch; 2]>::default(); groups.len() + 1];
+    for place in (0..groups.len()).rev() {
+        behind[place] = whole(&[behind[place + 1].clone(), groups[place].clone()]);
+    }
+    let mut before: [ArmBatch; 2] = Default::default();
+    let mut found = Vec::with_capacity(groups.len());
+    for (place, group) in groups.iter().enumerate() {
+        let others = whole(&[before.clone(), behind[place + 1].clone()]);
+        found.push(count * all - (count - 1.0) * logarithm(&others).unwrap_or(f64::NAN));
+        add(&mut before, group);
+    }
+    found
+}
+
+/// Whether neighbouring batches are more alike than chance mostly makes them (one-sided, at 20 %): to join batches without need
 /// costs little.
-fn are_alike(values: &[(f64, f64)]) -> bool {
-    let ratios: Vec<f64> = values.iter().map(|(a, b)| (b / a).ln()).collect();
-    let count = ratios.len() as f64;
-    let mean = ratios.iter().sum::<f64>() / count;
-    let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
-    let products: f64 = ratios.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+fn are_alike(values: &[f64]) -> bool {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let products: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
     // Under independence the correlation has the mean -1 / count and nearly the variance 1 / count.
     squares > 0.0 && products / squares > 0.842 / count.sqrt() - 1.0 / count
 }

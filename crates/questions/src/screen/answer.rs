@@ -135,7 +135,7 @@ fn of_duel(factor: &Factor, runs: &ScreenRuns, metric: ScreenMetric, terms: Term
             return failing(&line, error);
         }
     }
-    let of = METRICS[if metric == ScreenMetric::Cpu { 4 } else { 0 }].of;
+    let of = &METRICS[if metric == ScreenMetric::Cpu { 4 } else { 0 }];
     // Of times first: a client's throughput is the inverse of its latency.
     let found = compare(&batches, of, Terms { better: Better::Lower, ..terms });
     let ratio = found.and_then(|found| found.comparison.ratio).map(|ratio| match metric {

@@ -47,6 +47,13 @@ impl Effect {
         samples.iter().all(usable).then(|| Effect { samples: samples.into_iter().map(Sample::new).collect() })
     }
 
+    /// An effect of this size, as far spread as the values of one sample; `None` as for [`new`](Self::new).
+    pub fn around(size: f64, values: Vec<f64>) -> Option<Effect> {
+        let mut effect = Effect::new(vec![values]).filter(|_| size.is_finite())?;
+        effect.samples[0].mean = size;
+        Some(effect)
+    }
+
     /// The effect as measured.
     pub fn value(&self) -> f64 {
         self.samples.iter().map(|sample| sample.mean).sum()
