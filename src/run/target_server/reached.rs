@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use super::description::{Description, unexpected};
-use super::server::{check_files, foreign_server, mapping, may_not_use};
+use super::server::{check_files, foreign_server, mapping, may_not_use, of_another_owner};
 use super::statements::{self, PlanOfCommand};
 use crate::driver::connection;
 use crate::driver::connection::{BlockingSession, Route};
@@ -75,15 +75,16 @@ impl Reached {
             )));
         };
         let (options, secrets) = Target::new(&server.options, &mapping, &role)?;
-        let is_superuser = superuser();
-        check_password_given(is_superuser, &options, &secrets)?;
+        let needs_no_password = superuser() && server.is_superusers;
+        let for_owner = |error| if superuser() { of_another_owner(error, name, &server) } else { error };
+        check_password_given(needs_no_password, &options, &secrets).map_err(for_owner)?;
         check_files(name, &server, &options)?;
-        let SuitableSession { mut session, candidates } = connect(&options, &secrets, is_superuser)?;
+        let SuitableSession { mut session, candidates } = connect(&options, &secrets, needs_no_password)?;
         let mut description = Description::ask(&mut session)?;
         let settings = description.settings.take().unwrap_or_default();
         let spec = TargetSpec {
             name: name.to_owned(),
-            needs_password: !is_superuser && options.password_required,
+            needs_password: !needs_no_password && options.password_required,
             options,
             candidates,
             version: description.version.clone(),
@@ -218,7 +219,11 @@ struct SuitableSession {
 }
 
 /// Connects to the first of the hosts that can be had and has a suitable session.
-fn connect(options: &Target, secrets: &Secrets, is_superuser: bool) -> Result<SuitableSession, UserError> {
+fn connect(
+    options: &Target,
+    secrets: &Secrets,
+    needs_no_password: bool,
+) -> Result<SuitableSession, UserError> {
     let mut tried: Vec<HostAddress> = Vec::new();
     let mut failures = Vec::new();
     let mut found = None;
@@ -233,7 +238,7 @@ fn connect(options: &Target, secrets: &Secrets, is_superuser: bool) -> Result<Su
         let last = candidates.len().saturating_sub(1);
         for (place, candidate) in candidates.into_iter().enumerate() {
             if found.is_none() {
-                match attempt(options, secrets, &candidate, attributes, is_superuser) {
+                match attempt(options, secrets, &candidate, attributes, needs_no_password) {
                     Ok(session) => {
                         found = Some(session);
                         tried.retain(|known| *known != candidate);
@@ -267,11 +272,11 @@ fn attempt(
     secrets: &Secrets,
     to: &HostAddress,
     attributes: SessionAttributes,
-    is_superuser: bool,
+    needs_no_password: bool,
 ) -> Result<BlockingSession, UserError> {
     let mut session = BlockingSession::connect(Route::to_target(options, secrets, to.clone())?)?;
     // Before the first statement.
-    check_password_used(is_superuser, options, session.session().used_password())?;
+    check_password_used(needs_no_password, options, session.session().used_password())?;
     let known = session.session();
     let report = |name| known.parameter(name);
     let suitability =

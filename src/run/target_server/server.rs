@@ -21,7 +21,7 @@ pub struct ForeignServer {
     pub may_use: bool,
     /// Its owner, and whether that is a superuser.
     owner: String,
-    is_superusers: bool,
+    pub is_superusers: bool,
     pub options: Options,
 }
 
@@ -90,6 +90,16 @@ pub fn may_not_use(name: &str) -> UserError {
         "Its owner can GRANT USAGE ON FOREIGN SERVER {} TO {}.",
         quote_identifier(name),
         quote_identifier(&roles::current_role())
+    ))
+}
+
+/// Adds to the error about a superuser's missing password why it needs one: a server's owner chooses the host and writes PUBLIC's
+/// mapping, so that role could have a superuser connect to this very server as anybody whom it trusts.
+pub fn of_another_owner(error: UserError, name: &str, server: &ForeignServer) -> UserError {
+    error.detail(format!("The server belongs to role \"{}\", which is not a superuser.", server.owner)).hint(format!(
+        "Set option password of the user mapping. Or read the server's options and mappings, and ALTER SERVER {} OWNER TO \
+         CURRENT_USER.",
+        quote_identifier(name)
     ))
 }
 

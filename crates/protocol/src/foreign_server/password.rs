@@ -4,14 +4,15 @@ use bench_base::error::{UserError, sqlstate};
 
 use super::target::{Secrets, Target};
 
-/// Checks before a connection that a role which is no superuser has a password in its mapping, as postgres_fdw's
-/// check_conn_params. Without one the connection would stand on what the server's operating-system user may do.
+/// Checks before a connection that a role has a password in its mapping, unless it `needs_none`, as a superuser on a
+/// superuser's foreign server; as postgres_fdw's check_conn_params. Without one the connection would stand on what the
+/// server's operating-system user may do.
 ///
 /// # Errors
 /// 2F003.
-pub fn check_password_given(is_superuser: bool, target: &Target, secrets: &Secrets) -> Result<(), UserError> {
+pub fn check_password_given(needs_none: bool, target: &Target, secrets: &Secrets) -> Result<(), UserError> {
     let is_given = secrets.password.as_ref().is_some_and(|password| !password.is_empty());
-    if is_superuser || !target.password_required || is_given {
+    if needs_none || !target.password_required || is_given {
         return Ok(());
     }
     Err(required()
@@ -25,8 +26,8 @@ pub fn check_password_given(is_superuser: bool, target: &Target, secrets: &Secre
 ///
 /// # Errors
 /// 2F003.
-pub fn check_password_used(is_superuser: bool, target: &Target, used: bool) -> Result<(), UserError> {
-    if is_superuser || !target.password_required || used {
+pub fn check_password_used(needs_none: bool, target: &Target, used: bool) -> Result<(), UserError> {
+    if needs_none || !target.password_required || used {
         return Ok(());
     }
     Err(not_asked())
