@@ -194,6 +194,8 @@ pub struct Header {
     warmup_end: AtomicU32,
     /// Under a rate: the last arrival that a client has taken, as [`Schedule`](bench_model::schedule::Schedule) counts them.
     pub arrivals: OwnLine,
+    /// Of a duel: how long the stretches of its arms are for all clients; 0 as long as none has asked for more than the least.
+    pub stretch_ns: AtomicI64,
     pub progress: Progress,
     pub load: LoadProgress,
     pub sweep: SweepProgress,

@@ -262,6 +262,11 @@ impl TransactionRecorder for ClientCounters<'_> {
         &self.header.arrivals.0
     }
 
+    #[inline]
+    fn stretch_ns(&self) -> &AtomicI64 {
+        &self.header.stretch_ns
+    }
+
     fn is_stopped(&self) -> bool {
         self.header.stop() != StopReason::None
     }

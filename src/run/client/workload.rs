@@ -1,13 +1,14 @@
 //! What a client of either driver executes, and what it begins with.
 
 use bench_base::error::SqlError;
-use bench_model::client::{Client, ClientStart, ClientWorkload, Pauses, Program, Tolerance};
+use bench_model::client::{Client, ClientStart, ClientWorkload, Pauses, Program, Tolerance, Turns};
 use bench_model::feeder;
 use bench_model::feeder::RowSource;
 use bench_model::schedule::Schedule;
 use bench_model::spec::{Extent, OnDisconnect, RunOptions, RunSpec};
 use bench_model::transaction_log::Sampling;
 use bench_script::{Symbols, Value, VariableId, Variables, parse};
+use bench_stats::duel::BATCHES;
 
 use super::internal_error::internal;
 use super::variables;
@@ -79,7 +80,22 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> ClientSt
         log: (log_rate > 0.0).then(|| Sampling::new(client, seeds.sample, log_rate)),
         reconnects: spec.options.reconnect,
         survives: spec.options.on_disconnect == OnDisconnect::Reconnect,
-        arm: spec.options.duel.as_ref().and_then(|duel| duel.arm_of(client)),
+        turns: spec.options.duel.as_ref().map(|duel| Turns {
+            seed: spec.seed.cast_unsigned(),
+            has_several_clients: spec.options.clients > 1,
+            longest_ns: longest_stretch_ns(extent),
+            only: duel.arm_of(client),
+        }),
+    }
+}
+
+/// No batch of a duel's time is to be without one of the arms.
+fn longest_stretch_ns(extent: Extent) -> i64 {
+    /// Of a run whose time is not known: as many blocks as ten seconds have batches.
+    const LONGEST_NS: i64 = 80_000_000;
+    match extent {
+        Extent::Secs(secs) => (secs * 1e9 / (2 * BATCHES) as f64) as i64,
+        Extent::Transactions(_) => LONGEST_NS,
     }
 }
 

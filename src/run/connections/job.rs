@@ -150,7 +150,7 @@ impl<'a> Job<'a> {
         let connections: Vec<Connection> = clients
             .map(|number| {
                 let beginning = client::beginning(spec, number, &mut workload.symbols);
-                let way = beginning.arm.unwrap_or_default();
+                let way = beginning.turns.and_then(|turns| turns.only).unwrap_or_default();
                 Connection::new(number, segment.connection(number), way, beginning, commands)
             })
             .collect();

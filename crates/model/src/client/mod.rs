@@ -18,4 +18,5 @@ mod workload;
 pub use lateness::Lateness;
 pub use recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
 pub use state_machine::{Client, ClientStart, Step, back_off_ns};
+pub use stretches::Turns;
 pub use workload::{ClientWorkload, Pauses, Program, Tolerance};

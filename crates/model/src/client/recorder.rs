@@ -87,6 +87,9 @@ pub trait TransactionRecorder {
     /// The last of the run's arrivals that a client took, as [`Schedule`](crate::schedule::Schedule) counts them.
     fn arrivals(&self) -> &AtomicI64;
 
+    /// Nanoseconds that a stretch of a duel's arms takes, of all clients; 0 as long as none has asked for more than the least.
+    fn stretch_ns(&self) -> &AtomicI64;
+
     /// Whether somebody has asked for the end of the run.
     fn is_stopped(&self) -> bool;
 

@@ -8,7 +8,7 @@ use bench_script::{Action, ClientSeeds, Flow, Prng, Value, VariableId, Variables
 use super::choice::Choice;
 use super::pace::Pace;
 use super::recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
-use super::stretches::Stretches;
+use super::stretches::{Stretches, Turns};
 use super::workload::{ClientWorkload, Program};
 use crate::feeder::RowSource;
 use crate::schedule::Schedule;
@@ -30,8 +30,8 @@ pub struct ClientStart {
     pub reconnects: bool,
     /// Whether it goes on when its connection is lost.
     pub survives: bool,
-    /// The one arm of a duel that it is of; `None`: each by turns.
-    pub arm: Option<usize>,
+    /// How the arms of a duel take turns.
+    pub turns: Option<Turns>,
 }
 
 /// What a driver is to do next.
@@ -109,7 +109,7 @@ impl Client {
         schedule: Option<Schedule>,
         now_ns: i64,
     ) -> Self {
-        let ClientStart { seeds, mut variables, own, transactions, skips, log, reconnects, survives, arm } =
+        let ClientStart { seeds, mut variables, own, transactions, skips, log, reconnects, survives, turns } =
             beginning;
         let commands = workload.programs.iter().map(|program| program.script.commands.len()).max();
         let feeds = workload.programs.iter().flat_map(|program| &program.feeds);
@@ -119,7 +119,7 @@ impl Client {
             random: seeds.functions,
             random_before: seeds.functions,
             choice: Choice::new(seeds.choice),
-            stretches: workload.is_duel.then(|| Stretches::new(seeds.choice, arm)),
+            stretches: turns.map(Stretches::new),
             own,
             pace: schedule.map(|schedule| Pace::new(schedule, skips)),
             log,
@@ -150,9 +150,9 @@ impl Client {
     /// After [`Step::Between`].
     #[inline]
     pub fn next<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
-        match &mut self.stretches {
-            Some(stretches) if stretches.is_over() => Step::Switch { arm: stretches.turn(self.now_ns) },
-            _ => self.choose(workload, ledger),
+        match self.stretches.as_mut().and_then(|stretches| stretches.turn(self.now_ns, ledger)) {
+            Some(arm) => Step::Switch { arm },
+            None => self.choose(workload, ledger),
         }
     }
 

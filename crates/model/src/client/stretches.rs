@@ -1,107 +1,200 @@
-//! The arms of a duel, by turns. A block is two stretches of equally many transactions, one for each arm, in an order that is
-//! drawn anew for each block: what the machine does meanwhile falls on both alike.
+//! The arms of a duel, by turns. A block is two stretches of time, one for each arm, in an order that is drawn anew for each block:
+//! what the machine does meanwhile falls on both alike. The clock says which stretch it is, and a transaction is of the arm in
+//! whose stretch it begins: so all clients are of the same arm at the same time, and what they wait for, they wait for in it.
 
-use bench_script::Prng;
+use std::sync::atomic::Ordering::*;
 
-/// What a stretch is to take, in nanoseconds: a switch is to cost little of it, and the machine to be the same throughout a
-/// block.
-const STRETCH_NS: f64 = 3e6;
+use super::recorder::TransactionRecorder;
 
-/// Transactions of a stretch at most.
-const MOST: f64 = 10_000.0;
+/// What a stretch takes at least: a switch is to cost little of it, and the machine to be the same throughout a block.
+const STRETCH_NS: i64 = 3_000_000;
+
+/// So many stretches of an arm, the latest, say how long its transactions take: a single stall does not.
+const LOOKED_AT: usize = 3;
+
+/// How the clients of a duel take turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns {
+    /// Draws the orders; of all clients.
+    pub seed: u64,
+    /// Several clients meet in locks and commits, and few of their transactions are to reach over the end of a stretch.
+    pub has_several_clients: bool,
+    /// A stretch is never longer, however long transactions take.
+    pub longest_ns: i64,
+    /// The client is of this arm all the time.
+    pub only: Option<usize>,
+}
 
 /// Where a client is.
 pub(super) struct Stretches {
-    random: Prng,
-    /// Transactions of each of the block's two stretches; 0 before the first block.
-    length: u64,
-    /// Of this stretch, those to come.
-    left: u64,
-    first: usize,
-    is_second: bool,
+    turns: Turns,
+    /// The stretch under way, and how long one is: they are counted from the clock's origin on.
+    number: i64,
+    width_ns: i64,
     began_ns: i64,
-    /// A client of one arm has one stretch, without end.
-    only: Option<usize>,
+    arm: usize,
+    transactions: i64,
+    /// Nanoseconds of a transaction in the latest stretches of each arm.
+    latest_ns: [[i64; LOOKED_AT]; 2],
 }
 
 impl Stretches {
-    /// Their order is drawn by a generator of its own: scripts draw the same numbers whichever arm they have. `only`: the
-    /// client is of this arm all the time.
-    pub fn new(mut choice: Prng, only: Option<usize>) -> Self {
-        let random = Prng::from_seed(choice.next_u64());
-        Self { random, length: 0, left: 0, first: 0, is_second: true, began_ns: 0, only }
+    pub fn new(turns: Turns) -> Self {
+        Self {
+            turns,
+            number: 0,
+            width_ns: 0,
+            began_ns: 0,
+            arm: 0,
+            transactions: 0,
+            latest_ns: [[0; LOOKED_AT]; 2],
+        }
     }
 
-    /// Whether the next transaction begins a stretch.
-    pub fn is_over(&self) -> bool {
-        self.left == 0
+    /// The arm of the stretch that has begun by now; `None` while none has.
+    #[inline]
+    pub fn turn<L: TransactionRecorder>(&mut self, now_ns: i64, ledger: &L) -> Option<usize> {
+        let width_ns = ledger.stretch_ns().load(Relaxed).max(STRETCH_NS);
+        let number = now_ns.div_euclid(width_ns);
+        if (number, width_ns) == (self.number, self.width_ns) || self.is_of_its_only_arm() {
+            return None;
+        }
+        if self.width_ns != 0 {
+            self.measure(now_ns);
+            let needed_ns = self.needed_ns();
+            if needed_ns > width_ns {
+                ledger.stretch_ns().fetch_max(needed_ns, Relaxed);
+            }
+        }
+        (self.number, self.width_ns, self.began_ns, self.transactions) = (number, width_ns, now_ns, 0);
+        self.arm = self.turns.only.unwrap_or_else(|| arm_of(self.turns.seed, number));
+        Some(self.arm)
     }
 
-    /// Begins the next stretch; its arm.
-    pub fn turn(&mut self, now_ns: i64) -> usize {
-        if let Some(arm) = self.only {
-            (self.first, self.is_second, self.left) = (arm, false, u64::MAX);
-            return arm;
-        }
-        if self.is_second {
-            let took_ns = (now_ns - self.began_ns).max(1) as f64 / (2 * self.length).max(1) as f64;
-            self.length = if self.length == 0 { 1 } else { (STRETCH_NS / took_ns).clamp(1.0, MOST) as u64 };
-            self.first = self.random.uint64_range(0, 1) as usize;
-            self.began_ns = now_ns;
-        }
-        self.is_second = !self.is_second;
-        self.left = self.length;
-        self.arm()
+    fn is_of_its_only_arm(&self) -> bool {
+        self.turns.only.is_some() && self.width_ns != 0
     }
 
     /// Takes a transaction; its arm.
+    #[inline]
     pub fn take(&mut self) -> usize {
-        self.left = self.left.saturating_sub(1);
-        self.arm()
+        self.transactions += 1;
+        self.arm
     }
 
-    fn arm(&self) -> usize {
-        self.first ^ usize::from(self.is_second)
+    /// What the transactions of the stretch that is over took.
+    fn measure(&mut self, now_ns: i64) {
+        let latest = &mut self.latest_ns[self.arm];
+        latest.rotate_right(1);
+        latest[0] = (now_ns - self.began_ns) / self.transactions.max(1);
     }
+
+    /// How long a stretch has to be for what the slower arm's transactions take: a power of two of the shortest.
+    fn needed_ns(&self) -> i64 {
+        let of_arm = |latest: &[i64; LOOKED_AT]| latest.iter().copied().min().unwrap_or_default();
+        let transaction_ns = self.latest_ns.iter().map(of_arm).max().unwrap_or_default();
+        let transactions = if self.turns.has_several_clients { 8 } else { 2 };
+        let needed_ns = transaction_ns.saturating_mul(transactions).min(self.turns.longest_ns);
+        let mut width_ns = STRETCH_NS;
+        while width_ns < needed_ns {
+            width_ns *= 2;
+        }
+        width_ns
+    }
+}
+
+/// The arm of a stretch: both of a block, in an order that its number draws (SplitMix64; Steele, Lea & Flood, "Fast splittable
+/// pseudorandom number generators", OOPSLA 2014).
+fn arm_of(seed: u64, number: i64) -> usize {
+    let block = (number >> 1).cast_unsigned();
+    let mut mixed = seed ^ block.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let first = (mixed ^ (mixed >> 31)) & 1;
+    (first ^ (number & 1).cast_unsigned()) as usize
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::tests::recorder;
+
+    const TURNS: Turns = Turns { seed: 7, has_several_clients: false, longest_ns: i64::MAX, only: None };
+
+    /// Nanoseconds that a client spends in each arm within ten seconds, where its transactions take so long, and its transactions.
+    fn spent(turns: Turns, transaction_ns: [i64; 2]) -> ([i64; 2], [i64; 2]) {
+        let (mut stretches, recorder) = (Stretches::new(turns), recorder());
+        let (mut spent, mut counts, mut now_ns) = ([0, 0], [0, 0], 0);
+        while now_ns < 10_000_000_000 {
+            stretches.turn(now_ns, &recorder);
+            let arm = stretches.take();
+            counts[arm] += 1;
+            spent[arm] += transaction_ns[arm];
+            now_ns += transaction_ns[arm];
+        }
+        (spent, counts)
+    }
+
+    #[test]
+    fn both_arms_have_as_much_time() {
+        for b_ns in [100_000, 1_000_000, 5_000_000, 30_000_000] {
+            let ([a, b], counts) = spent(TURNS, [100_000, b_ns]);
+            let share = a as f64 / (a + b) as f64;
+            assert!((0.4..=0.6).contains(&share), "{b_ns}: {share} of the time, {counts:?}");
+        }
+    }
 
     #[test]
     fn blocks_are_balanced_and_their_order_is_drawn() {
-        let mut stretches = Stretches::new(Prng::from_seed(7), None);
-        let (mut counts, mut orders) = ([0, 0], [0, 0]);
-        let mut now_ns = 0;
-        for _ in 0..1000 {
-            let first = stretches.turn(now_ns);
-            orders[first] += 1;
-            for arm in [first, 1 - first] {
-                if arm != first {
-                    assert_eq!(stretches.turn(now_ns), arm);
-                }
-                while !stretches.is_over() {
-                    assert_eq!(stretches.take(), arm);
-                    counts[arm] += 1;
-                    now_ns += 100_000;
-                }
-            }
-            assert_eq!(counts[0], counts[1]);
+        let firsts = (0..1000).map(|block| {
+            let [first, second] = [2 * block, 2 * block + 1].map(|number| arm_of(7, number));
+            assert_eq!(first + second, 1);
+            first
+        });
+        let firsts: usize = firsts.sum();
+        assert!((430..570).contains(&firsts), "{firsts}");
+    }
+
+    #[test]
+    fn all_clients_are_of_the_same_arm() {
+        let (mut one, mut other, recorder) = (Stretches::new(TURNS), Stretches::new(TURNS), recorder());
+        for now_ns in (0..1_000_000_000).step_by(700_000) {
+            one.turn(now_ns, &recorder);
+            other.turn(now_ns + 1, &recorder);
+            assert_eq!(one.take(), other.take(), "at {now_ns}");
         }
-        assert_eq!(stretches.length, 30);
-        assert!((430..570).contains(&orders[0]), "{orders:?}");
+    }
+
+    #[test]
+    fn stretches_are_as_long_as_transactions_need_and_no_longer_than_they_may_be() {
+        let needed = |turns, transaction_ns: i64| {
+            let (mut stretches, recorder) = (Stretches::new(turns), recorder());
+            for number in 0..100 {
+                stretches.turn(number * transaction_ns, &recorder);
+                stretches.take();
+            }
+            recorder.stretch_ns().load(Relaxed)
+        };
+        assert_eq!(needed(TURNS, 100_000), 0);
+        assert_eq!(needed(TURNS, 10_000_000), 24_000_000);
+        assert_eq!(needed(Turns { has_several_clients: true, ..TURNS }, 10_000_000), 96_000_000);
+        assert_eq!(needed(Turns { longest_ns: 5_000_000, ..TURNS }, 10_000_000), 6_000_000);
+        // One stall changes nothing.
+        let (mut stretches, recorder) = (Stretches::new(TURNS), recorder());
+        for now_ns in (0..1_000_000_000).step_by(1_000_000) {
+            stretches.turn(if now_ns < 500_000_000 { now_ns } else { now_ns + 300_000_000 }, &recorder);
+            stretches.take();
+        }
+        assert_eq!(recorder.stretch_ns().load(Relaxed), 0);
     }
 
     #[test]
     fn a_client_of_one_arm_stays_there() {
         for arm in [0, 1] {
-            let mut stretches = Stretches::new(Prng::from_seed(7), Some(arm));
-            assert!(stretches.is_over());
-            assert_eq!(stretches.turn(0), arm);
-            for _ in 0..1000 {
-                assert_eq!(stretches.take(), arm);
-                assert!(!stretches.is_over());
+            let (mut stretches, recorder) = (Stretches::new(Turns { only: Some(arm), ..TURNS }), recorder());
+            assert_eq!(stretches.turn(1, &recorder), Some(arm));
+            for now_ns in (0..1_000_000_000).step_by(1_000_000) {
+                assert_eq!((stretches.turn(now_ns, &recorder), stretches.take()), (None, arm));
             }
         }
     }

@@ -17,7 +17,7 @@ const MS: i64 = 1_000_000;
 
 /// A ledger with a clock that others move.
 #[derive(Default)]
-struct TestRecorder {
+pub(super) struct TestRecorder {
     now_ns: i64,
     end_ns: i64,
     measure_start_ns: i64,
@@ -34,6 +34,7 @@ struct TestRecorder {
     errors: Vec<(SqlError, Consequence)>,
     connects: u32,
     arrivals: AtomicI64,
+    stretch_ns: AtomicI64,
 }
 
 impl TransactionRecorder for TestRecorder {
@@ -55,6 +56,9 @@ impl TransactionRecorder for TestRecorder {
     }
     fn arrivals(&self) -> &AtomicI64 {
         &self.arrivals
+    }
+    fn stretch_ns(&self) -> &AtomicI64 {
+        &self.stretch_ns
     }
     fn is_stopped(&self) -> bool {
         self.is_stopped
@@ -122,12 +126,12 @@ fn beginning(workload: &ClientWorkload, transactions: u64) -> ClientStart {
         skips: false,
         log: None,
         reconnects: false,
-        arm: None,
+        turns: None,
         survives: false,
     }
 }
 
-fn recorder() -> TestRecorder {
+pub(super) fn recorder() -> TestRecorder {
     TestRecorder { end_ns: i64::MAX, limit_ns: i64::MAX, ..TestRecorder::default() }
 }
 

@@ -122,7 +122,9 @@ fn arms_take_turns_and_do_the_same() {
     workload.is_duel = true;
     workload.programs.iter_mut().take(2).for_each(|program| program.weight = 3);
     let mut recorder = recorder();
-    let mut client = Client::new(&workload, beginning(&workload, 40_000), None, 0);
+    let turns = Turns { seed: 7, has_several_clients: false, longest_ns: i64::MAX, only: None };
+    let beginning = ClientStart { turns: Some(turns), ..beginning(&workload, 40_000) };
+    let mut client = Client::new(&workload, beginning, None, 0);
     let mut step = client.start(&recorder);
     let mut stretches: Vec<(usize, usize)> = Vec::new();
     loop {
@@ -148,7 +150,7 @@ fn arms_take_turns_and_do_the_same() {
         let until = stretches.get(place + 1).map_or(transactions.len(), |(_, next)| *next);
         assert!(transactions[*from..until].iter().all(|t| t.script % 2 == *arm));
     }
-    // Each block has both arms, equally long.
+    // Each block has both arms, equally long: here also by transactions, which all take the same time.
     for block in stretches.windows(3).step_by(2) {
         assert_ne!(block[0].0, block[1].0);
         assert_eq!(block[1].1 - block[0].1, block[2].1 - block[1].1);
