@@ -121,20 +121,6 @@ FROM bench.report(:mixed, 'markdown') AS markdown;
 SELECT (bench.report(:mixed, 'json')::jsonb ->> 'schema_version')::int AS schema_version;
 
 -- For other programs
-SELECT
-    (SELECT jsonb_object_keys(bmf)) AS benchmark,
-    abs((bmf #> '{"pk_update,report_errors@1, 4 clients",throughput,value}')::float8 / tps - 1) < 1e-12 AS throughput,
-    abs((bigger #> '{0,value}')::float8 / tps - 1) < 1e-12 AS bigger,
-    jsonb_array_length(smaller) AS smaller,
-    abs((otava #> '{0,metrics,0,value}')::float8 / tps - 1) < 1e-12 AS otava,
-    (otava #>> '{0,timestamp}')::bigint = floor(extract(epoch FROM r.started_at)) AS timestamp
-FROM bench.summary AS s
-JOIN bench.runs AS r USING (run_id),
-    CAST(bench.report(run_id, 'bmf') AS jsonb) AS bmf,
-    CAST(bench.report(run_id, 'github-bigger') AS jsonb) AS bigger,
-    CAST(bench.report(run_id, 'github-smaller') AS jsonb) AS smaller,
-    CAST(bench.report(run_id, 'otava') AS jsonb) AS otava
-WHERE run_id = :mixed;
 SELECT line
 FROM regexp_split_to_table(bench.report(:mixed, 'openmetrics'), E'\n') AS line
 WHERE line ~ '^#';
