@@ -119,6 +119,21 @@ FROM bench.report(:mixed, 'markdown') AS markdown;
 
 -- json: version 1 of the schema. Keys may be added, none goes
 SELECT (bench.report(:mixed, 'json')::jsonb ->> 'schema_version')::int AS schema_version;
+-- its keys are those of the schema, at the top and below
+SELECT part, key FROM (
+    VALUES ('', '{}'::text[], 'Document'), ('run', '{run}', 'Run'), ('summary', '{summary}', 'Summary'),
+        ('samples', '{samples}', 'Samples'), ('script', '{scripts,0}', 'ScriptSummary'),
+        ('command', '{statements,0}', 'CommandSummary'), ('environment', '{environment}', 'Environment')
+) AS p (part, path, name),
+    CAST(bench.report(:mixed, 'json') AS jsonb) AS d, CAST(bench.report(NULL, 'schema') AS jsonb) AS s,
+    LATERAL (SELECT CASE part WHEN '' THEN s ELSE s #> ARRAY['$defs', name] END -> 'properties' AS keys) AS k,
+    LATERAL (
+        (SELECT jsonb_object_keys(d #> path) EXCEPT SELECT jsonb_object_keys(keys))
+        UNION ALL (SELECT jsonb_object_keys(keys) EXCEPT SELECT jsonb_object_keys(d #> path))) AS other (key);
+-- and sweeps and comparisons have theirs
+SELECT
+    bench.sweep_report(NULL, 'schema')::jsonb -> 'properties' ? 'scalability' AS sweep,
+    bench.compare_report(NULL, NULL, 'schema')::jsonb -> 'properties' ? 'conclusion' AS comparison;
 
 -- For other programs
 SELECT line
