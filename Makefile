@@ -32,7 +32,7 @@ INSTALL_SQL = src/schema/tables/*.sql src/schema/code/*.sql
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
 DELTAS := $(notdir $(wildcard src/schema/upgrade/pgbench_ext--*--$(VERSION).sql))
 
-.PHONY: help setup build install install-built deb deb-possible rpm rpm-possible dist release demo test test-full test-versions test-asserts test-valgrind test-caches test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates check-arm64 clean core-test crates oracle-test rust-install rust-version
+.PHONY: help setup build build-sql install install-built deb deb-possible rpm rpm-possible dist release demo test test-full test-versions test-asserts test-valgrind test-caches test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates check-arm64 clean core-test crates oracle-test rust-install rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -76,13 +76,16 @@ ifneq ($(INVOKER),)
 
 INVOKER_HOME := $(shell getent passwd $(INVOKER) | cut -d: -f6)
 
-build check check-format check-lints check-scripts check-crates check-arm64 clean core-test crates oracle-test rust-install rust-version:
+build build-sql check check-format check-lints check-scripts check-crates check-arm64 clean core-test crates oracle-test rust-install rust-version:
 	@runuser -u $(INVOKER) -- env HOME=$(INVOKER_HOME) $(MAKE) --no-print-directory $@
 
 else
 
-build:
+build: build-sql
 	$(CARGO) build --profile $(PROFILE) $(FEATURES) $(REMAP)
+
+# The install SQL and its updates, which need no compiler.
+build-sql:
 	@mkdir -p build
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
 	   sed -e '/^@run_arguments@$$/{' -e 'r src/schema/run_arguments.sql' -e 'd' -e '}' $(INSTALL_SQL); } > $(SQL)

@@ -59,10 +59,13 @@ SELECT E'  </testsuite>\n</testsuites>';
 \o bmf.json
 SELECT jsonb_pretty(jsonb_object_agg(benchmark, measures))
 FROM (SELECT benchmark, jsonb_object_agg(measure, jsonb_build_object('value', value)) AS measures
-      FROM (SELECT b.key AS benchmark, m.key AS measure, exp(avg(ln((m.value ->> 'value')::float8))) AS value
-            FROM compared, unnest(head_runs) AS run_id, jsonb_each(bench.report(run_id, 'bmf')::jsonb) AS b,
-                jsonb_each(b.value) AS m
-            WHERE (m.value ->> 'value')::float8 > 0
+      FROM (SELECT format('%s, %s client%s', s.workload, s.clients, CASE WHEN s.clients <> 1 THEN 's' END) AS benchmark,
+                   m.measure, exp(avg(ln(m.value))) AS value
+            FROM compared, unnest(head_runs) AS run_id JOIN bench.summary AS s USING (run_id), LATERAL (VALUES
+                ('throughput', s.tps), ('latency', 1e6 * s.latency_avg_ms), ('latency-p50', 1e6 * s.latency_p50_ms),
+                ('latency-p95', 1e6 * s.latency_p95_ms), ('latency-p99', 1e6 * s.latency_p99_ms),
+                ('server-cpu', 1e3 * s.server_cpu_us)) AS m (measure, value)
+            WHERE m.value > 0
             GROUP BY 1, 2) AS means
       GROUP BY 1) AS benchmarks;
 \o

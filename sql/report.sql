@@ -119,22 +119,23 @@ FROM bench.report(:mixed, 'markdown') AS markdown;
 
 -- json: version 1 of the schema. Keys may be added, none goes
 SELECT (bench.report(:mixed, 'json')::jsonb ->> 'schema_version')::int AS schema_version;
+-- its keys are those of the schema, at the top and below
+SELECT part, key FROM (
+    VALUES ('', '{}'::text[], 'Document'), ('run', '{run}', 'Run'), ('summary', '{summary}', 'Summary'),
+        ('samples', '{samples}', 'Samples'), ('script', '{scripts,0}', 'ScriptSummary'),
+        ('command', '{statements,0}', 'CommandSummary'), ('environment', '{environment}', 'Environment')
+) AS p (part, path, name),
+    CAST(bench.report(:mixed, 'json') AS jsonb) AS d, CAST(bench.report(NULL, 'schema') AS jsonb) AS s,
+    LATERAL (SELECT CASE part WHEN '' THEN s ELSE s #> ARRAY['$defs', name] END -> 'properties' AS keys) AS k,
+    LATERAL (
+        (SELECT jsonb_object_keys(d #> path) EXCEPT SELECT jsonb_object_keys(keys))
+        UNION ALL (SELECT jsonb_object_keys(keys) EXCEPT SELECT jsonb_object_keys(d #> path))) AS other (key);
+-- and sweeps and comparisons have theirs
+SELECT
+    bench.sweep_report(NULL, 'schema')::jsonb -> 'properties' ? 'scalability' AS sweep,
+    bench.compare_report(NULL, NULL, 'schema')::jsonb -> 'properties' ? 'conclusion' AS comparison;
 
 -- For other programs
-SELECT
-    (SELECT jsonb_object_keys(bmf)) AS benchmark,
-    abs((bmf #> '{"pk_update,report_errors@1, 4 clients",throughput,value}')::float8 / tps - 1) < 1e-12 AS throughput,
-    abs((bigger #> '{0,value}')::float8 / tps - 1) < 1e-12 AS bigger,
-    jsonb_array_length(smaller) AS smaller,
-    abs((otava #> '{0,metrics,0,value}')::float8 / tps - 1) < 1e-12 AS otava,
-    (otava #>> '{0,timestamp}')::bigint = floor(extract(epoch FROM r.started_at)) AS timestamp
-FROM bench.summary AS s
-JOIN bench.runs AS r USING (run_id),
-    CAST(bench.report(run_id, 'bmf') AS jsonb) AS bmf,
-    CAST(bench.report(run_id, 'github-bigger') AS jsonb) AS bigger,
-    CAST(bench.report(run_id, 'github-smaller') AS jsonb) AS smaller,
-    CAST(bench.report(run_id, 'otava') AS jsonb) AS otava
-WHERE run_id = :mixed;
 SELECT line
 FROM regexp_split_to_table(bench.report(:mixed, 'openmetrics'), E'\n') AS line
 WHERE line ~ '^#';

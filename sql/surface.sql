@@ -1,20 +1,50 @@
 --
--- What CREATE EXTENSION puts into a database: the contract's functions, tables and views
+-- What CREATE EXTENSION puts into a database: the contract's functions, and what holds of all objects
 --
+CREATE TEMP VIEW functions AS
+SELECT p.*, p.pronamespace::regnamespace AS schema
+FROM pg_proc p WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace);
+CREATE TEMP VIEW relations AS
+SELECT c.*, has_table_privilege('public', c.oid, 'SELECT') AS readable
+FROM pg_class c
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind NOT IN ('i', 't');
 
--- Functions with their arguments, in the contract's order and with its defaults: those of users, and internal ones
-SELECT p.pronamespace::regnamespace AS schema, p.proname AS function,
-       CASE p.prokind WHEN 'f' THEN '' ELSE p.prokind::text END AS kind,
-       pg_get_function_result(p.oid) AS result
-FROM pg_proc p WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
-ORDER BY p.pronamespace::regnamespace::text COLLATE "C", p.proname COLLATE "C";
-
-SELECT p.pronamespace::regnamespace AS schema, p.proname AS function, a.place AS "#", a.name AS argument,
-       format_type(a.type, NULL) AS type, pg_get_function_arg_default(p.oid, a.place::int) AS "default"
-FROM pg_proc p,
-     LATERAL unnest(p.proargtypes::oid[], p.proargnames[1:p.pronargs]) WITH ORDINALITY AS a (type, name, place)
-WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
-ORDER BY p.pronamespace::regnamespace::text COLLATE "C", p.proname COLLATE "C", a.place;
+-- Functions of users with their arguments, in the contract's order and with its defaults; "and n of bench.run" are n of
+-- its arguments, with their types and defaults
+\pset format unaligned
+\pset tuples_only on
+CREATE TEMP VIEW arguments AS
+SELECT p.oid, a.place, a.name, format_type(a.type, NULL) AS type,
+       pg_get_function_arg_default(p.oid, a.place::int) AS "default"
+FROM functions p,
+     LATERAL unnest(p.proargtypes::oid[], p.proargnames[1:p.pronargs]) WITH ORDINALITY AS a (type, name, place);
+CREATE TEMP VIEW arguments_of_runs AS
+SELECT a.*, r.place AS place_in_run
+FROM arguments a
+LEFT JOIN arguments r ON r.oid = 'bench.run'::regproc AND a.oid <> r.oid
+    AND (a.name, a.type, a."default") IS NOT DISTINCT FROM (r.name, r.type, r."default");
+WITH stretches AS (
+    SELECT *, place - row_number() OVER (PARTITION BY oid, place_in_run IS NULL ORDER BY place) AS stretch
+    FROM arguments_of_runs
+), written AS (
+    SELECT oid, min(place) AS place,
+           CASE WHEN place_in_run IS NULL OR count(*) < 5
+               THEN string_agg(concat(name, ' ', type, ' DEFAULT ' || "default"), ', ' ORDER BY place)
+               ELSE format('and %s of bench.run', count(*)) END AS arguments
+    FROM stretches GROUP BY oid, place_in_run IS NULL, stretch
+)
+SELECT format('%s(%s)', p.proname, string_agg(w.arguments, ', ' ORDER BY w.place))
+FROM functions p LEFT JOIN written w ON w.oid = p.oid
+WHERE p.schema = 'bench'::regnamespace
+GROUP BY p.oid, p.proname ORDER BY p.proname COLLATE "C";
+\pset tuples_only off
+\pset format aligned
+-- Functions in which bench.run's arguments stand in another order: none
+SELECT DISTINCT oid::regproc AS function FROM (
+    SELECT oid, place_in_run < lag(place_in_run) OVER (PARTITION BY oid ORDER BY place) AS is_before
+    FROM arguments_of_runs
+    WHERE oid IN (SELECT oid FROM arguments_of_runs GROUP BY oid HAVING count(place_in_run) > 5)
+) AS a WHERE is_before;
 
 -- bench.start, bench.preflight and what jobs call take exactly what bench.run takes; bench.schedule after two texts of
 -- its own
@@ -34,24 +64,32 @@ WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
   AND (p.provolatile <> 'v' OR p.proparallel <> 'u' OR p.proisstrict OR p.prosecdef OR p.proconfig IS NOT NULL)
 ORDER BY 1;
 
--- Relations and their columns
-SELECT c.relname AS relation, c.relkind AS kind, c.relpersistence AS persistence, c.reloptions AS options
-FROM pg_class c
-WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind NOT IN ('i', 't')
-ORDER BY c.relname COLLATE "C";
+-- With the owner's rights and without a search_path of their own: none
+SELECT oid::regprocedure AS function FROM functions
+WHERE prosecdef AND NOT EXISTS (SELECT FROM unnest(proconfig) AS setting WHERE setting LIKE 'search\_path=%');
 
-SELECT c.relname AS relation, a.attname AS "column", format_type(a.atttypid, a.atttypmod) AS type,
-       CASE WHEN a.attnotnull THEN 'not null' ELSE '' END AS "null", pg_get_expr(d.adbin, d.adrelid) AS "default"
-FROM pg_class c
+-- Tables that are not permanent, or have no primary key: none. Views whose readers' functions may see rows that they
+-- leave out: those that read views with a barrier, or leave out nothing. Tables whose rows are for all
+SELECT 'not permanent' AS what, relname AS relation FROM relations WHERE relpersistence <> 'p'
+UNION ALL
+SELECT 'no primary key', relname FROM relations c
+WHERE relkind = 'r' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+UNION ALL
+SELECT 'no security barrier', relname FROM relations
+WHERE relkind = 'v' AND readable AND NOT coalesce('security_barrier=true' = ANY (reloptions), false)
+UNION ALL
+SELECT 'rows for all', relname FROM relations WHERE relkind = 'r' AND readable AND NOT relrowsecurity
+ORDER BY what, relation;
+
+-- Figures that may have any value, identifiers apart: those that only the extension writes
+SELECT c.oid::regclass AS "table", string_agg(a.attname, ', ' ORDER BY a.attnum) AS columns
+FROM relations c
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind IN ('r', 'v')
-ORDER BY c.relname COLLATE "C", a.attnum;
-
-SELECT conrelid::regclass AS "table", conname AS "constraint", pg_get_constraintdef(oid) AS definition
-FROM pg_constraint
-WHERE connamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND contype <> 'n'
-ORDER BY conrelid::regclass::text COLLATE "C", contype DESC, conname COLLATE "C";
+WHERE c.relkind = 'r' AND a.attname !~ '(^|_)id$'
+  AND a.atttypid IN ('int4'::regtype, 'int8'::regtype, 'float8'::regtype)
+  AND NOT EXISTS (
+      SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'c' AND a.attnum = ANY (k.conkey))
+GROUP BY c.oid ORDER BY c.oid::regclass::text COLLATE "C";
 
 -- Columns that the contract promises and that are not there (those of later issues named)
 WITH promised (relation, columns) AS (VALUES
@@ -139,14 +177,16 @@ WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) 
 ORDER BY 1, 2;
 
 -- What PUBLIC may do: call what only looks, read, and nothing else
-SELECT p.pronamespace::regnamespace AS schema, p.proname AS function,
-    has_function_privilege('public', p.oid, 'EXECUTE') AS public_may
-FROM pg_proc p WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
-ORDER BY p.pronamespace::regnamespace::text COLLATE "C", public_may, p.proname COLLATE "C";
-SELECT c.relname AS relation, string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type) AS public_may
-FROM pg_class c LEFT JOIN LATERAL (SELECT * FROM aclexplode(c.relacl) WHERE grantee = 0) a ON true
-WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind NOT IN ('i', 't')
-GROUP BY c.relname ORDER BY c.relname COLLATE "C";
+\pset format unaligned
+SELECT schema, CASE WHEN has_function_privilege('public', oid, 'EXECUTE') THEN 'yes' ELSE 'no' END AS public_may,
+       string_agg(proname, ', ' ORDER BY proname COLLATE "C") AS functions
+FROM functions GROUP BY 1, 2 ORDER BY schema::text COLLATE "C", public_may;
+SELECT public_may, string_agg(relname, ', ' ORDER BY relname COLLATE "C") AS relations FROM (
+    SELECT c.relname, string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type) AS public_may
+    FROM relations c LEFT JOIN LATERAL (SELECT * FROM aclexplode(c.relacl) WHERE grantee = 0) a ON true
+    GROUP BY c.oid, c.relname
+) AS r GROUP BY public_may ORDER BY public_may;
+\pset format aligned
 SELECT n.nspname AS schema, a.privilege_type AS public_may
 FROM pg_namespace n, aclexplode(n.nspacl) a
 WHERE n.nspname IN ('bench', 'bench_internal') AND a.grantee = 0
@@ -155,11 +195,11 @@ SELECT attrelid::regclass AS relation, attname AS "column", attacl
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND attacl IS NOT NULL;
 
--- Dumped by pg_dump: results, own workloads and fixtures, the sequence
+-- pg_dump has results, own workloads and fixtures: the conditions,
 SELECT c.oid::regclass AS relation, u.condition
 FROM pg_extension e, unnest(e.extconfig, e.extcondition) AS u (relation, condition)
 JOIN pg_class c ON c.oid = u.relation
-WHERE e.extname = 'pgbench_ext'
+WHERE e.extname = 'pgbench_ext' AND u.condition <> ''
 ORDER BY c.relname COLLATE "C";
 -- every table and sequence is among them, but for loads under way
 SELECT c.oid::regclass AS not_dumped
@@ -174,12 +214,15 @@ FROM pg_extension WHERE extname = 'pgbench_ext';
 SELECT superuser, trusted, relocatable, schema, requires
 FROM pg_available_extension_versions WHERE name = 'pgbench_ext' AND installed;
 
--- The workloads that come with it
+-- The workloads that come with it, those without a description or with a fixture that does not: none
 \pset format unaligned
-SELECT name, fixture, builtin, script, description FROM bench.workloads WHERE name NOT LIKE 'orders_keyed/%'
-ORDER BY name COLLATE "C";
--- keyed: as orders, but for terminals' own warehouses and districts
+SELECT string_agg(name, ', ' ORDER BY name COLLATE "C") AS workloads FROM bench.workloads WHERE builtin;
 \pset format aligned
+SELECT name, fixture FROM bench.workloads w
+WHERE NOT builtin OR description IS NULL
+   OR fixture IS NOT NULL
+      AND NOT EXISTS (SELECT FROM bench.fixture_definitions f WHERE f.name = w.fixture AND f.builtin);
+-- keyed: as orders, but for terminals' own warehouses and districts
 SELECT k.name, k.keying_secs, k.think_secs, k.mix, length(k.script) - length(o.script) AS longer, k.description
 FROM bench.workloads k LEFT JOIN bench.workloads o ON o.name = replace(k.name, '_keyed', '') AND o.name LIKE '%/%'
 WHERE k.name LIKE 'orders_keyed%' OR k.name = 'orders_deck' ORDER BY k.name COLLATE "C";

@@ -69,10 +69,9 @@ fn wait_capture(name: Option<String>, timeout: Option<f64>) -> String {
     required("name", name).and_then(|name| launch::wait(&name, deadline(timeout)?)).or_raise()
 }
 
-/// Stops a capture under way, by the symbol that the SQL of 0.2.0 names: a server takes no function without its
-/// symbol, and so no dump of that version. See the COMMENT ON.
+/// Stops a capture under way. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn cancel_capture(name: Option<String>) -> bool {
+fn stop_capture(name: Option<String>) -> bool {
     required("name", name).and_then(|name| launch::stop(&name)).or_raise()
 }
 

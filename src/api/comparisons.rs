@@ -7,6 +7,8 @@ use bench_questions::comparison::{
     differences_of, scripts_differ,
 };
 use bench_questions::sweep::SweepArguments;
+use bench_report::Format;
+use bench_report::compare::schema;
 use bench_stats::change_points::change_points as changes_of;
 use bench_stats::scalability as usl;
 use pgrx::prelude::*;
@@ -80,6 +82,9 @@ fn compare_report(
 ) -> String {
     (|| {
         let format = format_of_two(format)?;
+        if format == Some(Format::Schema) {
+            return Ok(schema());
+        }
         let margin = required("margin", margin)?;
         let paired = required("paired", paired)?;
         let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);

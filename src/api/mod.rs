@@ -22,7 +22,6 @@ mod preview;
 mod progress;
 pub mod reports;
 mod results;
-mod retired;
 pub mod runs;
 mod screens;
 mod sides;

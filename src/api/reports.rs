@@ -1,7 +1,7 @@
 //! bench.findings and bench.report.
 
 use bench_base::error::UserError;
-use bench_report::{ExportFormat, Format, export, render};
+use bench_report::{ExportFormat, Format, export, render, schema};
 use bench_results::{Document, Finding};
 use pgrx::prelude::*;
 
@@ -48,6 +48,9 @@ fn report(run_id: Option<i64>, format: Option<String>) -> String {
     (|| {
         let format = required("format", format)?;
         if let Some(format) = Format::parse(&format) {
+            if format == Format::Schema {
+                return Ok(schema());
+            }
             return Ok(for_client(render(&document(run_id)?, format)));
         }
         let names = || Format::NAMES.iter().chain(ExportFormat::NAMES);

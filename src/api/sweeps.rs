@@ -7,7 +7,8 @@ use bench_findings::findings;
 use bench_model::spec::RunArguments;
 use bench_model::spec::limits::check_text;
 use bench_questions::sweep::{Resumption, SweepArguments, SweepSpec};
-use bench_report::sweep::render;
+use bench_report::Format;
+use bench_report::sweep::{render, schema};
 use bench_results::Finding;
 use bench_results::sweep::{RunFinding, SweepDocument};
 use pgrx::prelude::*;
@@ -188,6 +189,9 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
 fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
     (|| {
         let format = format_of(format)?;
+        if format == Format::Schema {
+            return Ok(schema());
+        }
         let document = store::sweep_document(required("sweep_id", sweep_id)?)?;
         Ok(for_client(render(&with_findings(document)?, format)))
     })()

@@ -96,8 +96,8 @@ SELECT is(server_cpu_us, :cpu_us::float8, 'in bench.history') FROM bench.history
 SELECT
     is((bench.report(:known, 'json')::jsonb #>> '{summary,server_cpu_us}')::float8, :cpu_us::float8,
         'in the report as JSON'),
-    is((bench.report(:known, 'bmf')::jsonb #>> '{"cpu_known, 3 clients",server-cpu,value}')::float8::numeric(20,3),
-        (1000 * :cpu_us::float8)::numeric(20,3), 'in nanoseconds for Bencher'),
+    is(substring(bench.report(:known, 'openmetrics') FROM 'server_cpu_seconds{[^}]*} (.*?)\n')::float8::numeric(20,12),
+        (:cpu_us::float8 / 1e6)::numeric(20,12), 'in seconds for Prometheus'),
     matches(bench.report(:known), 'Processor time\n─+\n  server, per transaction: [0-9,]+ µs\n', 'in the text');
 SELECT (bench.import(bench.export(ARRAY[:known])))[1] AS imported \gset
 SELECT is(server_cpu_us, :cpu_us::float8, 'an imported run has it') FROM bench.summary WHERE run_id = :imported;

@@ -84,6 +84,23 @@ is "$(head -1 <<<"$otava")" \
     paste -sd'|')" 'otava.yaml reads the columns that it names'
 is "$(wc -l <<<"$otava")" 2 'of the run that is asked for'
 
+# The files that docs/ci.md has jq make for other services, in their units.
+figures="SELECT workload || ', ' || clients || ' clients', tps::numeric(20,3), latency_p99_ms::numeric(20,3),
+    floor(extract(epoch FROM started_at)) FROM bench.summary WHERE run_id = 1"
+fixed() { awk -F'|' '{ printf "%s|%.3f|%.3f|%s\n", $1, $2, $3, $4 }'; }
+IFS='|' read -r name tps p99 started < <(PGDATABASE=ci sql "$figures")
+cd "$PGHOST/ci"
+is "$(jq -r 'to_entries[] | "\(.key)|\(.value.throughput.value)|\(.value["latency-p99"].value / 1e6)|"' bmf.json |
+    fixed)" \
+    "$name|$tps|$p99|" 'Bencher: transactions per second, and nanoseconds'
+is "$(jq -rs 'add | map({(.name): .}) | add | "\(keys[0] | split(": ")[0])|\(.[keys[-1]].value)|" +
+    "\(to_entries[] | select(.key | endswith("p99_ms")).value.value)|\(length)"' bigger.json smaller.json | fixed)" \
+    "$name|$tps|$p99|6" 'github-action-benchmark: six figures'
+is "$(jq -r '.[0] | (.metrics | map({(.name): .value}) | add) as $of |
+    "\(.attributes.workload), 4 clients|\($of.tps)|\($of.latency_p99_ms)|\(.timestamp)"' otava.json | fixed)" \
+    "$name|$tps|$p99|$started" 'Apache Otava: with the time of the run'
+cd "$OLDPWD"
+
 if [ -n "$has_cron" ]; then
     is "$cron" 0 'the examples with pg_cron run'
     [ "$cron" -eq 0 ] || diag "$(cat "$PGHOST/cron.out")"

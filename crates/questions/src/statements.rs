@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_results::{CommandSummary, Duel, DuelStatement, ScriptSummary};
 use bench_stats::compare::{Better, GroupComparison, Terms, Verdict, groups_together};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What is known of the statements of a run.
@@ -25,45 +26,56 @@ pub struct PerCall {
     pub blocks: f64,
 }
 
-/// A statement of both sides, or only one of them. Figures of a side are means over its runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// A statement of both sides, or only one of them, as in `bench.compare_statements`. Figures of a side are means over
+/// its runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StatementLine {
+    /// Name of the script.
     pub workload: String,
-    /// Its place in the script, from 1.
+    /// Place in the script, from 1.
     pub command: u32,
+    /// Its text.
     pub statement: String,
+    /// Its figures in the baseline.
     pub baseline: StatementFigures,
+    /// Its figures in the candidate.
     pub candidate: StatementFigures,
-    /// Candidate / baseline of the mean latencies, with its interval.
+    /// Candidate / baseline of the mean latency; the intervals of all statements hold together.
     pub ratio: Option<f64>,
+    /// Lower bound of the interval of `ratio`.
     pub ratio_low: Option<f64>,
+    /// Upper bound of that interval.
     pub ratio_high: Option<f64>,
-    /// And of the 95th percentiles.
+    /// Candidate / baseline of the 95th percentiles.
     pub p95_ratio: Option<f64>,
+    /// Lower bound of the interval of `p95_ratio`.
     pub p95_ratio_low: Option<f64>,
+    /// Upper bound of that interval.
     pub p95_ratio_high: Option<f64>,
-    /// `faster`, `slower`, `same` or `inconclusive`: on the mean latency; `fails` where [`fails_more`].
+    /// `faster`, `slower`, `same`, `inconclusive` or `fails`.
     pub verdict: String,
-    /// What to do about a verdict that is inconclusive.
+    /// What to do about an inconclusive verdict.
     pub advice: Option<String>,
-    /// Whether the sides have no plan in common, by nodes, tables and indexes; `None` where a side has none.
+    /// Whether both sides have no plan in common, by nodes, tables and indexes.
     pub plan_changed: Option<bool>,
-    /// How much more of its time a transaction takes because of it, as a fraction of the baseline's statements together.
+    /// What the statement adds to the time of a transaction, as a fraction of the baseline's statements together.
     pub effect: Option<f64>,
 }
 
 /// A statement on one side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StatementFigures {
     /// Executions while measuring, in all runs.
     pub count: u64,
     /// Its share of the time of all statements.
     pub share: Option<f64>,
+    /// Mean latency in milliseconds, mean over the runs.
     pub latency_avg_ms: Option<f64>,
+    /// 95th percentile of the latency in milliseconds, mean over the runs.
     pub latency_p95_ms: Option<f64>,
-    /// Of an execution.
+    /// Rows per execution.
     pub rows: Option<f64>,
-    /// Of an execution, where it is the only statement of its script.
+    /// Blocks per execution, if it is the only statement of its script.
     pub blocks: Option<f64>,
     /// Transactions that ended at it with an error.
     pub failed: u64,

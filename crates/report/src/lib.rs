@@ -19,6 +19,7 @@ mod markdown;
 mod plot;
 mod round_trip;
 pub(crate) mod sanitize;
+mod schema;
 pub mod statements;
 pub mod sweep;
 mod text;
@@ -39,11 +40,13 @@ pub enum Format {
     Json,
     /// One page that needs nothing but itself.
     Html,
+    /// The JSON schema of the document.
+    Schema,
 }
 
 impl Format {
     /// The formats' names.
-    pub const NAMES: &[&str] = &["text", "markdown", "json", "html"];
+    pub const NAMES: &[&str] = &["text", "markdown", "json", "html", "schema"];
 
     /// The format of a name.
     pub fn parse(name: &str) -> Option<Format> {
@@ -52,6 +55,7 @@ impl Format {
             "markdown" => Some(Format::Markdown),
             "json" => Some(Format::Json),
             "html" => Some(Format::Html),
+            "schema" => Some(Format::Schema),
             _ => None,
         }
     }
@@ -71,7 +75,13 @@ pub fn render(document: &Document, format: Format) -> String {
         // Keys are strings and numbers that are not finite become null: there is nothing left to fail.
         Format::Json => sanitize::json(&serde_json::to_string(document).unwrap_or_default()),
         Format::Html => html::render(document),
+        Format::Schema => schema(),
     }
+}
+
+/// Returns the JSON schema of a run's document.
+pub fn schema() -> String {
+    schema::schema_of::<Document>()
 }
 
 #[cfg(test)]

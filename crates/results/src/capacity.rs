@@ -1,9 +1,10 @@
 //! What a search for a capacity has shown; the room `capacity` makes it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a run of a search is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Purpose {
     /// A closed loop: what the clients can do at most. It warms up as well.
@@ -19,7 +20,7 @@ pub enum Purpose {
 }
 
 /// What keeps a rate from being sustained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Limit {
     /// The percentile is beyond the objective.
@@ -45,61 +46,64 @@ impl Limit {
 }
 
 /// The figures of a trial that count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TrialOutcome {
-    /// Done per second.
+    /// Committed transactions per second.
     pub tps: f64,
-    /// The latency at the search's percentile, from when a transaction was due.
+    /// Latency at the search's percentile, from when a transaction was due, in milliseconds.
     pub latency_ms: Option<f64>,
     /// Transactions due in the measured time.
     pub due: u64,
+    /// Committed transactions among these.
     pub done: u64,
-    /// Due, and failed for good or of unknown fate.
+    /// Failed or in-doubt transactions among these.
     pub failed: u64,
-    /// Seconds per second by which transactions started ever later; `None`: they did not, as far as can be told.
+    /// Growth of the lag, in seconds per second; null: it did not grow.
     pub lag_growth: Option<f64>,
-    /// Mean time from a transaction's start to its end.
+    /// Mean time from a transaction's start to its end, in milliseconds.
     pub service_ms: Option<f64>,
     /// Share of the clients' time within transactions.
     pub busy: Option<f64>,
-    /// Share of the processors' time; `None` of a server elsewhere.
+    /// Share of all processors' time idle.
     pub cpu_idle: Option<f64>,
-    /// Checkpoints that fell into it, as far as that is known.
+    /// Checkpoints during the run, as far as known.
     pub checkpoints: u32,
-    /// Errors ended clients, so that fewer of them served the rest.
+    /// Whether errors ended clients; the rate then failed.
     pub ended_early: bool,
 }
 
 /// The answer to one objective.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CapacityAnswer {
-    /// Milliseconds; `None`: throughput alone counted.
+    /// The objective: milliseconds allowed at the percentile; null: throughput alone.
     pub latency_limit_ms: Option<f64>,
+    /// Percentile of the latency, a share.
     pub percentile: f64,
-    /// Transactions per second that are sustained; `None`: none of the rates tried, in a round at least.
+    /// Transactions per second sustained; null: in at least one round, no rate passed.
     pub rate: Option<f64>,
-    /// Of a single search the greatest rate that passed, and the least that failed above it; of several the 95 % interval of
-    /// their mean.
+    /// With one round `rate`; with several the lower bound of its 95 % interval.
     pub rate_low: Option<f64>,
+    /// With one round the lowest rate that failed; with several the upper bound of the 95 % interval.
     pub rate_high: Option<f64>,
-    /// 70 % of the rate, where a longer run has held it.
+    /// 70 % of the rate, if a longer run sustained it.
     pub operating_rate: Option<f64>,
-    /// Checkpoints that fell into that run, as far as that is known; `None`: there was none.
+    /// Checkpoints during that run, as far as known; null: there was none.
     pub checkpoints: Option<u32>,
-    /// What kept the next higher rate from being sustained, in most rounds; `None`: no rate failed.
+    /// `latency`, `throughput`, `errors` or `clients`; null: no rate failed.
     pub limited_by: Option<Limit>,
-    /// Whether the rate of the last round was no longer sustained after an overload; `None`: not tried.
+    /// Whether, after an overload, a rate no longer passed that had passed before in the last round; null: not tried.
     pub hysteresis: Option<bool>,
-    /// Trials that served the search.
+    /// Trials of the search, all rounds.
     pub trials: u32,
-    /// Places of the runs that showed the limit: those of the least rate that failed, of all rounds.
+    /// Places of the failed trials at the lowest rate that failed, of all rounds.
     pub failing: Vec<u32>,
+    /// Rounds of the search.
     pub rounds: u32,
-    /// Of these, in which no rate tried was sustained.
+    /// Rounds in which no rate passed.
     pub rounds_without: u32,
-    /// Transactions above the percentile in the trial with the fewest, of those that bound the answer; `None`: throughput
-    /// alone counted.
+    /// Smallest number of transactions above the percentile, over the trials at the answer and at the lowest failing
+    /// rate; null: throughput alone.
     pub above: Option<u64>,
 }

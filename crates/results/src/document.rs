@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::duel::Duel;
@@ -18,43 +19,57 @@ use crate::summary::{Bucket, CommandSummary, ScriptSummary, Summary};
 /// another unit.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A run and all that was measured of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A run and all that was measured of it, as `bench.report(run_id, 'json')` returns it. Every key is always present;
+/// unknown values are null or missing from a list. Readers should ignore keys that they do not know. A timestamp is a
+/// string in ISO 8601 with its offset from UTC, a share is a number from 0 to 1, TPS is committed transactions per
+/// second, and latency is the time from a transaction's start (with a `rate`, from its due time) to its end, retries
+/// included. A buffer is a block of the server, of 8192 bytes unless it was built otherwise. Counts and times cover the
+/// measured time, without the warm-up, unless the description says "all phases".
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Document {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this schema: 1. Within a version, keys may be added, but none is renamed, removed or given another
+    /// unit.
     pub schema_version: u32,
+    /// Arguments and status of the run.
     pub run: Run,
+    /// Figures of the whole run.
     pub summary: Summary,
-    /// The measured intervals, in their order.
+    /// The measured intervals, column by column.
     pub samples: Samples,
-    /// The intervals of the warm-up: `elapsed` counts from its begin.
+    /// The intervals of the warm-up; arrays are empty without a warm-up.
     pub warmup_samples: Samples,
-    /// The histogram of all scripts' latencies, in ascending order, empty buckets left out.
+    /// Histogram of the latencies of all scripts, those under way at the end included, ascending; empty buckets are
+    /// left out.
     pub latencies: Vec<Bucket>,
+    /// Scripts of the mix, in its order.
     pub scripts: Vec<ScriptSummary>,
-    /// In the order of the scripts and of their commands, for each node that clients ran on.
+    /// Commands of the scripts, in the order of both, on each node that clients ran on; meta commands too.
     pub statements: Vec<CommandSummary>,
-    /// Shares of the measured time of a node's clients, the greatest first; the shares of a node add up to 1.
+    /// Wait events of the clients on each node, the largest share first.
     pub waits: Vec<Wait>,
-    /// In the order of their begin.
+    /// Checkpoints, what was done to the run's tables, and others that `bench.events` has, in the order of their begin.
     pub events: Vec<Event>,
+    /// The run's tables, then their indexes, before and after it.
     pub relations: Vec<Relation>,
+    /// Errors by SQLSTATE, the most frequent first.
     pub errors: Vec<ErrorLine>,
+    /// The clients' counts compared with the server's.
     pub audit: Vec<AuditLine>,
-    /// How a replay resembles what was captured; empty for other runs.
+    /// How the run of a capture resembles what was captured; empty for other runs.
     pub fidelity: Vec<FidelityPart>,
-    /// What the run of a capture leaves out of it; `None` for other runs, and where that is nothing.
+    /// What the run of a capture leaves out of it; null for other runs, and if nothing is left out.
     pub unreplayed: Option<Unreplayed>,
-    /// The arms of a duel; `None` for other runs.
+    /// The arms of a duel; null for other runs.
     pub duel: Option<Duel>,
-    /// The nodes of the Citus cluster, those that only served others' statements among them, in the order of their
-    /// ids; empty for a run that had nothing to do with Citus.
+    /// Nodes of the Citus cluster, in the order of their ids, including nodes without clients; empty if Citus is not in
+    /// use.
     pub nodes: Vec<Node>,
-    /// The curves of each node, where clients ran on several.
+    /// Curves of each node, in the order of their ids; empty if clients ran on only one node.
     pub node_samples: Vec<NodeSamples>,
+    /// Server, machine and settings.
     pub environment: Environment,
-    /// The findings drawn from all this, the most severe first.
+    /// Findings of the run, the most severe first; empty for a clean run.
     pub findings: Vec<Finding>,
 }
 

@@ -4,85 +4,109 @@ use bench_stats::compare::{Better, Terms, Verdict};
 use bench_stats::duel;
 use bench_stats::duel::{ArmBatch, BATCHES, DuelFigure, METRICS};
 use bench_stats::histogram::bucket_bounds_ns;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::summary::{Bucket, CommandSummary, ScriptSummary};
 
 /// A duel.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Duel {
-    /// The arms, as given.
+    /// Arm a, as given.
     pub a: Value,
+    /// Arm b, as given.
     pub b: Value,
-    /// What the version() of each arm's target says, where these are two.
+    /// `version()` of the target of each arm; null unless these are two.
     pub versions: Option<[String; 2]>,
-    /// Ratios between 1 - margin and 1 + margin are the same.
+    /// Largest difference that counts as `same`, as a fraction.
     pub margin: f64,
-    /// Confidence of each metric's interval, a fraction.
+    /// Confidence of each metric's interval, as a fraction.
     pub confidence: f64,
-    /// Measured transactions of each arm without an error.
+    /// Measured transactions without an error of arm a and of arm b.
     pub transactions: [u64; 2],
+    /// As `bench.duel` returns them.
     pub metrics: Vec<DuelLine>,
+    /// As `bench.duel_statements` returns them.
     pub statements: Vec<DuelStatement>,
-    /// What each arm's transactions waited for.
+    /// Wait events of both arms.
     pub waits: Vec<DuelWait>,
-    /// Both over time.
+    /// Both arms over time.
     pub batches: Vec<DuelBatch>,
-    /// The histogram of each arm's latencies, in ascending order, empty buckets left out.
+    /// Histogram of each arm's latencies, as `latencies` of the run.
     pub latencies: [Vec<Bucket>; 2],
 }
 
 /// A metric of both arms, per transaction.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DuelLine {
+    /// Name of the metric.
     pub metric: String,
+    /// Its value in arm a, per transaction.
     pub a: Option<f64>,
+    /// Its value in arm b, per transaction.
     pub b: Option<f64>,
-    /// b / a, with its interval.
+    /// b / a.
     pub ratio: Option<f64>,
+    /// Lower bound of the interval of `ratio`.
     pub ratio_low: Option<f64>,
+    /// Upper bound of that interval.
     pub ratio_high: Option<f64>,
-    /// `faster`, `slower`, `same` or `inconclusive`; of what is no time `less` and `more`.
+    /// `faster`, `slower`, `same` or `inconclusive`; `less` or `more` for metrics that are not times.
     pub verdict: String,
+    /// How much longer to measure.
     pub advice: Option<String>,
 }
 
 /// A command that both arms have, or only one of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DuelStatement {
     /// Name of the script, without its arm.
     pub workload: String,
-    /// From 0; arm a's of the pair of scripts.
+    /// Number of arm a's script; that of arm b is one more.
     pub script: u32,
-    /// Its place in the script, from 1.
+    /// Place in the script, from 1.
     pub command: u32,
+    /// Its text.
     pub statement: String,
-    /// Executions while measuring.
+    /// Executions in arm a while measuring.
     pub a_count: Option<u64>,
+    /// Executions in arm b while measuring.
     pub b_count: Option<u64>,
+    /// Mean latency in arm a, in milliseconds.
     pub a_latency_avg_ms: Option<f64>,
+    /// Mean latency in arm b, in milliseconds.
     pub b_latency_avg_ms: Option<f64>,
-    /// b / a of the mean latencies. The intervals of all statements hold together with the metric's confidence (Bonferroni).
+    /// b / a of the mean latency; the intervals of all statements hold together.
     pub ratio: Option<f64>,
+    /// Lower bound of the interval of `ratio`.
     pub ratio_low: Option<f64>,
+    /// Upper bound of that interval.
     pub ratio_high: Option<f64>,
+    /// `faster`, `slower`, `same` or `inconclusive`.
     pub verdict: String,
+    /// How much longer to measure, or what limits the interval.
     pub advice: Option<String>,
-    /// Microseconds that it adds to a transaction of b, compared with one of a.
+    /// Microseconds that the statement adds to a transaction of b.
     pub effect_us: Option<f64>,
+    /// 95th percentile of the latency in arm a, in milliseconds.
     pub a_latency_p95_ms: Option<f64>,
+    /// 95th percentile of the latency in arm b, in milliseconds.
     pub b_latency_p95_ms: Option<f64>,
-    /// Rows of an execution, in all phases.
+    /// Rows per execution in arm a, all phases.
     pub a_rows: Option<f64>,
+    /// Rows per execution in arm b, all phases.
     pub b_rows: Option<f64>,
-    /// Transactions that ended at it with an error.
+    /// Transactions of arm a that ended at it with an error.
     pub a_failed: Option<u64>,
+    /// Transactions of arm b that ended at it with an error.
     pub b_failed: Option<u64>,
+    /// Plan in arm a, as `plan` in `statements`.
     pub a_plan: Option<String>,
+    /// Plan in arm b, as `plan` in `statements`.
     pub b_plan: Option<String>,
 }
 
@@ -94,22 +118,28 @@ impl DuelStatement {
 }
 
 /// A wait event, as shares of the time of each arm's transactions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DuelWait {
+    /// As in `waits`.
     pub wait_event_type: String,
+    /// As in `waits`.
     pub wait_event: String,
+    /// Share of the time of arm a's transactions.
     pub a: f64,
+    /// Share of the time of arm b's transactions.
     pub b: f64,
 }
 
 /// A part of the measured time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DuelBatch {
-    /// Seconds from the begin of the measuring to its end.
+    /// End of the batch, in seconds from the start of the measurement.
     pub elapsed: f64,
+    /// Mean latency of arm a, in milliseconds.
     pub a_latency_avg_ms: Option<f64>,
+    /// Mean latency of arm b, in milliseconds.
     pub b_latency_avg_ms: Option<f64>,
 }
 

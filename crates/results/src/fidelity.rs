@@ -1,17 +1,21 @@
 //! How well a run replays what was captured, as it is kept and shown.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One aspect of a replay.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// One aspect of the run of a whole capture, as in `bench.fidelity_parts`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FidelityPart {
+    /// Aspect that is compared, such as `statements` or `WAL flushes`.
     pub part: String,
+    /// Value of the application, per transaction.
     pub captured: Option<f64>,
+    /// Value of the run.
     pub replayed: Option<f64>,
-    /// From 0 to 1; `None`: is not judged.
+    /// 0 to 1, 1 if both are equal; null if they are not judged.
     pub score: Option<f64>,
-    /// What makes the score low, or why there is none.
+    /// Cause of a low score, or of its absence.
     pub reason: Option<String>,
 }
 
@@ -25,11 +29,11 @@ pub fn whole(parts: &[FidelityPart]) -> Option<(f64, Option<String>)> {
 }
 
 /// What of a capture is not replayed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Unreplayed {
-    /// Statements, or kinds of transactions of a capture from the log.
+    /// Number of statements that are not replayed, or of kinds of transactions of a capture from the log.
     pub statements: u64,
-    /// Of the captured execution time, as a fraction.
+    /// Their fraction of the captured execution time.
     pub share: f64,
 }

@@ -1,10 +1,11 @@
 //! A finding: one sentence about a run, with its figures and its advice. The room `findings` draws them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// How much a finding matters, the gravest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The figures are not what they seem to be.
@@ -49,6 +50,7 @@ macro_rules! topics {
 
 topics! {
     /// What a finding is about.
+    #[derive(JsonSchema)]
     pub enum Topic {
         Audit = "audit",
         Balance = "balance",
@@ -98,13 +100,17 @@ topics! {
     }
 }
 
-/// A sentence about a run, with its figures and what to try.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A sentence about a run, with its figures and advice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
+    /// `critical`, `warning` or `notice`.
     pub severity: Severity,
-    /// One word for its kind, as `dip`.
+    /// One word for its kind, as `dip`, `warmup` or `audit`.
     pub topic: Topic,
+    /// What there is to say, in a sentence with its figures and their units.
     pub finding: String,
+    /// The same figures to compute with; their names depend on the topic.
     pub figures: Map<String, Value>,
+    /// What to try.
     pub advice: String,
 }

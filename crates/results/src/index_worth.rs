@@ -1,5 +1,6 @@
 //! What indexes are worth to a workload: what is asked, and what it has shown; the module `index_worth` of bench_questions makes that.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is asked; travels as JSON and is kept with the sweep.
@@ -30,22 +31,28 @@ pub struct AskedIndex {
 }
 
 /// What an index is worth, times in microseconds of a transaction.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct IndexLine {
+    /// Name of the index.
     pub index: String,
+    /// The index as CREATE INDEX.
     pub definition: String,
+    /// Its size in bytes; null: it is not there.
     pub bytes: Option<i64>,
-    /// What a transaction would take longer if the planner did not see it.
+    /// Microseconds that a transaction would take longer if the planner did not see it.
     pub saved_us: Option<f64>,
-    /// 95 % that all intervals of all indexes hold.
+    /// Lower bound of its interval; all intervals of all indexes hold together with 95 %.
     pub saved_low: Option<f64>,
+    /// Upper bound of that interval.
     pub saved_high: Option<f64>,
-    /// What a transaction takes longer because it is maintained.
+    /// Microseconds that a transaction takes longer because it is maintained.
     pub cost_us: Option<f64>,
+    /// Lower bound of its interval.
     pub cost_low: Option<f64>,
+    /// Upper bound of that interval.
     pub cost_high: Option<f64>,
-    /// earns, costs, no difference seen, or not measured.
+    /// `earns`, `costs`, `no difference seen`, or `not measured`: `saved_us` or `cost_us` is missing.
     pub verdict: String,
     /// The duel that says what is saved.
     pub reads_run_id: Option<i64>,

@@ -1,5 +1,6 @@
 //! Which of several settings matter: what is tried, and what it has shown; the module `screen` of bench_questions makes that.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -44,26 +45,29 @@ impl Screen {
 }
 
 /// What a setting does.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ScreenLine {
-    /// tps, latency_avg_ms or server_cpu_us.
+    /// `tps`, or `latency_avg_ms` under a rate.
     pub metric: String,
+    /// The setting.
     pub factor: String,
-    /// The level that is compared with.
+    /// Its first value, which the other is compared with.
     pub a: String,
+    /// Its second value.
     pub b: String,
-    /// Change of the metric from a to b, as a share: 0.1 is 10 % more.
+    /// Change of the metric from `a` to `b`, as a share.
     pub effect: Option<f64>,
-    /// Effects within this share are none.
+    /// Effects within this share count as none.
     pub margin: f64,
-    /// 95 % that all of the screen's intervals hold.
+    /// Lower bound of its interval; all intervals of the screen hold together with 95 %.
     pub effect_low: Option<f64>,
+    /// Upper bound of that interval.
     pub effect_high: Option<f64>,
-    /// faster, slower or same with b; inconclusive; fails: a level does not work.
+    /// `faster`, `slower` or `same` with `b`, `inconclusive`, or `fails`: a value does not work.
     pub verdict: String,
     /// Interactions that the effect cannot be told from.
     pub aliases: Option<String>,
-    /// Why a level does not work.
+    /// Why a value does not work.
     pub error: Option<String>,
 }

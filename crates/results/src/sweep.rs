@@ -1,6 +1,7 @@
 //! Everything that is known of one sweep: what its report shows and, written down as JSON, the schema of
 //! `bench.sweep_report(sweep_id, 'json')`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -14,25 +15,26 @@ use super::{Environment, Severity, Topic, Unreplayed};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A sweep and its runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SweepDocument {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this schema: 1.
     pub schema_version: u32,
+    /// Arguments and status of the sweep.
     pub sweep: Sweep,
-    /// One for each rung, variant and round, in the order of their beginning; those that have not been run come last.
+    /// One for each rung, variant and round, in the order of their beginning; those not run come last.
     pub runs: Vec<SweepRun>,
-    /// What variants' statements did to the database, in their order.
+    /// What the SQL of variants did to the database, each time that it was applied.
     pub changes: Vec<SweepChange>,
-    /// What the first completed run ran on.
+    /// Environment of the first completed run, as `environment` of a run's report.
     pub environment: Environment,
-    /// What it leaves out of a capture; `None` of other runs, and where that is nothing.
+    /// What a sweep of a capture leaves out of it; null for other sweeps, and if nothing is left out.
     pub unreplayed: Option<Unreplayed>,
-    /// Of a search for a capacity that has ended: the answer to each objective, the strictest first.
+    /// Results of an ended search by `bench.capacity`, one for each objective; else empty.
     pub capacities: Vec<CapacityAnswer>,
-    /// Of a screen of settings: their effects, the largest first.
+    /// Effects of the settings of a screen, the largest first; else empty.
     pub screen: Vec<ScreenLine>,
-    /// Of a sweep that looks at indexes: what they are worth, the one that earns most first.
+    /// What indexes are worth, the one that earns most first; else empty.
     pub indexes: Vec<IndexLine>,
 }
 
@@ -48,165 +50,191 @@ impl SweepDocument {
     }
 }
 
-/// How the sweep was asked for and how it ended; see the comments of `bench.sweeps`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Arguments and status of a sweep, as in `bench.sweeps`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Sweep {
+    /// The sweep.
     pub sweep_id: i64,
-    /// A workload's name or a mix, as given.
+    /// Name of the workload, or the mix as given.
     pub workload: String,
     /// The rungs, as given.
     pub clients: Vec<u32>,
-    /// Measured seconds of each run; `None`: so many transactions of each client, as `run` has it.
+    /// Measured time of each run, in seconds; null: `transactions` of each client, as in `run`.
     pub secs: Option<f64>,
-    /// Seconds before the measuring of each run; `None`: until throughput was steady.
+    /// Warm-up before the measurement of each run, in seconds; null: until its throughput was steady.
     pub warmup: Option<f64>,
-    /// Transactions per second of an open loop.
+    /// Transactions per second to be started, over all clients; null: each client starts one when its last has ended.
     pub rate: Option<f64>,
+    /// Runs of each rung and variant.
     pub rounds: u32,
-    /// In their order; one without a name where no variants were asked for.
+    /// The variants, in order; one without a name if none were given.
     pub variants: Vec<VariantDescription>,
-    /// What was done before each run: reload, truncate, vacuum, prewarm, checkpoint.
+    /// Steps before each run: `reload`, `truncate`, `vacuum`, `prewarm`, `checkpoint`.
     pub before: Vec<String>,
+    /// Seed of the order and of the runs' random numbers, given or drawn; signed.
     pub seed: i64,
+    /// `simple`, `extended` or `prepared`, as pgbench's `-M`.
     pub query_mode: String,
-    /// Arguments of bench.run that all runs have, where they are not the defaults.
+    /// `driver`, `target`, `jobs` and `reconnect` of all runs, where they are not the defaults.
     pub run: Map<String, Value>,
-    /// Script variables of all runs.
+    /// Script variables of all runs: name to value.
     pub variables: Map<String, Value>,
+    /// Configuration parameters set for every client of all runs: name to value.
     pub settings: Map<String, Value>,
+    /// The user's own labels, as given.
     pub tags: Map<String, Value>,
-    /// starting, running, completed, incomplete, canceled, failed, crashed
+    /// `running`, `waiting for restart`, `completed`, `incomplete`, `canceled`, `failed`, `revert failed` or `crashed`.
     pub status: String,
-    /// ISO 8601.
+    /// When it began.
     pub started_at: Option<String>,
+    /// When it ended.
     pub finished_at: Option<String>,
+    /// Role that called, and that the clients ran as.
     pub role: String,
-    /// sqlstate, message, detail and hint of what kept it from completing.
+    /// Reason for not completing: `sqlstate`, `message`, `detail`, `hint`.
     pub error: Option<Value>,
+    /// `server_version` of the server at that time.
     pub server_version: String,
+    /// Version of the extension at that time.
     pub extension_version: String,
-    /// Of a search for a capacity: what was searched for.
+    /// Arguments of a search by `bench.capacity`; null for other sweeps.
     pub search: Option<SearchDescription>,
-    /// Of a sweep with `rounds => NULL`: how far to either side, as a share, the 95 % interval of the least sure mean reaches.
+    /// For a sweep with `rounds => NULL`: half width of the widest 95 % interval of a mean, as a share.
     pub sure_within: Option<f64>,
 }
 
-/// What is searched for; see `CapacitySearch`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Arguments of a search by `bench.capacity`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SearchDescription {
-    /// Ascending; empty: throughput alone counts.
+    /// Objectives, ascending, in milliseconds; empty: throughput alone.
     pub latency_limits_ms: Vec<f64>,
+    /// Percentile of the latency, a share.
     pub percentile: f64,
-    /// For each rate, at most.
+    /// Maximum number of trials per rate.
     pub trials: u32,
+    /// Maximum gap between the answer and a failing rate, as a share.
     pub margin: f64,
+    /// Share of the transactions that may fail.
     pub max_failed: f64,
+    /// Repeated searches.
     pub rounds: u32,
 }
 
 /// What a variant changes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct VariantDescription {
-    /// Empty where there are no variants.
+    /// Its name; empty if no variants were given.
     pub name: String,
-    /// Configuration parameters of the clients' sessions.
+    /// Configuration parameters set for every client: name to value.
     pub settings: Map<String, Value>,
-    /// Script variables.
+    /// Script variables: name to value.
     pub variables: Map<String, Value>,
-    /// Rows and options of the fixture.
+    /// Rows and options of its fixture's load.
     pub load: Map<String, Value>,
-    /// Configuration parameters of the server, set by ALTER SYSTEM while it runs.
+    /// Configuration parameters of the server, set by ALTER SYSTEM while it ran: name to value.
     pub system: Map<String, Value>,
-    /// Configuration parameters of the server that it was restarted with.
+    /// Configuration parameters that the server was restarted with.
     pub restart: Map<String, Value>,
-    /// Statements that change the database while it runs.
+    /// Statements that change the database for its runs.
     pub sql: Option<AppliedSql>,
-    /// Arguments of bench.run.
+    /// Arguments of `bench.run`: `driver`, `query_mode`, `target`, `jobs`, `reconnect`, `on_disconnect`.
     pub run: Map<String, Value>,
 }
 
 /// Statements that change the database, and those that undo it. Each is a text as psql -c takes it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AppliedSql {
+    /// Statements before its runs.
     pub apply: Vec<String>,
+    /// Statements that undo them.
     pub revert: Vec<String>,
 }
 
 /// What a variant's statements did to the database in a round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SweepChange {
     /// From 1.
     pub round: u32,
+    /// The variant whose statements were applied.
     pub variant: String,
-    /// Seconds that the statements took; `None`: they were not completed.
+    /// Seconds that they took; null: they were not completed.
     pub apply_secs: Option<f64>,
-    /// `None`: not undone.
+    /// Seconds that it took to undo them; null: not undone.
     pub revert_secs: Option<f64>,
-    /// Relations that they made or rewrote.
+    /// Relations that were created or rewritten meanwhile.
     pub made: Vec<String>,
-    /// Their size.
+    /// Their size in bytes, with that of TOAST tables.
     pub made_bytes: Option<i64>,
-    /// Why it could not be applied, or undone.
+    /// Reason why they could not be applied or undone.
     pub error: Option<String>,
 }
 
 /// A rung of a variant in a round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SweepRun {
-    /// Its position in the order of the runs, from 1.
+    /// Position in the order of the runs, from 1.
     pub place: u32,
     /// From 1.
     pub round: u32,
     /// The variant's name.
     pub variant: String,
+    /// The rung.
     pub clients: u32,
-    /// `None`: not run.
+    /// The run; null if it has not run.
     pub run_id: Option<i64>,
-    /// A run's status; `None`: not run.
+    /// The run's status; null if it has not run.
     pub status: Option<String>,
-    /// Why it could not run, or did not complete.
+    /// Reason why it could not run or did not complete.
     pub error: Option<String>,
+    /// TPS of the whole run.
     pub tps: Option<f64>,
-    /// The lowest TPS of the run's intervals.
+    /// Least TPS of its intervals.
     pub tps_min: Option<f64>,
+    /// Greatest TPS of its intervals.
     pub tps_max: Option<f64>,
+    /// Mean latency in milliseconds.
     pub latency_avg_ms: Option<f64>,
+    /// Median latency in milliseconds.
     pub latency_p50_ms: Option<f64>,
+    /// 95th percentile of the latency in milliseconds.
     pub latency_p95_ms: Option<f64>,
+    /// 99th percentile of the latency in milliseconds.
     pub latency_p99_ms: Option<f64>,
-    /// Share of all processors' time, mean over the run.
+    /// Share of all processors' time idle, mean over the run.
     pub cpu_idle: Option<f64>,
-    /// As `Summary::server_cpu_us` of a run's document.
+    /// Processor time of the clients' processes per committed transaction, in microseconds.
     pub server_cpu_us: Option<f64>,
-    /// As `Summary::driver_cpu_us` of a run's document.
+    /// Processor time of the wire driver's jobs per committed transaction, in microseconds; null with the engine.
     pub driver_cpu_us: Option<f64>,
-    /// As `Summary::connect_avg_ms` of a run's document.
+    /// Mean time in milliseconds to open a connection; null without `reconnect`.
     pub connect_avg_ms: Option<f64>,
-    /// As `Summary::nopm` of a run's document.
+    /// New orders per minute of workload orders, as in a run's report; null for other workloads.
     pub nopm: Option<f64>,
-    /// Transactions given up.
+    /// Failed transactions.
     pub failed: u64,
-    /// What there is to say of the run, the gravest first.
+    /// Findings of the run, the most severe first; only for completed runs.
     pub findings: Vec<RunFinding>,
-    /// Transactions per second that were to be started; `None`: a closed loop.
+    /// Transactions per second to be started, over all clients; null: a closed loop.
     pub rate: Option<f64>,
-    /// Of a search: what the run was for.
+    /// For a search: `estimate`, `trial`, `overload`, `return` or `operating`; null for other sweeps.
     pub purpose: Option<Purpose>,
-    /// Of a search: what it has shown.
+    /// For a search: result of the run; null for other sweeps and before the run's end.
     pub outcome: Option<TrialOutcome>,
 }
 
 /// A finding on a run of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFinding {
+    /// `critical`, `warning` or `notice`.
     pub severity: Severity,
     /// One word for its kind, as `dip`.
     pub topic: Topic,
+    /// The sentence.
     pub finding: String,
 }

@@ -26,6 +26,7 @@
 mod intervals;
 mod least_squares;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
@@ -45,7 +46,7 @@ const LACK_OF_FIT: f64 = 0.01;
 const FARTHEST_PEAK: f64 = 2.0;
 
 /// What is said of a fit; written down as the words that users read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "&'static str")]
 pub enum FitVerdict {
     /// The curve describes the rungs, and has its peak within or not far beyond them, the whole interval of it.
@@ -82,20 +83,22 @@ impl From<FitVerdict> for &'static str {
 
 /// X(N) = λN / (1 + σ(N − 1) + κN(N − 1)). The intervals are of 95 %, and cut at 0: where σ or κ is 0,
 /// theirs reaches upwards only, and those of the others take into account how far that is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Scalability {
-    /// TPS of one client. Like the others `None` where nothing was fitted.
+    /// λ, TPS of one client; null, like the others, if it could not be estimated.
     pub lambda: Option<Estimate>,
-    /// Contention.
+    /// σ, contention.
     pub sigma: Option<Estimate>,
-    /// Crosstalk.
+    /// κ, crosstalk.
     pub kappa: Option<Estimate>,
-    /// Clients at the peak, sqrt((1 − σ) / κ), with the profile interval; `None` but with [`FitVerdict::Fits`].
+    /// Number of clients at the peak throughput; its interval is not symmetric.
     pub peak_clients: Option<Estimate>,
-    /// TPS at the peak; `None` but with [`FitVerdict::Fits`].
+    /// TPS at the peak.
     pub peak_tps: Option<Estimate>,
-    /// Coefficient of determination, of the runs' TPS; `None` where they are all alike.
+    /// Coefficient of determination, of TPS.
     pub r2: Option<f64>,
+    /// `fits`; `no peak`: the runs follow the law, but the interval of the peak reaches beyond twice the last rung, or
+    /// TPS only falls; `not enough rungs`: fewer than four; `does not fit`.
     pub verdict: FitVerdict,
 }
 

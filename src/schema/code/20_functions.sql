@@ -134,7 +134,7 @@ COMMENT ON FUNCTION bench.findings IS
 CREATE FUNCTION bench.report(run_id bigint, format text DEFAULT 'text')
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'report_wrapper';
 COMMENT ON FUNCTION bench.report IS
-'Returns a report of a run as text, markdown, json or html, or in a format for other programs: bmf, github-bigger, github-smaller, otava, openmetrics, junit. To write it to a file: psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
+'Returns a report of a run as text, markdown, json or html, or in a format for other programs: openmetrics, junit. Format schema is the JSON schema of json, whatever the run. To write it to a file: psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
 
 CREATE FUNCTION bench.help(name text DEFAULT NULL)
     RETURNS SETOF text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'help_wrapper';

@@ -17,7 +17,7 @@ COMMENT ON FUNCTION bench.wait_capture IS
 'Waits until a capture started by bench.start_capture ends, or for timeout seconds, and returns its status.';
 
 CREATE FUNCTION bench.stop_capture(name text)
-    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'cancel_capture_wrapper';
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'stop_capture_wrapper';
 COMMENT ON FUNCTION bench.stop_capture IS
 'Cancels a capture started by bench.start_capture. Returns false if it was not active. Requires the privileges of the role that captures or of pg_signal_backend.';
 

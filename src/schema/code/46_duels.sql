@@ -89,6 +89,6 @@ COMMENT ON FUNCTION bench.verify IS
 CREATE FUNCTION bench.verify_report(run_id bigint, format text DEFAULT 'text', margin double precision DEFAULT 0.05)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'verify_report_wrapper';
 COMMENT ON FUNCTION bench.verify_report IS
-'Returns a report of a duel, or of all pairs of runs that a run is part of, with the statements of both sides: text, markdown, json, html or junit. junit has a test for each statement, which fails if the statement is slower or its transactions fail more often.';
+'Returns a report of a duel, or of all pairs of runs that a run is part of, with the statements of both sides: text, markdown, json, html, schema or junit. junit has a test for each statement, which fails if the statement is slower or its transactions fail more often.';
 
 REVOKE ALL ON FUNCTION bench.duel, bench.start_duel, bench.verify FROM PUBLIC;

@@ -1,14 +1,16 @@
 //! What pg_settings says.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A configuration parameter that is not at its default.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ServerSetting {
+    /// The parameter.
     pub name: String,
-    /// As SHOW shows it.
+    /// Its value as SHOW shows it, with its unit.
     pub setting: String,
-    /// As pg_settings.source.
+    /// Where it was set, as in pg_settings.
     pub source: String,
 }

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_results::{Document, Environment};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Something that differs between the two sides beside what is being compared: a setting, a version, the machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// `clients`, `variable n`, `setting work_mem` (of the run's own), `server_version`, `processors`,
-    /// `kernel parameter vm.swappiness`, `limit open files`, `server setting shared_buffers` …
+    /// Name of the difference, such as `setting work_mem`, `server setting shared_buffers` or `processors`.
     pub what: String,
-    /// The values on each side; several where the runs of a side differ among themselves. `None`: not there, and for
-    /// a server setting at its default.
+    /// Its values in the baseline's runs; null: not present; for a server setting, at its default.
     pub baseline: Option<String>,
+    /// Its values in the candidate's runs, likewise.
     pub candidate: Option<String>,
 }
 

@@ -3,25 +3,29 @@
 use bench_results::{Document, Summary};
 use bench_stats::compare;
 use bench_stats::compare::{Better, MOST_RUNS, Terms, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A line of `bench.compare`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A row of `bench.compare`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ComparisonLine {
-    /// tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us
+    /// `tps`, `latency_avg_ms`, `latency_p50_ms`, `latency_p95_ms`, `latency_p99_ms` or `server_cpu_us`.
     pub metric: &'static str,
-    /// The script of a mix whose latency it is; `None`: that of all transactions.
+    /// The script of a mix whose `latency_avg_ms` it is; null: that of all transactions.
     pub script: Option<String>,
-    /// The mean over the side's runs; `None` where a run lacks the metric.
+    /// Mean over the baseline's runs; null where a run lacks the metric.
     pub baseline: Option<f64>,
+    /// Mean over the candidate's runs.
     pub candidate: Option<f64>,
-    /// Candidate / baseline, of the geometric means, with its interval; `None` where there is no interval to be had.
+    /// Candidate / baseline, of the geometric means.
     pub ratio: Option<f64>,
+    /// Lower bound of its interval, 95 % for TPS and server_cpu_us, 98.75 % for each latency; null where there is none.
     pub ratio_low: Option<f64>,
+    /// Upper bound of that interval.
     pub ratio_high: Option<f64>,
-    /// faster, slower, same, inconclusive
+    /// `faster`, `slower`, `same` or `inconclusive`.
     pub verdict: &'static str,
-    /// What to do about a verdict that is inconclusive, and why that on TPS may say nothing.
+    /// What to do about it.
     pub advice: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use super::plans::{PLAN, STATEMENTS};
 use super::report::ComparisonReport;
 use super::{content, html, plans};
 use crate::sanitize::{self, clean, cut, defused, one_line, shortened};
+use crate::schema::schema_of;
 use crate::{Format, markdown, text};
 
 /// Writes the report of a comparison.
@@ -14,7 +15,13 @@ pub fn render(report: &ComparisonReport, format: Format) -> String {
         // Keys are strings and numbers that are not finite become null: there is nothing left to fail.
         Format::Json => sanitize::json(&serde_json::to_string(report).unwrap_or_default()),
         Format::Html => html::render(report),
+        Format::Schema => schema(),
     }
+}
+
+/// Returns the JSON schema of a comparison's document.
+pub fn schema() -> String {
+    schema_of::<ComparisonReport>()
 }
 
 /// The report for a terminal.

@@ -14,7 +14,7 @@ mod sides;
 #[cfg(test)]
 mod tests;
 
-pub use formats::render;
+pub use formats::{render, schema};
 pub use plans::PlanDifference;
 pub use report::{ComparisonReport, SCHEMA_VERSION};
 pub use sides::{Collected, ComparedRun, RunSamples, Side, WaitDifference};

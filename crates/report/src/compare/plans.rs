@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_questions::statements::plan_forms;
 use bench_results::Document;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The section's title.
@@ -13,16 +14,20 @@ pub const TITLE: &str = "Plans that differ";
 pub const PLAN: usize = 10_000;
 pub const STATEMENTS: usize = 20;
 
-/// A statement that was not executed alike on both sides.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// A statement of both sides with other plans: the same text at the same place of both sides' scripts. Plans differ if
+/// their nodes, tables or indexes differ; conditions do not count, because those of custom plans contain parameter
+/// values. Custom plans on a partitioned table may show different partitions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PlanDifference {
     /// Index of the script in the mix, from 0.
     pub script: u32,
     /// Its place in the script, from 1.
     pub command: u32,
+    /// The command as written.
     pub statement: String,
-    /// The plans of the runs of each side, one for each form.
+    /// Its plans in the baseline's runs, one for each form, as `plan` in the report of a run.
     pub baseline: Vec<String>,
+    /// Its plans in the candidate's runs.
     pub candidate: Vec<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use bench_questions::comparison::{Comparison, ComparisonLine, Difference};
 use bench_questions::statements::StatementLine;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::plans::PlanDifference;
@@ -11,31 +12,38 @@ use super::{conclusion, plans, sides};
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given another unit.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Two sides compared; written down as JSON, the schema of `bench.compare_report(…, format => 'json')`.
-#[derive(Clone, Debug, Serialize)]
+/// Two sets of runs compared, as `bench.compare_report(baseline, candidate, 'json')` returns it. Every key is always
+/// present; unknown values are null or missing from a list. Readers should ignore keys that they do not know. A
+/// timestamp is a string in ISO 8601 with its offset from UTC, a share is a number from 0 to 1, TPS is committed
+/// transactions per second, and latency is the time from a transaction's start (with a `rate`, from its due time) to
+/// its end, retries included.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ComparisonReport {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this schema: 1.
     pub schema_version: u32,
-    /// That on TPS, with its interval, in one sentence.
+    /// The verdict on TPS, with its interval, in one sentence.
     pub conclusion: String,
-    /// faster, slower, same, inconclusive: that on TPS.
+    /// `faster`, `slower`, `same` or `inconclusive`: that on TPS.
     pub verdict: &'static str,
-    /// What to do about it, where there is something to do.
+    /// What to do about the verdict, as in `bench.compare`.
     pub advice: Option<String>,
-    /// Ratios up to so much from 1 are the same, as a fraction.
+    /// Largest distance of a ratio from 1 that counts as the same, as a fraction.
     pub margin: f64,
     /// Whether the runs were compared in pairs.
     pub paired: bool,
-    /// TPS first, then latencies.
+    /// Rows of `bench.compare`: TPS, four latencies, server_cpu_us.
     pub metrics: Vec<ComparisonLine>,
+    /// Arguments, settings, versions and machines that are not the same in all runs.
     pub differences: Vec<Difference>,
+    /// The runs of the baseline.
     pub baseline: Side,
+    /// The runs of the candidate.
     pub candidate: Side,
     /// Where clients spent their time, the greatest share of either side first.
     pub waits: Vec<WaitDifference>,
-    /// The statements of both sides, those first that cost the candidate most.
+    /// Verdicts on the statements of both sides, the costliest first.
     pub statements: Vec<StatementLine>,
-    /// Statements of both sides that were not executed alike.
+    /// Statements with different plans on the two sides.
     pub plans: Vec<PlanDifference>,
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bench_base::number::percent;
 use bench_questions::comparison::Difference;
 use bench_results::{Bucket, Document, Series, Unreplayed};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::plans::SidePlans;
@@ -15,63 +16,78 @@ const UPDATES: i64 = 1_000;
 const HOT_POINTS: f64 = 0.05;
 
 /// A side of the comparison.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
-    /// In the order given.
+    /// Its runs, in the order given.
     pub runs: Vec<ComparedRun>,
-    /// What the runs of a capture leave out of it: of that which leaves out most.
+    /// What the runs of a capture leave out of it, as in the report of a run; null if that is nothing.
     pub unreplayed: Option<Unreplayed>,
-    /// The histogram of all runs together, in ascending order, empty buckets left out.
+    /// Histogram of the latencies of all its runs together, ascending; empty buckets are left out.
     pub latencies: Vec<Bucket>,
 }
 
 /// A run of a side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedRun {
+    /// The run.
     pub run_id: i64,
+    /// Name of the workload, or the mix as given.
     pub workload: String,
+    /// Concurrent clients, on each node that clients ran on.
     pub clients: u32,
-    /// ISO 8601.
+    /// When the clients began.
     pub started_at: Option<String>,
+    /// `server_version` of the server at that time.
     pub server_version: String,
-    /// Seconds measured.
+    /// Time measured, in seconds.
     pub secs: Option<f64>,
+    /// Transactions committed.
     pub transactions: u64,
+    /// Failed transactions.
     pub failed: u64,
+    /// Transactions skipped because they could no longer meet the `latency_limit`, with a rate.
     pub skipped: u64,
+    /// `transactions` / `secs`.
     pub tps: Option<f64>,
+    /// Mean latency in milliseconds.
     pub latency_avg_ms: Option<f64>,
+    /// Median latency in milliseconds.
     pub latency_p50_ms: Option<f64>,
+    /// 95th percentile of the latency in milliseconds.
     pub latency_p95_ms: Option<f64>,
+    /// 99th percentile of the latency in milliseconds.
     pub latency_p99_ms: Option<f64>,
-    /// Processor time of the clients for each transaction, in microseconds.
+    /// Processor time of the clients' processes per committed transaction, in microseconds.
     pub server_cpu_us: Option<f64>,
-    /// Processor time of the wire driver's jobs for each transaction, in microseconds.
+    /// Processor time of the jobs of the wire driver per transaction, in microseconds.
     pub driver_cpu_us: Option<f64>,
-    /// Context switches of the clients' processes for each transaction.
+    /// Context switches of the clients' processes per transaction.
     pub server_context_switches: Option<f64>,
-    /// Context switches of the wire driver's jobs for each transaction.
+    /// Context switches of the jobs of the wire driver per transaction.
     pub driver_context_switches: Option<f64>,
+    /// The measured intervals, column by column.
     pub samples: RunSamples,
 }
 
 /// A run's throughput over time, column by column.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RunSamples {
     /// End of the interval, in seconds since measuring began.
     pub elapsed: Series,
+    /// TPS of the interval.
     pub tps: Series,
 }
 
 /// Where clients spent their time on each side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct WaitDifference {
-    /// `type:event`, `CPU` or `Runnable`.
+    /// `type:event` as in pg_stat_activity; `CPU`, `Runnable` and `Unobserved` as in the report of a run.
     pub wait: String,
-    /// Mean share over the runs of the side that were observed, a fraction of 1; `None` where none was.
+    /// Mean share of the clients' time over the baseline's runs; null where none was observed.
     pub baseline: Option<f64>,
+    /// Mean share over the candidate's runs.
     pub candidate: Option<f64>,
-    /// candidate − baseline.
+    /// `candidate` − `baseline`.
     pub difference: Option<f64>,
 }
 

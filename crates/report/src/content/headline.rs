@@ -98,7 +98,7 @@ fn times_nodes(document: &Document) -> String {
 }
 
 /// What the number of a run's clients counts.
-pub fn clients_noun(run: &Run) -> &'static str {
+fn clients_noun(run: &Run) -> &'static str {
     if run.clients == 1 { "client" } else { "clients" }
 }
 

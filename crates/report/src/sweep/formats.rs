@@ -4,6 +4,7 @@ use bench_results::sweep::SweepDocument;
 
 use super::results::{Report, results, scalability};
 use super::{content, html};
+use crate::schema::schema_of;
 use crate::{Format, markdown, sanitize, text};
 
 /// Writes the report of a sweep.
@@ -20,7 +21,13 @@ pub fn render(document: &SweepDocument, format: Format) -> String {
         // Keys are strings and numbers that are not finite become null: there is nothing left to fail.
         Format::Json => sanitize::json(&serde_json::to_string(&report).unwrap_or_default()),
         Format::Html => html::render(&report),
+        Format::Schema => schema(),
     }
+}
+
+/// Returns the JSON schema of a sweep's document.
+pub fn schema() -> String {
+    schema_of::<Report>()
 }
 
 /// The report for a terminal.

@@ -12,5 +12,5 @@ pub mod results;
 mod tests;
 
 pub use content::sentence as answer_sentence;
-pub use formats::render;
+pub use formats::{render, schema};
 pub use results::{RungResult, VariantScalability, results, scalability};

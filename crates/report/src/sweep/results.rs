@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use bench_base::number::{finite, mean};
 use bench_results::sweep::{SweepDocument, SweepRun};
 use bench_stats::scalability::{Scalability, fit};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The values that the range of tps is taken over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RangeOf {
     /// The tps of the runs.
@@ -17,56 +18,73 @@ pub enum RangeOf {
     Intervals,
 }
 
-/// The completed runs of a variant with a number of clients. What is not known of any of them is `None`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Figures of the completed runs of a variant with a number of clients.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RungResult {
+    /// The rung.
     pub clients: u32,
-    /// Empty where there are no variants.
+    /// The variant's name.
     pub variant: String,
-    /// How many runs completed.
+    /// Runs that completed.
     pub rounds: u32,
-    /// Mean of the runs' tps.
+    /// Mean of the runs' TPS; null, as the others, without a completed run.
     pub tps_avg: Option<f64>,
+    /// Least TPS, over the runs or intervals that `range_of` names.
     pub tps_min: Option<f64>,
+    /// Greatest TPS, over the same.
     pub tps_max: Option<f64>,
-    /// What the range is taken over, alike in all results of a sweep.
+    /// `runs`: range of the runs' TPS; `intervals`: range of the TPS of the run's intervals, if no rung has more than
+    /// one completed run. The same in all results of a sweep.
     pub range_of: RangeOf,
-    /// Means of the runs' figures.
+    /// Mean of the runs' mean latencies in milliseconds.
     pub latency_avg_ms: Option<f64>,
+    /// Mean of the runs' median latencies in milliseconds.
     pub latency_p50_ms: Option<f64>,
+    /// Mean of the runs' 95th percentiles in milliseconds.
     pub latency_p95_ms: Option<f64>,
+    /// Mean of the runs' 99th percentiles in milliseconds.
     pub latency_p99_ms: Option<f64>,
-    /// Share of all processors' time, mean of the runs'.
+    /// Share of all processors' time idle, mean of the runs'.
     pub cpu_idle: Option<f64>,
-    /// Processor time of the clients for each transaction in microseconds, mean of the runs'.
+    /// Mean of the runs' processor times per committed transaction, in microseconds.
     pub server_cpu_us: Option<f64>,
-    /// Processor time of the wire driver's jobs for each transaction in microseconds, mean of the runs'.
+    /// Mean of the runs' processor times of the wire driver's jobs per committed transaction, in microseconds; null
+    /// with the engine.
     pub driver_cpu_us: Option<f64>,
-    /// Time to open a connection, where each transaction had one of its own, mean of the runs'.
+    /// Mean of the runs' mean times to open a connection, in milliseconds; null without `reconnect`.
     pub connect_avg_ms: Option<f64>,
-    /// New orders per minute, for workload orders, mean of the runs'.
+    /// Mean of the runs' new orders per minute; null for other workloads than orders.
     pub nopm: Option<f64>,
-    /// Transactions given up, of all runs.
+    /// Failed transactions of all runs.
     pub failed: u64,
 }
 
-/// The universal scalability law fitted to a variant's completed runs; see [`bench_stats::scalability`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The universal scalability law fitted to a variant's completed runs: TPS = λN / (1 + σ(N − 1) + κN(N − 1)) with N
+/// clients.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VariantScalability {
+    /// The variant's name.
     pub variant: String,
-    /// Completed runs that the law was fitted to.
+    /// Completed runs; the law is fitted to their means by number of clients.
     pub runs: usize,
     #[serde(flatten)]
     pub law: Scalability,
 }
 
-/// A sweep with what is computed of its runs; written down as JSON, the schema of
-/// `bench.sweep_report(sweep_id, 'json')`.
-#[derive(Serialize)]
+/// A sweep and its runs, as `bench.sweep_report(sweep_id, 'json')` returns it. A rung is a number of clients. `results`
+/// and `scalability` are computed of `runs`; for a search, whose trials are not rungs, they are empty. Every key is
+/// always present; unknown values are null or missing from a list. Readers should ignore keys that they do not know. A
+/// timestamp is a string in ISO 8601 with its offset from UTC, a share is a number from 0 to 1, TPS is committed
+/// transactions per second, and latency is the time from a transaction's start (with a `rate`, from its due time) to
+/// its end, retries included.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Report<'a> {
     #[serde(flatten)]
     pub document: &'a SweepDocument,
+    /// Figures of the completed runs, one object for each variant and rung, variant by variant.
     pub results: Vec<RungResult>,
+    /// The universal scalability law fitted to the completed runs, one object for each variant; empty if there is only
+    /// one rung.
     pub scalability: Vec<VariantScalability>,
 }
 
