@@ -15,6 +15,7 @@ pub mod jsonb;
 pub mod lists;
 mod local_settings;
 pub mod locks;
+pub mod malloc;
 pub mod new_pages;
 pub mod own_settings;
 pub mod parser;
