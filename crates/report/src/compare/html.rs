@@ -30,7 +30,7 @@ pub fn render(report: &ComparisonReport) -> String {
     };
     page::open(&mut page, &head);
     write_headline(&mut page, report);
-    let figures = plot::figures(report);
+    let figures = plot::charts(report);
     let sections: Vec<Section> = content::sections(report).into_iter().chain(plans(report)).collect();
     let parts: Vec<_> = sections.iter().map(|section| (section.id, section.title)).collect();
     page::write_contents(&mut page, &figures, &parts);

@@ -1,7 +1,7 @@
 //! What is around the report: head, style sheet, title and foot.
 
 use crate::escape::escaped;
-use crate::plot::{Figure, palette};
+use crate::plot::{Chart, palette};
 use crate::sanitize::{one_line, shortened};
 
 /// The rules for everything but the colours of plots.
@@ -71,7 +71,7 @@ pub fn open(page: &mut String, head: &PageHead) {
 }
 
 /// Links to the parts of the page: plots, then tables, each with its id and its title.
-pub fn write_contents(page: &mut String, figures: &[Figure], sections: &[(&str, &str)]) {
+pub fn write_contents(page: &mut String, figures: &[Chart], sections: &[(&str, &str)]) {
     let plots: Vec<(&str, &str)> = figures.iter().map(|figure| (figure.id, figure.title)).collect();
     if plots.is_empty() && sections.is_empty() {
         return;

@@ -9,7 +9,7 @@ use bench_results::{CommandSummary, Document, Finding, Severity};
 
 use crate::content::{self, Body, ColumnKind, Section, Table};
 use crate::escape::escaped;
-use crate::plot::{self, Figure};
+use crate::plot::{self, Chart};
 use crate::sanitize::shortened;
 
 /// How much of a cell is shown.
@@ -39,7 +39,7 @@ pub fn render(document: &Document) -> String {
     };
     super::page::open(&mut page, &head);
     write_headline(&mut page, document);
-    let (figures, sections) = (plot::figures(document), content::sections(document));
+    let (figures, sections) = (plot::charts(document), content::sections(document));
     let mut parts = vec![("findings", "Findings")];
     parts.extend(sections.iter().map(|section| (section.id, section.title)));
     super::page::write_contents(&mut page, &figures, &parts);
@@ -162,7 +162,7 @@ fn write_list(page: &mut String, findings: &[(usize, &Finding)]) {
 }
 
 /// The plots.
-pub fn write_plots(page: &mut String, figures: &[Figure]) {
+pub fn write_plots(page: &mut String, figures: &[Chart]) {
     if figures.is_empty() {
         return;
     }
@@ -171,7 +171,7 @@ pub fn write_plots(page: &mut String, figures: &[Figure]) {
     *page += "</div>\n";
 }
 
-fn write_plot(page: &mut String, figure: &Figure) {
+fn write_plot(page: &mut String, figure: &Chart) {
     *page += &format!("<figure id=\"{}\"><h2>{}</h2>\n", figure.id, figure.title);
     if !figure.legend.is_empty() {
         *page += "<ul class=\"legend\">";
@@ -180,7 +180,7 @@ fn write_plot(page: &mut String, figure: &Figure) {
         }
         *page += "</ul>\n";
     }
-    *page += &figure.svg;
+    *page += &plot::svg(figure);
     *page += &format!("<figcaption>{}</figcaption></figure>\n", figure.caption);
 }
 

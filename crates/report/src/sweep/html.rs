@@ -37,7 +37,7 @@ pub fn render(report: &Report) -> String {
     };
     page::open(&mut page, &head);
     write_headline(&mut page, report);
-    let (figures, sections) = (plot::figures(report), content::sections(report));
+    let (figures, sections) = (plot::charts(report), content::sections(report));
     let parts: Vec<_> = sections.iter().map(|section| (section.id, section.title)).collect();
     page::write_contents(&mut page, &figures, &parts);
     write_plots(&mut page, &figures);

@@ -4,6 +4,7 @@ use bench_base::number::finite;
 use bench_base::sentence::counted;
 
 use crate::plot::axis::Axis;
+use crate::plot::chart::{Hover, Legend, Panel, Plot, Point};
 use crate::plot::palette::{CURVES, Ink};
 use crate::sweep::content::label;
 use crate::sweep::results::{Report, RungResult, rungs, variants};
@@ -23,6 +24,9 @@ pub struct Layout<'a> {
     /// A sentence on the variants that are not drawn.
     pub omitted: String,
 }
+
+/// A figure of the results.
+pub type RungFigure = fn(&RungResult) -> Option<f64>;
 
 /// The results of a variant.
 pub struct VariantCurve<'a> {
@@ -66,7 +70,7 @@ impl<'a> Layout<'a> {
     }
 
     /// What the colours are; nothing where there are no variants.
-    pub fn legend(&self) -> Vec<(Ink, String)> {
+    pub fn legend(&self) -> Legend {
         let name = |(index, curve): (usize, &VariantCurve)| match self.along {
             Along::Clients => (curve.ink, label(curve.variant)),
             Along::Variants => (curve.ink, format!("{} {}", index + 1, label(curve.variant))),
@@ -77,35 +81,55 @@ impl<'a> Layout<'a> {
         self.curves.iter().enumerate().map(name).collect()
     }
 
-    /// The places of a figure with its text, under the variant and the number of clients that it is of.
-    pub fn titled(&self, figure: &dyn Fn(&RungResult) -> Option<(f64, String)>) -> Vec<(f64, f64, String)> {
-        let mut titled = Vec::new();
+    /// The known values of a figure, curve by curve.
+    pub fn points(&self, figure: RungFigure) -> Vec<(Ink, Vec<Point>)> {
+        self.curves.iter().map(|curve| (curve.ink, curve.points(figure))).collect()
+    }
+
+    /// The places of a figure with a text on each, under the variant and the number of clients that it is of.
+    pub fn hover(
+        &self,
+        figure: impl Fn(&RungResult) -> Option<f64>,
+        text: impl Fn(&RungResult, f64) -> String,
+    ) -> Vec<Hover> {
+        let mut hover = Vec::new();
         for curve in &self.curves {
             for (x, result) in &curve.results {
-                let Some((y, text)) = figure(result).filter(|(y, _)| y.is_finite()) else { continue };
+                let Some(value) = finite(figure(result)) else { continue };
                 let clients = counted(result.clients as u64, "client");
                 let of = match curve.variant {
                     "" => clients,
                     variant => format!("{}, {clients}", label(variant)),
                 };
-                titled.push((*x, y, format!("{of}\n{text}")));
+                hover.push(Hover::Around((*x, value), format!("{of}\n{}", text(result, value))));
             }
         }
-        titled
+        hover
+    }
+
+    /// The plot of a panel.
+    pub fn plot(&self, panel: Panel, hover: Vec<Hover>) -> Plot {
+        let is_upright = self.along == Along::Clients;
+        Plot { x: self.x.clone(), is_upright, panels: vec![panel], hover }
+    }
+
+    /// One of two titles.
+    pub fn title(&self, by_clients: &'static str, by_variant: &'static str) -> &'static str {
+        match self.along {
+            Along::Clients => by_clients,
+            Along::Variants => by_variant,
+        }
     }
 
     /// The title's end.
     pub fn along(&self) -> &'static str {
-        match self.along {
-            Along::Clients => "by number of clients",
-            Along::Variants => "by variant",
-        }
+        self.title("by number of clients", "by variant")
     }
 }
 
 impl VariantCurve<'_> {
     /// The places of a figure where it is known.
-    pub fn points(&self, figure: impl Fn(&RungResult) -> Option<f64>) -> Vec<(f64, f64)> {
+    pub fn points(&self, figure: RungFigure) -> Vec<Point> {
         let known = self.results.iter().filter_map(|(x, result)| Some((*x, finite(figure(result))?)));
         known.collect()
     }
