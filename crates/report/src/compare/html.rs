@@ -5,7 +5,7 @@ use bench_base::number::{MISSING, tps};
 use super::plans::{PLAN, STATEMENTS};
 use super::report::ComparisonReport;
 use super::{conclusion, content, plans, plot};
-use crate::content::{ColumnKind, Section, Table};
+use crate::content::{Section, Table};
 use crate::html::page;
 use crate::html::page::PageHead;
 use crate::html::{PlanRows, write_figure, write_plots, write_section};
@@ -59,14 +59,11 @@ fn write_headline(page: &mut String, report: &ComparisonReport) {
 
 /// Statements with the plans of both sides beside each other; nothing where all are alike.
 fn plans(report: &ComparisonReport) -> Option<Section> {
-    let mut table = Table::new(&[
-        ("statement", ColumnKind::Code),
-        ("baseline", ColumnKind::Code),
-        ("candidate", ColumnKind::Code),
-    ]);
-    for plan in report.plans.iter().take(STATEMENTS) {
-        let side = |plans: &[String]| shortened(&plans.join("\n\n"), PLAN);
-        table.rows.push(vec![plan.statement.clone(), side(&plan.baseline), side(&plan.candidate)]);
-    }
+    let side = |plans: &[String]| shortened(&plans.join("\n\n"), PLAN);
+    let table = Table::of(report.plans.iter().take(STATEMENTS))
+        .code("statement", |plan| &plan.statement)
+        .code("baseline", |plan| side(&plan.baseline))
+        .code("candidate", |plan| side(&plan.candidate))
+        .table();
     (!table.rows.is_empty()).then(|| Section::of_table("plans", plans::TITLE, table))
 }

@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{bytes, finite, mean, sum};
 use bench_results::{Document, Environment, Samples, Series};
 
-use super::{ColumnKind, Section, Table};
+use super::{Section, Table};
 
 /// Figures in one line, each with its name; `None` where there is none.
 fn listed(figures: &[(Option<String>, &str)]) -> Option<String> {
@@ -87,7 +87,7 @@ pub fn server(document: &Document) -> Section {
     ];
     let note = (document.client_nodes() > 1)
         .then(|| "All nodes that clients ran on; processor shares are the mean of the nodes.".to_owned());
-    Section::of_facts("server", "Server and machine", facts).with_note(note)
+    Section::of_facts("server", "Server and machine", facts).with_note_if(note)
 }
 
 /// How many checkpoints began while measuring, and of what kind.
@@ -193,13 +193,10 @@ pub fn environment(environment: &Environment) -> Section {
 
 /// The server's configuration.
 pub fn settings(environment: &Environment) -> Section {
-    let mut table = Table::new(&[
-        ("parameter", ColumnKind::Text),
-        ("setting", ColumnKind::Text),
-        ("source", ColumnKind::Text),
-    ]);
-    for setting in &environment.server_settings {
-        table.rows.push(vec![setting.name.clone(), setting.setting.clone(), setting.source.clone()]);
-    }
+    let table = Table::of(&environment.server_settings)
+        .text("parameter", |setting| &setting.name)
+        .text("setting", |setting| &setting.setting)
+        .text("source", |setting| &setting.source)
+        .table();
     Section::of_table("settings", "Configuration not at its defaults", table)
 }

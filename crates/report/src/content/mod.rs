@@ -20,6 +20,6 @@ pub use machine::{environment, settings};
 pub use open_loop::OpenLoop;
 pub use run::{conclusion, sections};
 pub use section::{Body, Section};
-pub use table::{ColumnKind, Table};
+pub use table::{ColumnKind, Table, TableOf};
 pub use transactions::wait_name;
-pub use values::{figures, given, pairs, plain};
+pub use values::{figures, given, or_missing, pairs, plain};

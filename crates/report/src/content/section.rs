@@ -40,7 +40,12 @@ impl Section {
     }
 
     /// This section with a note.
-    pub fn with_note(self, note: Option<String>) -> Section {
+    pub fn with_note(self, note: impl ToString) -> Section {
+        Section { note: Some(note.to_string()), ..self }
+    }
+
+    /// This section with a note where there is one.
+    pub fn with_note_if(self, note: Option<String>) -> Section {
         Section { note, ..self }
     }
 

@@ -1,6 +1,7 @@
 //! Values of users and of findings as texts.
 
 use bench_base::number;
+use bench_base::number::MISSING;
 use bench_results::Finding;
 use serde_json::{Map, Value};
 
@@ -35,4 +36,9 @@ pub fn pairs(map: &Map<String, Value>) -> Option<String> {
 /// A text, unless there is none.
 pub fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A text, or what stands for one that is not there.
+pub fn or_missing(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or(MISSING)
 }

@@ -29,7 +29,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
         setup::variants(document),
         setup::database_changes(document),
         setup::conditions(&document.sweep),
-        environment(&document.environment).with_note(Some("On the first completed run.".to_owned())),
+        environment(&document.environment).with_note("On the first completed run."),
         settings(&document.environment),
     ]);
     all.into_iter().filter(|section| !section.is_empty()).collect()

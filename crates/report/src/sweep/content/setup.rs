@@ -1,12 +1,12 @@
 //! How a sweep was asked for.
 
-use bench_base::number::{MISSING, bytes, count, duration, finite, fixed, percent, to_the_second, tps};
-use bench_results::sweep::{Sweep, SweepDocument, VariantDescription};
+use bench_base::number::{bytes, count, duration, finite, fixed, percent, to_the_second, tps};
+use bench_results::sweep::{Sweep, SweepChange, SweepDocument, VariantDescription};
 use bench_stats::two_stage::WITHIN;
 
 use super::headline::length;
 use super::variants::label;
-use crate::content::{ColumnKind, Section, Table, given, pairs};
+use crate::content::{Section, Table, given, or_missing, pairs};
 use crate::sanitize::{one_line, shortened};
 
 /// How much of a variant's name is shown.
@@ -53,31 +53,23 @@ const CHANGES: usize = 60;
 
 /// What variants' statements did to the database, and how long that took.
 pub fn database_changes(document: &SweepDocument) -> Section {
-    let mut table = Table::new(&[
-        ("round", ColumnKind::Number),
-        ("variant", ColumnKind::Text),
-        ("apply s", ColumnKind::Number),
-        ("revert s", ColumnKind::Number),
-        ("made", ColumnKind::Text),
-        ("size", ColumnKind::Number),
-        ("error", ColumnKind::Text),
-    ]);
-    for change in document.changes.iter().take(CHANGES) {
-        table.rows.push(vec![
-            change.round.to_string(),
-            label(&change.variant),
-            fixed(change.apply_secs, 3),
-            change.revert_secs.map_or_else(|| "not reverted".to_owned(), |secs| fixed(Some(secs), 3)),
-            given(&shortened(&one_line(&change.made.join(", ")), NAME)).unwrap_or_else(|| MISSING.to_owned()),
-            bytes(change.made_bytes.map(|bytes| bytes as f64)),
-            change.error.as_ref().map_or_else(|| MISSING.to_owned(), |error| one_line(error)),
-        ]);
-    }
+    let reverted =
+        |secs: Option<f64>| secs.map_or_else(|| "not reverted".to_owned(), |secs| fixed(Some(secs), 3));
+    let made = |change: &SweepChange| given(&shortened(&one_line(&change.made.join(", ")), NAME));
+    let table = Table::of(document.changes.iter().take(CHANGES))
+        .number("round", |change| change.round)
+        .text("variant", |change| label(&change.variant))
+        .number("apply s", |change| fixed(change.apply_secs, 3))
+        .number("revert s", |change| reverted(change.revert_secs))
+        .text("made", |change| or_missing(&made(change)).to_owned())
+        .number("size", |change| bytes(change.made_bytes.map(|bytes| bytes as f64)))
+        .text("error", |change| one_line(or_missing(&change.error)))
+        .table();
     let more = document.changes.len().saturating_sub(CHANGES);
     let note =
         (more > 0).then(|| format!("The first {CHANGES}; {} more are in the JSON.", count(more as u64)));
     Section::of_table("changes", "Changes by SQL", table.without_idle(&["made", "size", "error"]))
-        .with_note(note)
+        .with_note_if(note)
 }
 
 fn warmup(secs: Option<f64>) -> Option<String> {

@@ -27,7 +27,8 @@ fn what_is_known_is_plotted() {
 
 #[test]
 fn the_law_is_drawn_where_it_fits() {
-    let dashes = |document: &SweepDocument| render(document, Format::Html).matches("stroke-dasharray").count();
+    let dashes =
+        |document: &SweepDocument| render(document, Format::Html).matches("stroke-dasharray").count();
     let mut document = ladder();
     assert_eq!(dashes(&document), 1);
     assert!(render(&document, Format::Html).contains("Dashed"));
