@@ -7,13 +7,10 @@ use bench_questions::comparison::{ComparisonLine, scripts_differ};
 use super::conclusion::{NAME, metric, percentage};
 use super::report::ComparisonReport;
 use super::sides::{ComparedRun, Side, WaitDifference};
-use crate::content::{Section, Table, or_missing, unreplayed};
+use crate::content::{Body, Section, StatementPlans, Table, or_missing, unreplayed};
 use crate::round_trip::RoundTrip;
 use crate::sanitize::{cut, one_line};
 use crate::statements;
-
-/// What the report is about.
-pub const SUBJECT: &str = "Comparison";
 
 /// How many wait events are named; the others are in the JSON.
 const WAITS: usize = 15;
@@ -21,6 +18,8 @@ const WAITS: usize = 15;
 const LEAST_SHARE: f64 = 0.0005;
 /// How many runs of a side are listed.
 const RUNS: usize = 50;
+/// Of how many statements plans are shown: the JSON has them all.
+const STATEMENTS: usize = 20;
 /// How many workloads are named.
 const WORKLOADS: usize = 3;
 
@@ -111,10 +110,10 @@ pub fn subtitle(report: &ComparisonReport) -> String {
     format!("{unreplayed}baseline: {baseline}; candidate: {candidate}{paired}")
 }
 
-/// All sections that have something to say, apart from the plans.
+/// All sections that have something to say.
 pub fn sections(report: &ComparisonReport) -> Vec<Section> {
     let statements = statements::section(&report.statements);
-    let all = [metrics(report), statements, waits(report), differences(report), runs(report)];
+    let all = [metrics(report), statements, waits(report), differences(report), runs(report), plans(report)];
     all.into_iter().filter(|section| !section.is_empty()).collect()
 }
 
@@ -200,4 +199,13 @@ fn runs(report: &ComparisonReport) -> Section {
     let most = report.baseline.runs.len().max(report.candidate.runs.len());
     let note = (most > RUNS).then(|| format!("The first {} runs of each side.", number::count(RUNS as u64)));
     Section::of_table("runs", "Runs", table.without_idle(&["CPU µs", "failed", "skipped"])).with_note_if(note)
+}
+
+/// Statements with the plans of both sides; nothing where all are alike.
+fn plans(report: &ComparisonReport) -> Section {
+    let plans = report.plans.iter().take(STATEMENTS).map(|of| StatementPlans {
+        statement: of.statement.clone(),
+        sides: [("baseline", of.baseline.clone()), ("candidate", of.candidate.clone())],
+    });
+    Section::of("plans", "Plans that differ", Body::Plans(plans.collect()))
 }

@@ -5,16 +5,14 @@
 
 mod conclusion;
 mod content;
-mod formats;
-mod html;
 mod plans;
 mod plot;
 mod report;
 mod sides;
 #[cfg(test)]
 mod tests;
-
-pub use formats::render;
+mod written;
 pub use plans::PlanDifference;
 pub use report::{ComparisonReport, SCHEMA_VERSION};
 pub use sides::{Collected, ComparedRun, RunSamples, Side, WaitDifference};
+pub use written::render;

@@ -6,13 +6,6 @@ use bench_questions::statements::plan_forms;
 use bench_results::Document;
 use serde::Serialize;
 
-/// The section's title.
-pub const TITLE: &str = "Plans that differ";
-
-/// How many characters of a plan are shown, and of how many statements: the JSON has them all.
-pub const PLAN: usize = 10_000;
-pub const STATEMENTS: usize = 20;
-
 /// A statement that was not executed alike on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanDifference {
@@ -24,13 +17,6 @@ pub struct PlanDifference {
     /// The plans of the runs of each side, one for each form.
     pub baseline: Vec<String>,
     pub candidate: Vec<String>,
-}
-
-impl PlanDifference {
-    /// The plans under the names of their sides.
-    pub fn sides(&self) -> [(&'static str, &Vec<String>); 2] {
-        [("baseline", &self.baseline), ("candidate", &self.candidate)]
-    }
 }
 
 /// The script, the place in it and the text of a statement.

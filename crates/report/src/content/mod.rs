@@ -19,7 +19,7 @@ pub use headline::{clients_noun, closing_lines, outcome, run_outcome, subtitle, 
 pub use machine::{environment, settings};
 pub use open_loop::OpenLoop;
 pub use run::{conclusion, sections};
-pub use section::{Body, Section};
+pub use section::{Body, Plan, Section, StatementPlans};
 pub use table::{ColumnKind, Table, TableOf};
 pub use transactions::wait_name;
 pub use values::{figures, given, or_missing, pairs, plain};

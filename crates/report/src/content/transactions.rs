@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{MISSING, ms};
 use bench_results::{CommandSummary, Document, Wait};
 
-use super::{ColumnKind, Section, Table, or_missing};
+use super::{ColumnKind, Plan, Section, Table, or_missing};
 
 /// How many wait events are named; the others are summed up.
 const WAITS: usize = 12;
@@ -88,7 +88,8 @@ pub fn wait_name(class: &str, event: &str) -> String {
 
 /// What pgbench -r prints, and more.
 pub fn statements(document: &Document) -> Section {
-    let table = Table::of(&document.merged_statements())
+    let statements = document.merged_statements();
+    let table = Table::of(&statements)
         .number("script", |statement| statement.script)
         .number("line", |statement| statement.line)
         .number("avg ms", |statement| ms(statement.latency_avg_ms))
@@ -96,10 +97,17 @@ pub fn statements(document: &Document) -> Section {
         .number("count", |statement| number::count(statement.count))
         .number("failed", |statement| number::count(statement.failed))
         .number("retried", |statement| number::count(statement.retried))
-        .code("statement", |statement| statement.statement.clone())
+        .code("statement", |statement| &statement.statement)
         .table();
-    Section::of_table("statements", "Statements", table.without_idle(&["script"]))
-        .with_note_if(greatest_p95(document))
+    let section = Section::of_table("statements", "Statements", table.without_idle(&["script"]))
+        .with_note_if(greatest_p95(document));
+    Section { plans: statements.iter().map(plan).collect(), ..section }
+}
+
+fn plan(statement: &CommandSummary) -> Option<Plan> {
+    let CommandSummary { script, line, .. } = statement;
+    let title = format!("script {script}, line {line}, executed {} times", number::count(statement.count));
+    Some(Plan { title, plan: statement.plan.clone()? })
 }
 
 /// What is not as it would be of one node.

@@ -63,7 +63,7 @@ pub struct VariantScalability {
 /// A sweep with what is computed of its runs; written down as JSON, the schema of
 /// `bench.sweep_report(sweep_id, 'json')`.
 #[derive(Serialize)]
-pub(super) struct Report<'a> {
+pub(super) struct Computed<'a> {
     #[serde(flatten)]
     pub document: &'a SweepDocument,
     pub results: Vec<RungResult>,

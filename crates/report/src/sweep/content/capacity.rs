@@ -9,7 +9,7 @@ use bench_results::sweep::{SweepDocument, SweepRun};
 use bench_stats::robust::median;
 
 use crate::content::{Section, Table};
-use crate::sweep::results::Report;
+use crate::sweep::results::Computed;
 
 /// A percentile by its usual name, as `p99` or `p99.9`.
 pub fn percentile_name(percentile: f64) -> String {
@@ -92,8 +92,8 @@ fn reason(limit: Limit) -> &'static str {
 }
 
 /// The answer to each objective.
-pub fn answers(report: &Report) -> Section {
-    let table = Table::of(&report.document.capacities)
+pub fn answers(computed: &Computed) -> Section {
+    let table = Table::of(&computed.document.capacities)
         .text("objective", objective)
         .number("tps sustained", |answer| tps(answer.rate))
         .number("low", |answer| tps(answer.rate_low))
@@ -102,13 +102,13 @@ pub fn answers(report: &Report) -> Section {
         .text("limited by", |answer| answer.limited_by.map_or(MISSING, Limit::as_str))
         .text("hysteresis", |answer| answer.hysteresis.map_or(MISSING, |it| if it { "yes" } else { "no" }))
         .table();
-    let several = report.document.sweep.search.as_ref().is_some_and(|search| search.rounds > 1);
+    let several = computed.document.sweep.search.as_ref().is_some_and(|search| search.rounds > 1);
     let range = if several {
         "low and high are the bounds of the 95 % interval over the rounds."
     } else {
         "high is the lowest rate that failed."
     };
-    let answers = &report.document.capacities;
+    let answers = &computed.document.capacities;
     let mut note = format!(
         "{range} operating is 70 % of the rate, where a longer run sustained it. Limited by clients: all were busy while \
          the server was not, so that more of them could do more."
@@ -143,11 +143,11 @@ fn median_of(runs: &Trials, figure: fn(&TrialOutcome) -> Option<f64>) -> Option<
 }
 
 /// The trials by rate, ascending, of all rounds.
-pub fn trials(report: &Report) -> Section {
-    let percentile = report.document.sweep.search.as_ref().map_or(0.99, |search| search.percentile);
+pub fn trials(computed: &Computed) -> Section {
+    let percentile = computed.document.sweep.search.as_ref().map_or(0.99, |search| search.percentile);
     let latency = format!("{} ms", percentile_name(percentile));
     let mut by_rate: BTreeMap<u64, Trials> = BTreeMap::new();
-    for run in trials_of(report.document) {
+    for run in trials_of(computed.document) {
         // The order of floats above zero is that of their bits.
         by_rate.entry(run.rate.unwrap_or_default().to_bits()).or_default().push(run);
     }

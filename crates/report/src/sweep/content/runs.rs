@@ -5,11 +5,8 @@ use bench_results::sweep::{RunFinding, SweepDocument, SweepRun};
 
 use super::capacity::telling;
 use super::variants::{label, without_variants};
-use crate::content::{ColumnKind, Section, Table};
+use crate::content::{Body, ColumnKind, Section, Table};
 use crate::sweep::results::is_completed;
-
-/// The section of findings.
-pub const FINDINGS: &str = "findings";
 
 /// The column of the rate, of a search.
 const RATE: &str = "rate";
@@ -74,7 +71,7 @@ fn named(runs: &[i64]) -> String {
 }
 
 /// The findings in lines, for a text whose tables are too narrow for sentences.
-pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
+fn finding_lines(document: &SweepDocument) -> Vec<String> {
     let all = looked_at(document).count();
     let line = |(finding, runs): (&RunFinding, Vec<i64>)| {
         let (severity, count) = (finding.severity.as_str(), runs.len());
@@ -100,7 +97,8 @@ pub fn findings(document: &SweepDocument) -> Section {
         .text("the first of them", |(finding, _)| &finding.finding)
         .table();
     let note = telling(document).map(|_| "Only trials that failed at the lowest failing rate.".to_owned());
-    Section::of_table(FINDINGS, "Findings", table).with_note_if(note)
+    let body = Body::Sentences { table, lines: finding_lines(document) };
+    Section::of("findings", "Findings", body).with_note_if(note)
 }
 
 /// The completed runs whose findings are told: of a search, those that showed its limit, for that overloads find the server

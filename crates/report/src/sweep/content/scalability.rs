@@ -7,11 +7,11 @@ use bench_stats::scalability::FitVerdict;
 
 use super::variants::{label, without_variants};
 use crate::content::{Section, Table};
-use crate::sweep::results::{Report, VariantScalability};
+use crate::sweep::results::{Computed, VariantScalability};
 
 /// The law fitted to each variant.
-pub fn scalability(report: &Report) -> Section {
-    let rows: Vec<[String; 6]> = report.scalability.iter().flat_map(rows).collect();
+pub fn scalability(computed: &Computed) -> Section {
+    let rows: Vec<[String; 6]> = computed.scalability.iter().flat_map(rows).collect();
     let table = Table::of(&rows)
         .text("variant", |[variant, ..]| variant)
         .text("verdict", |[_, verdict, ..]| verdict)
@@ -22,8 +22,8 @@ pub fn scalability(report: &Report) -> Section {
         .table();
     let note = "The universal scalability law, tps = λN / (1 + σ(N − 1) + κN(N − 1)) with N clients, fitted to the \
                 mean tps of each number of clients; low and high are the bounds of 95 % confidence intervals.";
-    Section::of_table("scalability", "Scalability", without_variants(table, report.document))
-        .with_note(note.to_owned() + &remarks(&report.scalability))
+    Section::of_table("scalability", "Scalability", without_variants(table, computed.document))
+        .with_note(note.to_owned() + &remarks(&computed.scalability))
 }
 
 /// A row for each figure of a variant, whose name and verdict are said once, in the first of them.

@@ -8,7 +8,7 @@ use bench_results::sweep::{SweepDocument, SweepRun};
 use super::round_trip;
 use super::variants::{label, without_variants};
 use crate::content::{Body, Section, Table, TableOf, or_missing};
-use crate::sweep::results::{RangeOf, Report, RungResult, is_completed, peak, rungs, variants};
+use crate::sweep::results::{Computed, RangeOf, RungResult, is_completed, peak, rungs, variants};
 
 /// How many runs that did not complete are listed.
 const RUNS: usize = 60;
@@ -32,13 +32,13 @@ fn ratio(result: &RungResult, base: &RungResult) -> String {
 }
 
 /// Throughput by number of clients, with columns for each variant; with a single number of clients, by variant.
-pub fn throughput(report: &Report) -> Section {
-    let (rungs, variants) = (rungs(report.document).len(), variants(report.document));
-    let of_variants: Vec<&[RungResult]> = report.results.chunks(rungs.max(1)).collect();
+pub fn throughput(computed: &Computed) -> Section {
+    let (rungs, variants) = (rungs(computed.document).len(), variants(computed.document));
+    let of_variants: Vec<&[RungResult]> = computed.results.chunks(rungs.max(1)).collect();
     let body = match of_variants.len() {
         0 => Body::Table(by_variant(&[])),
         1 => Body::Table(by_clients(&variants, &of_variants)),
-        _ if rungs == 1 => Body::Table(by_variant(&report.results)),
+        _ if rungs == 1 => Body::Table(by_variant(&computed.results)),
         _ => Body::Wide {
             whole: by_clients(&variants, &of_variants),
             parts: of_variants
@@ -48,7 +48,7 @@ pub fn throughput(report: &Report) -> Section {
                 .collect(),
         },
     };
-    let range_of = match report.results.first().map(|result| result.range_of) {
+    let range_of = match computed.results.first().map(|result| result.range_of) {
         Some(RangeOf::Runs) => {
             "avg is the mean tps of the runs, min and max are the lowest and highest of them."
         }
@@ -58,10 +58,10 @@ pub fn throughput(report: &Report) -> Section {
     if variants.len() == 2 || (rungs == 1 && variants.len() > 1) {
         note += " The ratio compares averages with the first variant's.";
     }
-    if report.document.sweep.rounds == 1 && variants.len() > 1 {
+    if computed.document.sweep.rounds == 1 && variants.len() > 1 {
         note += " One run of each is no evidence of a difference: use rounds => 5 or more.";
     }
-    Section { id: "throughput", title: "Throughput, tps", note: Some(note), body }
+    Section::of("throughput", "Throughput, tps", body).with_note(note)
 }
 
 /// A row for each number of clients.
@@ -107,14 +107,14 @@ fn by_variant(results: &[RungResult]) -> Table {
 
 /// With how many clients each variant was fastest; nothing where there is but one number of them. Beyond the last rung it
 /// may be faster.
-pub fn peaks(report: &Report) -> Section {
-    let rungs = rungs(report.document);
+pub fn peaks(computed: &Computed) -> Section {
+    let rungs = rungs(computed.document);
     let last = rungs.iter().max();
-    let variants = if rungs.len() > 1 { variants(report.document) } else { Vec::new() };
+    let variants = if rungs.len() > 1 { variants(computed.document) } else { Vec::new() };
     let peaks: Vec<_> = variants
         .iter()
         .map(|variant| {
-            let peak = peak(&report.results, variant);
+            let peak = peak(&computed.results, variant);
             let name = if variants.len() == 1 && variant.is_empty() {
                 "measured".to_owned()
             } else {
@@ -148,8 +148,8 @@ const CONNECT: &str = "connect ms";
 const NOPM: &str = "NOPM";
 
 /// Latencies, processor time, failures and idle processors by variant and number of clients, of those that have a completed run.
-pub fn latency(report: &Report) -> Section {
-    let table = Table::of(report.results.iter().filter(|result| result.rounds > 0))
+pub fn latency(computed: &Computed) -> Section {
+    let table = Table::of(computed.results.iter().filter(|result| result.rounds > 0))
         .text("variant", |result| label(&result.variant))
         .number("clients", |result| result.clients)
         .number("runs", |result| result.rounds)
@@ -164,7 +164,7 @@ pub fn latency(report: &Report) -> Section {
         .number("failed", |result| count(result.failed))
         .number("CPU idle", |result| number::percent(result.cpu_idle))
         .table();
-    let table = without_variants(table, report.document)
+    let table = without_variants(table, computed.document)
         .without_idle(&["p50 ms", "p95 ms", CONNECT, CPU, DRIVER_CPU, NOPM, "failed", "CPU idle"]);
     let has = |column| table.columns.iter().any(|(name, _)| name == column);
     let mut note = "Means over the runs; failed transactions are summed.".to_owned();
@@ -177,7 +177,7 @@ pub fn latency(report: &Report) -> Section {
     if has(DRIVER_CPU) {
         note += " driver µs: processor time of the driver's jobs per transaction.";
     }
-    if let Some(sentence) = round_trip::sentence(report) {
+    if let Some(sentence) = round_trip::sentence(computed) {
         note = format!("{note} {sentence}");
     }
     if has(NOPM) {

@@ -10,13 +10,13 @@ use crate::plot::chart::{Hover, Panel, Plot};
 use crate::plot::latency::with_unit;
 use crate::plot::palette::CURVES;
 use crate::sweep::content::{percentile_name, trials_of};
-use crate::sweep::results::Report;
+use crate::sweep::results::Computed;
 
 /// The chart; `None` where no latency is known.
-pub fn chart(report: &Report) -> Option<Chart> {
-    let search = report.document.sweep.search.as_ref()?;
+pub fn chart(computed: &Computed) -> Option<Chart> {
+    let search = computed.document.sweep.search.as_ref()?;
     let percentile = percentile_name(search.percentile);
-    let mut trials: Vec<(f64, f64, &SweepRun)> = trials_of(report.document)
+    let mut trials: Vec<(f64, f64, &SweepRun)> = trials_of(computed.document)
         .filter_map(|run| Some((run.rate?, run.outcome.as_ref()?.latency_ms.filter(|ms| *ms > 0.0)?, run)))
         .collect();
     trials.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -7,7 +7,7 @@ use crate::plot::axis::Axis;
 use crate::plot::chart::{Hover, Legend, Panel, Plot, Point};
 use crate::plot::palette::{CURVES, Ink};
 use crate::sweep::content::label;
-use crate::sweep::results::{Report, RungResult, rungs, variants};
+use crate::sweep::results::{Computed, RungResult, rungs, variants};
 
 /// What the curves are drawn along.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,10 +38,10 @@ pub struct VariantCurve<'a> {
 
 impl<'a> Layout<'a> {
     /// The layout for a sweep; `None` where there is nothing to compare.
-    pub fn of(report: &'a Report) -> Option<Layout<'a>> {
-        let mut rungs = rungs(report.document);
+    pub fn of(computed: &'a Computed) -> Option<Layout<'a>> {
+        let mut rungs = rungs(computed.document);
         rungs.sort_unstable();
-        let variants = variants(report.document);
+        let variants = variants(computed.document);
         let along = match (rungs.len(), variants.len()) {
             (2.., 1..) => Along::Clients,
             (1, 2..) => Along::Variants,
@@ -53,7 +53,7 @@ impl<'a> Layout<'a> {
                 Along::Clients => f64::from(result.clients),
                 Along::Variants => (index + 1) as f64,
             };
-            let of_variant = report.results.iter().filter(|result| result.variant == *variant);
+            let of_variant = computed.results.iter().filter(|result| result.variant == *variant);
             let mut results: Vec<_> = of_variant.map(|result| (place(result), result)).collect();
             results.sort_by(|(one, _), (other, _)| one.total_cmp(other));
             VariantCurve { ink, variant, results }

@@ -7,7 +7,7 @@ use super::layout::{Along, Layout, RungFigure, VariantCurve};
 use crate::plot::Chart;
 use crate::plot::axis::Axis;
 use crate::plot::chart::{Panel, Point, Shape};
-use crate::sweep::results::{RangeOf, Report, RungResult, VariantScalability};
+use crate::sweep::results::{Computed, RangeOf, RungResult, VariantScalability};
 
 /// In how many steps the law is drawn.
 const STEPS: u32 = 120;
@@ -16,9 +16,9 @@ const STEPS: u32 = 120;
 const HALF_BAR: f64 = 0.3;
 
 /// The chart; `None` without any completed run.
-pub fn chart(report: &Report, layout: &Layout) -> Option<Chart> {
+pub fn chart(computed: &Computed, layout: &Layout) -> Option<Chart> {
     let curves = &layout.curves;
-    let laws: Vec<_> = curves.iter().map(|curve| law(report, curve)).collect();
+    let laws: Vec<_> = curves.iter().map(|curve| law(computed, curve)).collect();
     let tps_of = |figure: RungFigure| {
         let points = curves.iter().flat_map(move |curve| curve.points(figure));
         points.map(|(_, tps)| tps)
@@ -39,7 +39,7 @@ pub fn chart(report: &Report, layout: &Layout) -> Option<Chart> {
         })
         .collect();
     let hover = layout.hover(|result| result.tps_avg.filter(|tps| y.has(*tps)), hover_text);
-    let range_of = match report.results.first()?.range_of {
+    let range_of = match computed.results.first()?.range_of {
         RangeOf::Runs => "Mean tps of the runs, with a line from the lowest to the highest.",
         RangeOf::Intervals => "Tps of the runs, with a line from the lowest to the highest interval.",
     };
@@ -77,12 +77,12 @@ fn differ_tenfold(layout: &Layout) -> bool {
 }
 
 /// The law's curve within the rungs, where it describes them.
-fn law(report: &Report, curve: &VariantCurve) -> Vec<Point> {
+fn law(computed: &Computed, curve: &VariantCurve) -> Vec<Point> {
     let describes = |fitted: &&VariantScalability| {
         fitted.variant == curve.variant
             && [FitVerdict::Fits, FitVerdict::NoPeak].contains(&fitted.law.verdict)
     };
-    let Some(fitted) = report.scalability.iter().find(describes) else { return Vec::new() };
+    let Some(fitted) = computed.scalability.iter().find(describes) else { return Vec::new() };
     let (Some((first, _)), Some((last, _))) = (curve.results.first(), curve.results.last()) else {
         return Vec::new();
     };
