@@ -50,11 +50,19 @@ pub enum Body {
 }
 
 impl Section {
-    /// A section of facts; those that are not known are left out.
-    pub fn of_facts(id: &'static str, title: &'static str, facts: Vec<(&str, Option<String>)>) -> Section {
-        let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let known = known.filter(|(_, value)| !value.is_empty()).collect();
-        Section::of(id, title, Body::Facts(known))
+    /// A section of facts, of which it has none yet.
+    pub fn of_facts(id: &'static str, title: &'static str) -> Section {
+        Section::of(id, title, Body::Facts(Vec::new()))
+    }
+
+    /// This section of facts with another one, if it is known.
+    pub fn fact(mut self, name: &str, value: Option<String>) -> Section {
+        if let (Body::Facts(facts), Some(value)) = (&mut self.body, value)
+            && !value.is_empty()
+        {
+            facts.push((name.to_owned(), value));
+        }
+        self
     }
 
     /// A section of a table.

@@ -54,8 +54,8 @@ fn of_milliseconds(
 /// Processor time for each transaction.
 pub fn processor_time(document: &Document) -> Section {
     let server = number::finite(document.summary.server_cpu_us);
-    let facts = vec![("server, per transaction", server.map(|us| format!("{} µs", number::us(Some(us)))))];
-    Section::of_facts("processor-time", "Processor time", facts)
+    Section::of_facts("processor-time", "Processor time")
+        .fact("server, per transaction", server.map(|us| format!("{} µs", number::us(Some(us)))))
         .with_note("Of the clients' processes, user and system, without parallel workers.")
 }
 

@@ -42,3 +42,9 @@ pub fn given(text: &str) -> Option<String> {
 pub fn or_missing(text: &Option<String>) -> &str {
     text.as_deref().unwrap_or(MISSING)
 }
+
+/// A sentence on the rows that are not shown, where only the first of all are.
+pub fn more_in_json(shown: usize, all: usize) -> Option<String> {
+    let more = all.checked_sub(shown).filter(|more| *more > 0)?;
+    Some(format!("The first {shown}; {} more are in the JSON.", number::count(more as u64)))
+}

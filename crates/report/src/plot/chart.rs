@@ -71,14 +71,10 @@ pub enum Form {
     Area(Vec<Point>),
     /// Filled between two opposite corners.
     Rectangle([Point; 2]),
-    Dot {
+    Circle {
         at: Point,
         radius: u32,
-    },
-    /// A circle that is not filled.
-    Ring {
-        at: Point,
-        radius: u32,
+        is_filled: bool,
     },
     /// Centred above a place.
     Text {
@@ -128,12 +124,12 @@ impl Ink {
 
     /// A filled circle.
     pub fn dot(self, at: Point, radius: u32) -> Shape {
-        self.shape(Form::Dot { at, radius })
+        self.shape(Form::Circle { at, radius, is_filled: true })
     }
 
     /// A circle that is not filled.
     pub fn ring(self, at: Point, radius: u32) -> Shape {
-        self.shape(Form::Ring { at, radius })
+        self.shape(Form::Circle { at, radius, is_filled: false })
     }
 
     /// A text centred above a place.

@@ -129,6 +129,7 @@ impl Frame<'_> {
             1.0 => String::new(),
             part => format!(" opacity=\"{part}\""),
         };
+        let outlined = format!("fill=\"none\" stroke=\"{color}\"{opacity}");
         let filled = format!("fill=\"{color}\"{opacity}");
         let placed = |points: &[Point]| -> String {
             let points = points.iter().map(|point| self.place(*point));
@@ -139,10 +140,8 @@ impl Frame<'_> {
             Form::Line { points, .. } if points.len() < 2 => return,
             Form::Line { points, width, is_dashed } => {
                 let dashes = if *is_dashed { " stroke-dasharray=\"10 8\"" } else { "" };
-                format!(
-                    "<polyline fill=\"none\" stroke=\"{color}\"{opacity} stroke-width=\"{width}\"{dashes} points=\"{}\"/>\n",
-                    placed(points)
-                )
+                let points = placed(points);
+                format!("<polyline {outlined} stroke-width=\"{width}\"{dashes} points=\"{points}\"/>\n")
             }
             Form::Area(outline) => format!("<polygon {filled} points=\"{}\"/>\n", placed(outline)),
             Form::Rectangle([corner, opposite]) => {
@@ -155,16 +154,10 @@ impl Frame<'_> {
                     y.abs_diff(other_y)
                 )
             }
-            Form::Dot { at, radius } => {
+            Form::Circle { at, radius, is_filled } => {
                 let (x, y) = self.place(*at);
-                format!("<circle {filled} cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>\n")
-            }
-            Form::Ring { at, radius } => {
-                let (x, y) = self.place(*at);
-                format!(
-                    "<circle fill=\"none\" stroke=\"{color}\"{opacity} stroke-width=\"2\" cx=\"{x}\" cy=\"{y}\" \
-                     r=\"{radius}\"/>\n"
-                )
+                let drawn = if *is_filled { &filled } else { &format!("{outlined} stroke-width=\"2\"") };
+                format!("<circle {drawn} cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>\n")
             }
             Form::Text { at, text } => {
                 return write_text(svg, shape.ink, self.place(*at), "middle", "-0.5ex", text);

@@ -7,7 +7,7 @@ use bench_results::sweep::{SweepDocument, SweepRun};
 
 use super::round_trip;
 use super::variants::{label, without_variants};
-use crate::content::{Body, Section, Table, TableOf, or_missing};
+use crate::content::{Body, Section, Table, TableOf, more_in_json, or_missing};
 use crate::sweep::results::{Computed, RangeOf, RungResult, is_completed, peak, rungs, variants};
 
 /// How many runs that did not complete are listed.
@@ -111,28 +111,18 @@ pub fn peaks(computed: &Computed) -> Section {
     let rungs = rungs(computed.document);
     let last = rungs.iter().max();
     let variants = if rungs.len() > 1 { variants(computed.document) } else { Vec::new() };
-    let peaks: Vec<_> = variants
-        .iter()
-        .map(|variant| {
-            let peak = peak(&computed.results, variant);
-            let name = if variants.len() == 1 && variant.is_empty() {
-                "measured".to_owned()
-            } else {
-                label(variant)
-            };
-            (
-                name,
-                peak.map(|peak| {
-                    let clients = counted(peak.clients as u64, "client");
-                    let end =
-                        if Some(&peak.clients) == last { ", the last rung: no peak was reached" } else { "" };
-                    format!("{} tps at {clients}{end}", tps(peak.tps_avg))
-                }),
-            )
-        })
-        .collect();
-    let facts = peaks.iter().map(|(name, peak)| (name.as_str(), peak.clone())).collect();
-    Section::of_facts("peaks", "Highest throughput", facts)
+    let mut section = Section::of_facts("peaks", "Highest throughput");
+    for variant in &variants {
+        let is_only = variants.len() == 1 && variant.is_empty();
+        let name = if is_only { "measured".to_owned() } else { label(variant) };
+        let peak = peak(&computed.results, variant).map(|peak| {
+            let clients = counted(peak.clients as u64, "client");
+            let end = if Some(&peak.clients) == last { ", the last rung: no peak was reached" } else { "" };
+            format!("{} tps at {clients}{end}", tps(peak.tps_avg))
+        });
+        section = section.fact(&name, peak);
+    }
+    section
 }
 
 /// The column of processor time.
@@ -200,7 +190,6 @@ pub fn not_completed(document: &SweepDocument) -> Section {
         .text("error", |run| or_missing(&run.error))
         .table();
     let table = without_variants(table, document).without_idle(&["run", "error"]);
-    let more = others().count().saturating_sub(RUNS);
-    let note = (more > 0).then(|| format!("The first {RUNS}; {} more are in the JSON.", count(more as u64)));
-    Section::of_table("not-completed", "Runs that did not complete", table).with_note_if(note)
+    Section::of_table("not-completed", "Runs that did not complete", table)
+        .with_note_if(more_in_json(RUNS, others().count()))
 }
