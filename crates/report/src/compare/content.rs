@@ -76,8 +76,7 @@ fn switches(engine: &Side, wire: &Side) -> String {
 
 /// A figure's mean over the runs of a side that have it.
 fn mean(side: &Side, of: impl Fn(&ComparedRun) -> Option<f64>) -> Option<f64> {
-    let known: Vec<f64> = side.runs.iter().filter_map(|run| finite(of(run))).collect();
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    number::mean(&side.runs.iter().map(of).collect::<Vec<_>>())
 }
 
 /// The workloads of both sides.

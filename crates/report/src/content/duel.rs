@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{MISSING, finite};
 use bench_results::{Document, Duel, DuelStatement};
 
-use super::{Section, Table, or_missing, transactions};
+use super::{Section, Table, latency, or_missing, transactions};
 
 /// A statement that makes so much of the whole difference is named with it.
 const MOST_OF_IT: f64 = 0.5;
@@ -15,16 +15,21 @@ pub fn duel_sentence(duel: &Duel) -> Option<String> {
     let (a, b) = (finite(line.a)?, finite(line.b)?);
     let difference = signed(b - a);
     let Some([ratio, low, high]) = of_line(line.ratio, line.ratio_low, line.ratio_high) else {
-        return Some(format!("b takes {difference} of {}; too few transactions for an interval.", shown(a)));
+        return Some(format!(
+            "b takes {difference} of {}; too few transactions for an interval.",
+            latency(a)
+        ));
     };
     let interval = format!("({} %, {} to {})", percentage(ratio), percentage(low), percentage(high));
     Some(match line.verdict.as_str() {
-        "same" => format!("Both arms take the same time: {}, {interval}, within {}.", shown(a), margin(duel)),
+        "same" => {
+            format!("Both arms take the same time: {}, {interval}, within {}.", latency(a), margin(duel))
+        }
         "faster" | "slower" => {
             let part = main_part(&duel.statements, b - a);
-            format!("b takes {difference} {interval} of {}{part}.", shown(a))
+            format!("b takes {difference} {interval} of {}{part}.", latency(a))
         }
-        _ => format!("Not decided: b takes {difference} {interval} of {}.", shown(a)),
+        _ => format!("Not decided: b takes {difference} {interval} of {}.", latency(a)),
     })
 }
 
@@ -50,20 +55,14 @@ fn main_part(statements: &[DuelStatement], difference_ms: f64) -> String {
     });
     match greatest {
         Some(of) if effect_ms(of) / difference_ms >= MOST_OF_IT => {
-            format!("; {} of that in command {} of {}", shown(effect_ms(of).abs()), of.command, of.workload)
+            format!("; {} of that in command {} of {}", latency(effect_ms(of).abs()), of.command, of.workload)
         }
         _ => String::new(),
     }
 }
 
-/// Milliseconds with the unit that fits.
-fn shown(ms: f64) -> String {
-    let (value, unit) = number::short_ms(Some(ms));
-    format!("{value} {unit}")
-}
-
 fn signed(ms: f64) -> String {
-    format!("{} {}", shown(ms.abs()), if ms < 0.0 { "less" } else { "more" })
+    format!("{} {}", latency(ms.abs()), if ms < 0.0 { "less" } else { "more" })
 }
 
 /// A ratio as a change in percent, with its sign.

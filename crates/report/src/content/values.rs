@@ -33,6 +33,12 @@ pub fn pairs(map: &Map<String, Value>) -> Option<String> {
     (!pairs.is_empty()).then(|| pairs.join(", "))
 }
 
+/// Milliseconds in the unit that fits.
+pub fn latency(ms: f64) -> String {
+    let (value, unit) = number::short_ms(Some(ms));
+    format!("{value} {unit}")
+}
+
 /// A text, unless there is none.
 pub fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())

@@ -290,6 +290,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn values_are_between_the_places_of_the_ends() {
+        let axis = Axis::of_latencies(1.0, 100.0);
+        assert_eq!(
+            [0.0, 1.0, 10.0, 100.0, 1e9].map(|ms| axis.place(ms, 500, 100)),
+            [500, 500, 300, 100, 100]
+        );
+        assert!((axis.value_at(0.5) - 10.0).abs() < 1e-9 && axis.has(1e-9) && !axis.has(0.0));
+        let axis = Axis::of_percentiles(999);
+        assert_eq!([0.0, 0.9, 0.99, 1.0].map(|share| axis.place(share, 0, 300)), [0, 100, 200, 300]);
+    }
+
     proptest! {
         #[test]
         fn ticks_are_few_ascending_and_inside(size in -9.0..12.0f64, ratio in 0.0..8.0f64, count in 0..u64::MAX) {

@@ -1,6 +1,6 @@
 //! The nodes of a Citus cluster side by side, over time: whether one of them falls behind, and when.
 
-use bench_base::number::{finite, fixed, tps};
+use bench_base::number::{fixed, mean, tps};
 use bench_results::{Document, NodeSamples, Samples};
 
 use super::Chart;
@@ -61,10 +61,7 @@ fn with_ms(ms: f64) -> String {
 
 /// The nodes by their mean throughput: whoever looks for the node that holds up the others finds it among the first.
 fn slowest_first(nodes: &[NodeSamples]) -> Vec<&NodeSamples> {
-    let mean = |node: &NodeSamples| {
-        let known: Vec<f64> = node.tps.iter().copied().filter_map(finite).collect();
-        if known.is_empty() { 0.0 } else { known.iter().map(|tps| tps / known.len() as f64).sum() }
-    };
+    let mean = |node: &NodeSamples| mean(&node.tps).unwrap_or_default();
     let mut sorted: Vec<&NodeSamples> = nodes.iter().filter(|node| !node.elapsed.is_empty()).collect();
     sorted.sort_by(|one, other| mean(one).total_cmp(&mean(other)));
     sorted

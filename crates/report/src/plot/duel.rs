@@ -4,17 +4,18 @@ use bench_base::number::count;
 use bench_results::{Document, Duel, DuelBatch, Samples};
 
 use super::Chart;
-use super::latency::{distributions, with_unit};
+use super::latency::distributions;
 use super::marks::Marks;
 use super::palette::{BLUE, RED};
 use super::times::{Curve, Times, axis_from_zero, legend, values};
+use crate::content::latency;
 
 /// Mean latencies of both, batch by batch; `None` of another run.
 pub fn over_time(document: &Document) -> Option<Chart> {
     let duel = document.duel.as_ref()?;
     let times = times(duel)?;
-    let curve = |ink, name, latency: fn(&DuelBatch) -> Option<f64>| {
-        times.curve(ink, name, &duel.batches.iter().map(latency).collect::<Vec<_>>(), with_unit)
+    let curve = |ink, name, of_batch: fn(&DuelBatch) -> Option<f64>| {
+        times.curve(ink, name, &duel.batches.iter().map(of_batch).collect::<Vec<_>>(), latency)
     };
     let arms: [Curve; 2] =
         [curve(BLUE, "a", |batch| batch.a_latency_avg_ms), curve(RED, "b", |batch| batch.b_latency_avg_ms)];

@@ -1,6 +1,6 @@
 //! Latencies: percentiles over time, and the distribution of the whole.
 
-use bench_base::number::{count, finite, in_one_unit, short_ms};
+use bench_base::number::{count, finite, in_one_unit};
 use bench_results::{Bucket, Document};
 
 use super::Chart;
@@ -9,13 +9,8 @@ use super::chart::{Panel, Plot, Point};
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
 use super::times::{Curve, Times, legend, values};
+use crate::content::latency;
 use crate::downsample::range;
-
-/// Milliseconds in the unit that fits.
-pub fn with_unit(ms: f64) -> String {
-    let (value, unit) = short_ms(Some(ms));
-    format!("{value} {unit}")
-}
 
 /// Percentiles of each interval on a logarithmic axis; `None` without any.
 pub fn over_time(document: &Document) -> Option<Chart> {
@@ -24,7 +19,7 @@ pub fn over_time(document: &Document) -> Option<Chart> {
     // What is not above 0 has no logarithm.
     let curve = |ink, name, series: &[Option<f64>]| {
         let positive: Vec<_> = series.iter().map(|value| value.filter(|value| *value > 0.0)).collect();
-        times.curve(ink, name, &positive, with_unit)
+        times.curve(ink, name, &positive, latency)
     };
     // The greatest first: bands lie over each other, and the median is to be seen.
     let mut curves = vec![

@@ -4,10 +4,10 @@ use bench_base::number::tps;
 use bench_results::sweep::SweepRun;
 use bench_stats::robust::median;
 
+use crate::content::latency;
 use crate::plot::Chart;
 use crate::plot::axis::Axis;
 use crate::plot::chart::{Hover, Panel, Plot};
-use crate::plot::latency::with_unit;
 use crate::plot::palette::CURVES;
 use crate::sweep::content::{percentile_name, trials_of};
 use crate::sweep::results::Computed;
@@ -37,8 +37,7 @@ pub fn chart(computed: &Computed) -> Option<Chart> {
         .with(trials.iter().map(|(rate, ms, _)| ink.dot((*rate, *ms), 6)));
     let hover = trials.iter().map(|(rate, ms, run)| {
         let done = tps(run.outcome.as_ref().map(|outcome| outcome.tps));
-        let latency = with_unit(*ms);
-        let text = format!("{} tps offered, {done} done\n{percentile} {latency}", tps(Some(*rate)));
+        let text = format!("{} tps offered, {done} done\n{percentile} {}", tps(Some(*rate)), latency(*ms));
         Hover::Around((*rate, *ms), text)
     });
     Some(Chart {

@@ -1,10 +1,10 @@
 //! Latency: the average and the 99th percentile, on a logarithmic axis.
 
 use super::layout::{Layout, RungFigure};
+use crate::content::latency;
 use crate::plot::Chart;
 use crate::plot::axis::Axis;
 use crate::plot::chart::Panel;
-use crate::plot::latency::with_unit;
 
 const AVERAGE: RungFigure = |result| result.latency_avg_ms.filter(|ms| *ms > 0.0);
 const P99: RungFigure = |result| result.latency_p99_ms.filter(|ms| *ms > 0.0);
@@ -22,12 +22,12 @@ pub fn chart(layout: &Layout) -> Option<Chart> {
             .with(p99s.iter().map(|at| ink.dot(*at, 8)).collect::<Vec<_>>())
             .with([ink.line(p99s, 4)]);
     }
-    let mut hover = layout.hover(AVERAGE, |_, ms| format!("average {}", with_unit(ms)));
-    hover.extend(layout.hover(P99, |_, ms| format!("p99 {}", with_unit(ms))));
+    let mut hover = layout.hover(AVERAGE, |_, ms| format!("average {}", latency(ms)));
+    hover.extend(layout.hover(P99, |_, ms| format!("p99 {}", latency(ms))));
     Some(Chart {
         id: "plot-latency",
         title: layout.title("Latency by number of clients", "Latency by variant"),
-        label: format!("Latency {}, at most {}", layout.along(), with_unit(high)),
+        label: format!("Latency {}, at most {}", layout.along(), latency(high)),
         caption: format!(
             "Filled: 99th percentile; hollow: average; means over the runs, on a logarithmic axis.{}",
             layout.omitted
