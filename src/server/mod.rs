@@ -15,7 +15,6 @@ pub mod jsonb;
 pub mod lists;
 mod local_settings;
 pub mod locks;
-pub mod malloc;
 pub mod new_pages;
 pub mod own_settings;
 pub mod parser;

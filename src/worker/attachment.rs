@@ -43,7 +43,6 @@ pub fn connect_after_crash() {
 /// As [`attach`], for a session with a client's settings: pg_stat_statements counts its statements.
 pub fn attach_client(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
     let context = attach_unconnected(segment, on_terminate)?;
-    crate::server::malloc::fix_thresholds();
     connect();
     Some(context)
 }

@@ -139,7 +139,8 @@ SELECT set_eq($$ SELECT metric, a > 0 AS a, b > 0 FROM bench.duel(NULL, '{"varia
 SELECT set_eq('SELECT DISTINCT n, work_mem, jit FROM seen', $$ VALUES (1, '1MB', 'on'), (2, '2MB', 'off') $$,
     'sessions are switched');
 SELECT ok(abs(ln(a_transactions * r.a / (b_transactions * r.b))) < 0.3 AND a_transactions > 50, 'both have as much time')
-FROM bench.duels, bench.duel_results(run_id) r WHERE run_id = (SELECT max(run_id) FROM bench.duels) AND metric = 'latency_avg_ms';
+FROM bench.duels, bench.duel_results(run_id) r
+WHERE run_id = (SELECT max(run_id) FROM bench.duels) AND metric = 'latency_avg_ms';
 SELECT max(run_id) AS run_id FROM bench.duels \gset
 SELECT is_empty(format('SELECT * FROM bench.audit(%s) WHERE NOT ok', :run_id), 'the audit holds');
 SELECT throws_ok(format('SELECT * FROM bench.duel(''pk_select'', ''{}'', %L, secs => 1, driver => ''wire'')', arm),

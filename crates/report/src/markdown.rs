@@ -1,57 +1,50 @@
 //! The report in GitHub's dialect of Markdown, for an issue or a mail.
 
-use bench_base::number::count;
-use bench_results::Document;
+use bench_results::Finding;
 
-use super::content::{self, Body, ColumnKind, Section, Table};
+use super::content::{self, Body, ColumnKind, Plan, Section, StatementPlans, Table};
+use super::report::{Conclusion, Report};
 use super::sanitize::{clean, defused, one_line, shortened};
 
 /// How much of one plan is shown, and of all plans: the JSON has them whole.
 const PLAN: usize = 20_000;
 const PLANS: usize = 200_000;
+/// How much of a plan beside that of another side.
+const SIDE_PLAN: usize = 10_000;
 /// How much of one cell is shown.
 const CELL: usize = 2_000;
 
 /// Writes the report.
-pub fn render(document: &Document) -> String {
-    let run = &document.run;
-    let outcome = content::run_outcome(document);
-    let subject = format!("Run {}", run.run_id);
-    let mut text = head(&subject, &run.workload, &content::subtitle(document), outcome.as_deref());
-    if let Some((_, sentence)) = content::conclusion(document) {
-        text += &format!("**{}**\n\n", escaped(&sentence));
+pub fn render(report: &Report) -> String {
+    let shown = |text: &str| escaped(&shortened(text, CELL));
+    let Report { subject, workload, subtitle, .. } = report;
+    let mut text = format!("# {subject}: {}\n\n{}\n\n", shown(workload), shown(subtitle));
+    if let Some(outcome) = &report.outcome {
+        text += &format!("**Status** {}\n\n", shown(outcome));
     }
-    // As pgbench prints them, so that they can be searched for.
-    let lines = content::closing_lines(document);
-    let lines: Vec<_> = lines.iter().map(|line| one_line(&shortened(line, CELL))).collect();
-    text += &fenced(&lines.join("\n"));
-    write_findings(&mut text, document);
-    for section in content::sections(document) {
-        write_section(&mut text, &section);
-        if section.id == "statements" {
-            write_plans(&mut text, document);
-        }
+    if let Some(Conclusion { sentence, remarks, .. }) = &report.conclusion {
+        text += &format!("**{}**\n\n", escaped(sentence));
+        remarks.iter().for_each(|remark| text += &format!("{}\n\n", escaped(remark)));
     }
-    text
-}
-
-/// The title, a line under it, and how it ended where that is not as it should.
-pub fn head(subject: &str, workload: &str, subtitle: &str, outcome: Option<&str>) -> String {
-    let [workload, subtitle] = [workload, subtitle].map(|text| escaped(&shortened(text, CELL)));
-    let mut text = format!("# {subject}: {workload}\n\n{subtitle}\n\n");
-    if let Some(outcome) = outcome {
-        text += &format!("**Status** {}\n\n", escaped(&shortened(outcome, CELL)));
+    if !report.closing.is_empty() {
+        // As pgbench prints them, so that they can be searched for.
+        let lines: Vec<_> = report.closing.iter().map(|line| one_line(&shortened(line, CELL))).collect();
+        text += &fenced(&lines.join("\n"));
     }
+    if let Some(findings) = report.findings {
+        write_findings(&mut text, findings);
+    }
+    report.sections.iter().for_each(|section| write_section(&mut text, section));
     text
 }
 
 /// Findings as a list.
-fn write_findings(text: &mut String, document: &Document) {
+fn write_findings(text: &mut String, findings: &[Finding]) {
     *text += "\n## Findings\n\n";
-    if document.findings.is_empty() {
+    if findings.is_empty() {
         *text += "None.\n";
     }
-    for finding in &document.findings {
+    for finding in findings {
         let severity = finding.severity.as_str();
         *text += &format!("- **{severity}** {}", escaped(&shortened(&finding.finding, CELL)));
         if !finding.advice.is_empty() {
@@ -68,7 +61,7 @@ fn write_findings(text: &mut String, document: &Document) {
 }
 
 /// A section under its title.
-pub fn write_section(text: &mut String, section: &Section) {
+fn write_section(text: &mut String, section: &Section) {
     *text += &format!("\n## {}\n\n", section.title);
     match &section.body {
         Body::Facts(facts) => {
@@ -78,11 +71,17 @@ pub fn write_section(text: &mut String, section: &Section) {
                 *text += &format!("| {name} | {value} |\n");
             }
         }
-        Body::Table(table) | Body::Wide { whole: table, .. } => write_table(text, table),
+        Body::Plans(plans) => {
+            *text += &plans.iter().map(plans_of_sides).collect::<Vec<_>>().join("\n");
+        }
+        Body::Table(table) | Body::Sentences { table, .. } | Body::Wide { whole: table, .. } => {
+            write_table(text, table);
+        }
     }
     if let Some(note) = &section.note {
         *text += &format!("\n{}\n", escaped(&shortened(note, CELL)));
     }
+    write_plans(text, section.plans.iter().flatten());
 }
 
 /// A table; its columns are aligned as they are in the text.
@@ -102,24 +101,27 @@ fn write_table(text: &mut String, table: &Table) {
 }
 
 /// The statements' plans.
-fn write_plans(text: &mut String, document: &Document) {
+fn write_plans<'a>(text: &mut String, plans: impl Iterator<Item = &'a Plan>) {
     let mut left = PLANS;
-    for statement in &document.merged_statements() {
-        let Some(plan) = &statement.plan else { continue };
+    for Plan { title, plan } in plans {
         let plan = shortened(&clean(plan), PLAN.min(left));
         left = left.saturating_sub(plan.len());
-        let title = format!(
-            "script {}, line {}, executed {} times",
-            statement.script,
-            statement.line,
-            count(statement.count)
-        );
         *text += &format!("\n<details><summary>{title}</summary>\n\n{}\n</details>\n", fenced(&plan));
     }
 }
 
+/// A statement and the plans of each side.
+fn plans_of_sides(plans: &StatementPlans) -> String {
+    let mut text = format!("{}\n", code(&shortened(&one_line(&plans.statement), SIDE_PLAN)));
+    for (side, plans) in &plans.sides {
+        let plans = shortened(&clean(&plans.join("\n\n")), SIDE_PLAN);
+        text += &format!("\n{side}:\n\n{}", fenced(&plans));
+    }
+    text
+}
+
 /// A text on one line, with what Markdown or HTML would take for its own made harmless.
-pub fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in one_line(text).chars() {
         match c {
@@ -134,7 +136,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// A text as code on one line. In a table even code cannot hold a bar as it is.
-pub fn code(text: &str) -> String {
+fn code(text: &str) -> String {
     let text = defused(&one_line(text)).replace('|', "\\|");
     if text.is_empty() {
         return text;
@@ -145,7 +147,7 @@ pub fn code(text: &str) -> String {
 }
 
 /// A text as a block of code.
-pub fn fenced(text: &str) -> String {
+fn fenced(text: &str) -> String {
     let text = defused(text);
     let fence = "`".repeat((longest_fence(&text) + 1).max(3));
     format!("{fence}\n{text}\n{fence}\n")

@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{MISSING, finite, fixed, percent};
 use bench_questions::statements::{StatementFigures, StatementLine};
 
-use super::content::{ColumnKind, Section, Table};
+use super::content::{Section, Table, or_missing};
 use super::junit::{Case, Outcome, suite};
 use super::sanitize::{cut, one_line};
 
@@ -52,50 +52,35 @@ pub fn sentence(lines: &[StatementLine], margin: f64) -> Option<String> {
 
 /// The statements of both sides.
 pub(super) fn section(lines: &[StatementLine]) -> Section {
-    let mut table = Table::new(&[
-        ("share", ColumnKind::Number),
-        ("base ms", ColumnKind::Number),
-        ("cand ms", ColumnKind::Number),
-        ("ratio", ColumnKind::Number),
-        ("low", ColumnKind::Number),
-        ("high", ColumnKind::Number),
-        ("p95", ColumnKind::Number),
-        ("verdict", ColumnKind::Text),
-        ("effect", ColumnKind::Number),
-        ("errors", ColumnKind::Text),
-        ("plan", ColumnKind::Text),
-        ("statement", ColumnKind::Code),
-    ]);
-    for line in lines {
-        let plan = match line.plan_changed {
-            Some(true) => "differs",
-            Some(false) => "same",
-            None => MISSING,
-        };
-        let failed = |of: &StatementFigures| number::count(of.failed);
-        let errors = match (&line.baseline, &line.candidate) {
-            (one, other) if one.failed == 0 && other.failed == 0 => MISSING.to_owned(),
-            (one, other) => format!("{}, {}", failed(one), failed(other)),
-        };
-        table.rows.push(vec![
-            percent(line.baseline.share),
-            number::ms(line.baseline.latency_avg_ms),
-            number::ms(line.candidate.latency_avg_ms),
-            fixed(line.ratio, 3),
-            fixed(line.ratio_low, 3),
-            fixed(line.ratio_high, 3),
-            fixed(line.p95_ratio, 3),
-            line.verdict.clone(),
-            finite(line.effect).map_or(MISSING.to_owned(), |of| fixed(Some(of * 100.0), 2) + " %"),
-            errors,
-            plan.to_owned(),
-            line.statement.clone(),
-        ]);
+    let effect = |line: &StatementLine| finite(line.effect).map(|of| fixed(Some(of * 100.0), 2) + " %");
+    let plan =
+        |line: &StatementLine| line.plan_changed.map_or(MISSING, |it| if it { "differs" } else { "same" });
+    let table = Table::of(lines)
+        .number("share", |line| percent(line.baseline.share))
+        .number("base ms", |line| number::ms(line.baseline.latency_avg_ms))
+        .number("cand ms", |line| number::ms(line.candidate.latency_avg_ms))
+        .number("ratio", |line| fixed(line.ratio, 3))
+        .number("low", |line| fixed(line.ratio_low, 3))
+        .number("high", |line| fixed(line.ratio_high, 3))
+        .number("p95", |line| fixed(line.p95_ratio, 3))
+        .text("verdict", |line| &line.verdict)
+        .number("effect", |line| or_missing(&effect(line)).to_owned())
+        .text("errors", errors)
+        .text("plan", plan)
+        .code("statement", |line| &line.statement)
+        .table();
+    Section::of_table("compared-statements", "Statements", table.without_idle(&["errors", "plan"])).with_note(
+        "share: of the baseline's time. ratio: candidate / baseline of the mean latencies; the intervals of all \
+         statements hold together. effect: what the statement adds to the time of a transaction. errors: of both sides.",
+    )
+}
+
+/// How many executions failed on either side, where any did.
+fn errors(line: &StatementLine) -> String {
+    match (line.baseline.failed, line.candidate.failed) {
+        (0, 0) => MISSING.to_owned(),
+        (one, other) => format!("{}, {}", number::count(one), number::count(other)),
     }
-    let note = "share: of the baseline's time. ratio: candidate / baseline of the mean latencies; the intervals of all \
-                statements hold together. effect: what the statement adds to the time of a transaction. errors: of both sides.";
-    Section::of_table("compared-statements", "Statements", table.without_idle(&["errors", "plan"]))
-        .with_note(Some(note.to_owned()))
 }
 
 /// A test for each statement, which fails where the candidate is slower or its transactions fail more often, and is skipped where

@@ -2,18 +2,15 @@
 
 use bench_base::number;
 use bench_base::number::{MISSING, count, finite, fixed, ms, percent, tps, us};
-use bench_questions::comparison::scripts_differ;
+use bench_questions::comparison::{ComparisonLine, scripts_differ};
 
 use super::conclusion::{NAME, metric, percentage};
 use super::report::ComparisonReport;
 use super::sides::{ComparedRun, Side, WaitDifference};
-use crate::content::{ColumnKind, Section, Table, unreplayed};
+use crate::content::{Body, Section, StatementPlans, Table, or_missing, unreplayed};
 use crate::round_trip::RoundTrip;
 use crate::sanitize::{cut, one_line};
 use crate::statements;
-
-/// What the report is about.
-pub const SUBJECT: &str = "Comparison";
 
 /// How many wait events are named; the others are in the JSON.
 const WAITS: usize = 15;
@@ -21,6 +18,8 @@ const WAITS: usize = 15;
 const LEAST_SHARE: f64 = 0.0005;
 /// How many runs of a side are listed.
 const RUNS: usize = 50;
+/// Of how many statements plans are shown: the JSON has them all.
+const STATEMENTS: usize = 20;
 /// How many workloads are named.
 const WORKLOADS: usize = 3;
 
@@ -77,8 +76,7 @@ fn switches(engine: &Side, wire: &Side) -> String {
 
 /// A figure's mean over the runs of a side that have it.
 fn mean(side: &Side, of: impl Fn(&ComparedRun) -> Option<f64>) -> Option<f64> {
-    let known: Vec<f64> = side.runs.iter().filter_map(|run| finite(of(run))).collect();
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    number::mean(&side.runs.iter().map(of).collect::<Vec<_>>())
 }
 
 /// The workloads of both sides.
@@ -111,54 +109,43 @@ pub fn subtitle(report: &ComparisonReport) -> String {
     format!("{unreplayed}baseline: {baseline}; candidate: {candidate}{paired}")
 }
 
-/// All sections that have something to say, apart from the plans.
+/// All sections that have something to say.
 pub fn sections(report: &ComparisonReport) -> Vec<Section> {
     let statements = statements::section(&report.statements);
-    let all = [metrics(report), statements, waits(report), differences(report), runs(report)];
+    let all = [metrics(report), statements, waits(report), differences(report), runs(report), plans(report)];
     all.into_iter().filter(|section| !section.is_empty()).collect()
 }
 
 /// The ratios with their intervals.
 fn metrics(report: &ComparisonReport) -> Section {
-    let mut table = Table::new(&[
-        ("metric", ColumnKind::Text),
-        ("baseline", ColumnKind::Number),
-        ("candidate", ColumnKind::Number),
-        ("ratio", ColumnKind::Number),
-        ("low", ColumnKind::Number),
-        ("high", ColumnKind::Number),
-        ("verdict", ColumnKind::Text),
-    ]);
-    for line in &report.metrics {
-        let (name, value): (_, fn(Option<f64>) -> String) = match line.metric {
-            "tps" => ("TPS".to_owned(), tps),
-            "server_cpu_us" => ("CPU per transaction, µs".to_owned(), us),
-            _ => (format!("latency {}, ms", metric(line)), ms),
-        };
-        table.rows.push(vec![
-            name,
-            value(line.baseline),
-            value(line.candidate),
-            fixed(line.ratio, 3),
-            fixed(line.ratio_low, 3),
-            fixed(line.ratio_high, 3),
-            line.verdict.to_owned(),
-        ]);
-    }
-    let note = "ratio: candidate / baseline, of geometric means; low and high: bounds of its interval, 95 % for TPS and \
-                CPU, 98.75 % for each latency, so that all four hold with 95 %; those of the scripts of a mix hold together. CPU: the processor time of the clients' \
-                processes. Verdicts are the candidate's.";
-    Section::of_table("metrics", "Metrics", table).with_note(Some(note.to_owned()))
+    let name = |line: &ComparisonLine| match line.metric {
+        "tps" => "TPS".to_owned(),
+        "server_cpu_us" => "CPU per transaction, µs".to_owned(),
+        _ => format!("latency {}, ms", metric(line)),
+    };
+    let value = |line: &ComparisonLine, value: Option<f64>| match line.metric {
+        "tps" => tps(value),
+        "server_cpu_us" => us(value),
+        _ => ms(value),
+    };
+    let table = Table::of(&report.metrics)
+        .text("metric", name)
+        .number("baseline", |line| value(line, line.baseline))
+        .number("candidate", |line| value(line, line.candidate))
+        .number("ratio", |line| fixed(line.ratio, 3))
+        .number("low", |line| fixed(line.ratio_low, 3))
+        .number("high", |line| fixed(line.ratio_high, 3))
+        .text("verdict", |line| line.verdict)
+        .table();
+    Section::of_table("metrics", "Metrics", table).with_note(
+        "ratio: candidate / baseline, of geometric means; low and high: bounds of its interval, 95 % for TPS and CPU, \
+         98.75 % for each latency, so that all four hold with 95 %; those of the scripts of a mix hold together. CPU: \
+         the processor time of the clients' processes. Verdicts are the candidate's.",
+    )
 }
 
 /// Shares of the clients' time.
 fn waits(report: &ComparisonReport) -> Section {
-    let mut table = Table::new(&[
-        ("clients' time in", ColumnKind::Text),
-        ("baseline", ColumnKind::Number),
-        ("candidate", ColumnKind::Number),
-        ("difference", ColumnKind::Number),
-    ]);
     let points = |line: &WaitDifference| match finite(line.difference) {
         Some(difference) => percentage(1.0 + difference).replace(" %", ""),
         None => MISSING.to_owned(),
@@ -166,62 +153,58 @@ fn waits(report: &ComparisonReport) -> Section {
     let is_seen = |line: &&WaitDifference| {
         [line.baseline, line.candidate].iter().flatten().any(|of| *of >= LEAST_SHARE)
     };
-    for line in report.waits.iter().filter(is_seen).take(WAITS) {
-        let shares = [percent(line.baseline), percent(line.candidate), points(line)];
-        table.rows.push([&[line.wait.clone()][..], &shares[..]].concat());
-    }
-    let note =
-        "Mean shares of the clients' time over the runs of a side; the difference in percentage points.";
-    Section::of_table("waits", "Waits", table).with_note(Some(note.to_owned()))
+    let table = Table::of(report.waits.iter().filter(is_seen).take(WAITS))
+        .text("clients' time in", |line| &line.wait)
+        .number("baseline", |line| percent(line.baseline))
+        .number("candidate", |line| percent(line.candidate))
+        .number("difference", points)
+        .table();
+    Section::of_table("waits", "Waits", table).with_note(
+        "Mean shares of the clients' time over the runs of a side; the difference in percentage points.",
+    )
 }
 
 /// What is not the same beside what was measured.
 fn differences(report: &ComparisonReport) -> Section {
-    let mut table = Table::new(&[
-        ("differs", ColumnKind::Text),
-        ("baseline", ColumnKind::Text),
-        ("candidate", ColumnKind::Text),
-    ]);
-    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| MISSING.to_owned());
-    for of in &report.differences {
-        table.rows.push(vec![of.what.clone(), value(&of.baseline), value(&of.candidate)]);
-    }
-    let note =
-        "Arguments, settings, versions and machines. A dash: not there, for a server setting at its default.";
-    Section::of_table("differences", "What differs", table).with_note(Some(note.to_owned()))
+    let table = Table::of(&report.differences)
+        .text("differs", |of| &of.what)
+        .text("baseline", |of| or_missing(&of.baseline))
+        .text("candidate", |of| or_missing(&of.candidate))
+        .table();
+    Section::of_table("differences", "What differs", table).with_note(
+        "Arguments, settings, versions and machines. A dash: not there, for a server setting at its default.",
+    )
 }
 
 /// The runs of both sides.
 fn runs(report: &ComparisonReport) -> Section {
-    let mut table = Table::new(&[
-        ("side", ColumnKind::Text),
-        ("run", ColumnKind::Number),
-        ("tps", ColumnKind::Number),
-        ("avg ms", ColumnKind::Number),
-        ("p95 ms", ColumnKind::Number),
-        ("p99 ms", ColumnKind::Number),
-        ("CPU µs", ColumnKind::Number),
-        ("failed", ColumnKind::Number),
-        ("skipped", ColumnKind::Number),
-        ("started", ColumnKind::Text),
-    ]);
-    for (side, runs) in [("baseline", &report.baseline.runs), ("candidate", &report.candidate.runs)] {
-        for run in runs.iter().take(RUNS) {
-            table.rows.push(vec![
-                side.to_owned(),
-                run.run_id.to_string(),
-                tps(run.tps),
-                ms(run.latency_avg_ms),
-                ms(run.latency_p95_ms),
-                ms(run.latency_p99_ms),
-                us(run.server_cpu_us),
-                count(run.failed),
-                count(run.skipped),
-                run.started_at.as_deref().map_or_else(|| MISSING.to_owned(), number::to_the_second),
-            ]);
-        }
-    }
+    let sides = [("baseline", &report.baseline), ("candidate", &report.candidate)];
+    let runs =
+        sides.into_iter().flat_map(|(name, side)| side.runs.iter().take(RUNS).map(move |run| (name, run)));
+    let runs: Vec<(&str, &ComparedRun)> = runs.collect();
+    let started = |run: &ComparedRun| run.started_at.as_deref().map(number::to_the_second);
+    let table = Table::of(&runs)
+        .text("side", |(side, _)| side)
+        .number("run", |(_, run)| run.run_id)
+        .number("tps", |(_, run)| tps(run.tps))
+        .number("avg ms", |(_, run)| ms(run.latency_avg_ms))
+        .number("p95 ms", |(_, run)| ms(run.latency_p95_ms))
+        .number("p99 ms", |(_, run)| ms(run.latency_p99_ms))
+        .number("CPU µs", |(_, run)| us(run.server_cpu_us))
+        .number("failed", |(_, run)| count(run.failed))
+        .number("skipped", |(_, run)| count(run.skipped))
+        .text("started", |(_, run)| or_missing(&started(run)).to_owned())
+        .table();
     let most = report.baseline.runs.len().max(report.candidate.runs.len());
     let note = (most > RUNS).then(|| format!("The first {} runs of each side.", number::count(RUNS as u64)));
-    Section::of_table("runs", "Runs", table.without_idle(&["CPU µs", "failed", "skipped"])).with_note(note)
+    Section::of_table("runs", "Runs", table.without_idle(&["CPU µs", "failed", "skipped"])).with_note_if(note)
+}
+
+/// Statements with the plans of both sides; nothing where all are alike.
+fn plans(report: &ComparisonReport) -> Section {
+    let plans = report.plans.iter().take(STATEMENTS).map(|of| StatementPlans {
+        statement: of.statement.clone(),
+        sides: [("baseline", of.baseline.clone()), ("candidate", of.candidate.clone())],
+    });
+    Section::of("plans", "Plans that differ", Body::Plans(plans.collect()))
 }

@@ -5,16 +5,15 @@
 
 mod conclusion;
 mod content;
-mod formats;
-mod html;
 mod plans;
 mod plot;
 mod report;
 mod sides;
 #[cfg(test)]
 mod tests;
+mod written;
 
-pub use formats::{render, schema};
 pub use plans::PlanDifference;
 pub use report::{ComparisonReport, SCHEMA_VERSION};
 pub use sides::{Collected, ComparedRun, RunSamples, Side, WaitDifference};
+pub use written::{render, schema};

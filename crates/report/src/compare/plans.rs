@@ -7,13 +7,6 @@ use bench_results::Document;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The section's title.
-pub const TITLE: &str = "Plans that differ";
-
-/// How many characters of a plan are shown, and of how many statements: the JSON has them all.
-pub const PLAN: usize = 10_000;
-pub const STATEMENTS: usize = 20;
-
 /// A statement of both sides with other plans: the same text at the same place of both sides' scripts. Plans differ if
 /// their nodes, tables or indexes differ; conditions do not count, because those of custom plans contain parameter
 /// values. Custom plans on a partitioned table may show different partitions.
@@ -29,13 +22,6 @@ pub struct PlanDifference {
     pub baseline: Vec<String>,
     /// Its plans in the candidate's runs.
     pub candidate: Vec<String>,
-}
-
-impl PlanDifference {
-    /// The plans under the names of their sides.
-    pub fn sides(&self) -> [(&'static str, &Vec<String>); 2] {
-        [("baseline", &self.baseline), ("candidate", &self.candidate)]
-    }
 }
 
 /// The script, the place in it and the text of a statement.

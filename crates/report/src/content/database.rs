@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{MISSING, signed};
 use bench_results::{Document, Event, Relation};
 
-use super::{ColumnKind, Section, Table};
+use super::{Section, Table, or_missing};
 
 /// How many events are listed: a soak of a day has thousands of vacuums, and all of them are in the plots.
 const EVENTS: usize = 40;
@@ -35,30 +35,19 @@ fn note(document: &Document, text: &str) -> String {
 
 /// Sizes and rows before and after.
 pub fn sizes(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("relation", ColumnKind::Text),
-        ("kind", ColumnKind::Text),
-        ("size before", ColumnKind::Number),
-        ("size after", ColumnKind::Number),
-        ("growth", ColumnKind::Number),
-        ("rows before", ColumnKind::Number),
-        ("rows after", ColumnKind::Number),
-    ]);
     let size = |bytes: Option<i64>| number::bytes(bytes.map(|bytes| bytes as f64));
-    for relation in listed(document) {
-        table.rows.push(vec![
-            relation.relation.clone(),
-            relation.kind.clone(),
-            size(relation.bytes_before),
-            size(relation.bytes_after),
-            growth(relation),
-            signed(relation.live_before),
-            signed(relation.live),
-        ]);
-    }
+    let table = Table::of(listed(document))
+        .text("relation", |relation| &relation.relation)
+        .text("kind", |relation| &relation.kind)
+        .number("size before", |relation| size(relation.bytes_before))
+        .number("size after", |relation| size(relation.bytes_after))
+        .number("growth", growth)
+        .number("rows before", |relation| signed(relation.live_before))
+        .number("rows after", |relation| signed(relation.live))
+        .table();
     let table = with_nodes(document, table.without_idle(&["rows before", "rows after"]));
     Section::of_table("relations", "Relations", table)
-        .with_note(Some(note(document, "Live rows, as the server estimates them.")))
+        .with_note(note(document, "Live rows, as the server estimates them."))
 }
 
 /// By how much a relation grew.
@@ -75,63 +64,39 @@ fn growth(relation: &Relation) -> String {
 
 /// Rows changed and read.
 pub fn changes(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("relation", ColumnKind::Text),
-        ("inserted", ColumnKind::Number),
-        ("updated", ColumnKind::Number),
-        ("HOT", ColumnKind::Number),
-        ("deleted", ColumnKind::Number),
-        ("seq scans", ColumnKind::Number),
-        ("rows by seq", ColumnKind::Number),
-        ("idx scans", ColumnKind::Number),
-    ]);
-    for relation in listed(document) {
-        let hot = match (relation.hot_updated, relation.updated) {
-            (Some(hot), Some(updated)) if updated > 0 => number::percent(Some(hot as f64 / updated as f64)),
-            _ => MISSING.to_owned(),
-        };
-        table.rows.push(vec![
-            relation.relation.clone(),
-            signed(relation.inserted),
-            signed(relation.updated),
-            hot,
-            signed(relation.deleted),
-            signed(relation.seq_scan),
-            signed(relation.seq_tup_read),
-            signed(relation.idx_scan),
-        ]);
-    }
+    let hot = |relation: &Relation| match (relation.hot_updated, relation.updated) {
+        (Some(hot), Some(updated)) if updated > 0 => number::percent(Some(hot as f64 / updated as f64)),
+        _ => MISSING.to_owned(),
+    };
+    let table = Table::of(listed(document))
+        .text("relation", |relation| &relation.relation)
+        .number("inserted", |relation| signed(relation.inserted))
+        .number("updated", |relation| signed(relation.updated))
+        .number("HOT", hot)
+        .number("deleted", |relation| signed(relation.deleted))
+        .number("seq scans", |relation| signed(relation.seq_scan))
+        .number("rows by seq", |relation| signed(relation.seq_tup_read))
+        .number("idx scans", |relation| signed(relation.idx_scan))
+        .table();
     Section::of_table("changes", "Changes", with_nodes(document, of_figures(table)))
-        .with_note(Some(note(document, "Rows and scans of the run, all phases; HOT is of the updates.")))
+        .with_note(note(document, "Rows and scans of the run, all phases; HOT is of the updates."))
 }
 
 /// Dead rows and what was done about them.
 pub fn upkeep(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("relation", ColumnKind::Text),
-        ("dead before", ColumnKind::Number),
-        ("dead after", ColumnKind::Number),
-        ("to analyze", ColumnKind::Number),
-        ("vacuums", ColumnKind::Number),
-        ("autovacuums", ColumnKind::Number),
-        ("analyzes", ColumnKind::Number),
-        ("autoanalyzes", ColumnKind::Number),
-    ]);
-    for relation in listed(document) {
-        table.rows.push(vec![
-            relation.relation.clone(),
-            signed(relation.dead_before),
-            signed(relation.dead),
-            signed(relation.mod_since_analyze),
-            signed(relation.vacuums),
-            signed(relation.autovacuums),
-            signed(relation.analyzes),
-            signed(relation.autoanalyzes),
-        ]);
-    }
+    let table = Table::of(listed(document))
+        .text("relation", |relation| &relation.relation)
+        .number("dead before", |relation| signed(relation.dead_before))
+        .number("dead after", |relation| signed(relation.dead))
+        .number("to analyze", |relation| signed(relation.mod_since_analyze))
+        .number("vacuums", |relation| signed(relation.vacuums))
+        .number("autovacuums", |relation| signed(relation.autovacuums))
+        .number("analyzes", |relation| signed(relation.analyzes))
+        .number("autoanalyzes", |relation| signed(relation.autoanalyzes))
+        .table();
     let text = "Dead rows, and rows changed since the last analyze, as the server estimates them.";
     Section::of_table("upkeep", "Vacuum and analyze", with_nodes(document, of_figures(table)))
-        .with_note(Some(note(document, text)))
+        .with_note(note(document, text))
 }
 
 /// A table of names and figures without the columns that say nothing, and without any row when none does.
@@ -144,29 +109,21 @@ fn of_figures(table: Table) -> Table {
 
 /// Checkpoints, vacuums and other events.
 pub fn events(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("event", ColumnKind::Text),
-        ("of", ColumnKind::Text),
-        ("from s", ColumnKind::Number),
-        ("to s", ColumnKind::Number),
-        ("took", ColumnKind::Number),
-    ]);
-    for event in document.events.iter().take(EVENTS) {
-        table.rows.push(vec![
-            event.kind.clone(),
-            event.relation.clone().or_else(|| event.detail.clone()).unwrap_or_else(|| MISSING.to_owned()),
-            number::fixed(Some(event.started), 1),
-            number::fixed(event.ended, 1),
-            took(event),
-        ]);
-    }
+    let subject = |event: &Event| event.relation.clone().or_else(|| event.detail.clone());
+    let table = Table::of(document.events.iter().take(EVENTS))
+        .text("event", |event| &event.kind)
+        .text("of", |event| or_missing(&subject(event)).to_owned())
+        .number("from s", |event| number::fixed(Some(event.started), 1))
+        .number("to s", |event| number::fixed(event.ended, 1))
+        .number("took", took)
+        .table();
     let others = document.events.len().saturating_sub(EVENTS);
     let others = (others > 0).then(|| {
         format!("The first {EVENTS}; {} more are in the plots and in the JSON.", number::count(others as u64))
     });
     let nodes: Vec<i32> = document.events.iter().take(EVENTS).map(|event| event.node).collect();
     let table = table.with_nodes(document, &nodes);
-    Section::of_table("events", "Checkpoints, vacuums and other events", table).with_note(others)
+    Section::of_table("events", "Checkpoints, vacuums and other events", table).with_note_if(others)
 }
 
 /// How long an event took, with a word for one that outlasted the run.

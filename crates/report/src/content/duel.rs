@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{MISSING, finite};
 use bench_results::{Document, Duel, DuelStatement};
 
-use super::{ColumnKind, Section, Table, transactions};
+use super::{Section, Table, latency, or_missing, transactions};
 
 /// A statement that makes so much of the whole difference is named with it.
 const MOST_OF_IT: f64 = 0.5;
@@ -15,16 +15,21 @@ pub fn duel_sentence(duel: &Duel) -> Option<String> {
     let (a, b) = (finite(line.a)?, finite(line.b)?);
     let difference = signed(b - a);
     let Some([ratio, low, high]) = of_line(line.ratio, line.ratio_low, line.ratio_high) else {
-        return Some(format!("b takes {difference} of {}; too few transactions for an interval.", shown(a)));
+        return Some(format!(
+            "b takes {difference} of {}; too few transactions for an interval.",
+            latency(a)
+        ));
     };
     let interval = format!("({} %, {} to {})", percentage(ratio), percentage(low), percentage(high));
     Some(match line.verdict.as_str() {
-        "same" => format!("Both arms take the same time: {}, {interval}, within {}.", shown(a), margin(duel)),
+        "same" => {
+            format!("Both arms take the same time: {}, {interval}, within {}.", latency(a), margin(duel))
+        }
         "faster" | "slower" => {
             let part = main_part(&duel.statements, b - a);
-            format!("b takes {difference} {interval} of {}{part}.", shown(a))
+            format!("b takes {difference} {interval} of {}{part}.", latency(a))
         }
-        _ => format!("Not decided: b takes {difference} {interval} of {}.", shown(a)),
+        _ => format!("Not decided: b takes {difference} {interval} of {}.", latency(a)),
     })
 }
 
@@ -50,20 +55,14 @@ fn main_part(statements: &[DuelStatement], difference_ms: f64) -> String {
     });
     match greatest {
         Some(of) if effect_ms(of) / difference_ms >= MOST_OF_IT => {
-            format!("; {} of that in command {} of {}", shown(effect_ms(of).abs()), of.command, of.workload)
+            format!("; {} of that in command {} of {}", latency(effect_ms(of).abs()), of.command, of.workload)
         }
         _ => String::new(),
     }
 }
 
-/// Milliseconds with the unit that fits.
-fn shown(ms: f64) -> String {
-    let (value, unit) = number::short_ms(Some(ms));
-    format!("{value} {unit}")
-}
-
 fn signed(ms: f64) -> String {
-    format!("{} {}", shown(ms.abs()), if ms < 0.0 { "less" } else { "more" })
+    format!("{} {}", latency(ms.abs()), if ms < 0.0 { "less" } else { "more" })
 }
 
 /// A ratio as a change in percent, with its sign.
@@ -75,122 +74,91 @@ fn percentage(ratio: f64) -> String {
     format!("{sign}{text}")
 }
 
-fn ratio_cells(ratio: Option<f64>, low: Option<f64>, high: Option<f64>) -> [String; 2] {
-    let change = |ratio| finite(ratio).map_or(MISSING.to_owned(), percentage);
-    let interval = match (finite(low), finite(high)) {
+/// A ratio as a change in percent, or a dash.
+fn change(ratio: Option<f64>) -> String {
+    finite(ratio).map_or(MISSING.to_owned(), percentage)
+}
+
+/// The interval of such a change.
+fn interval(low: Option<f64>, high: Option<f64>) -> String {
+    match (finite(low), finite(high)) {
         (Some(low), Some(high)) => format!("{} to {}", percentage(low), percentage(high)),
         _ => MISSING.to_owned(),
-    };
-    [change(ratio), interval]
+    }
 }
 
 /// The metrics of both arms.
 pub fn metrics(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("metric", ColumnKind::Text),
-        ("a", ColumnKind::Number),
-        ("b", ColumnKind::Number),
-        ("b/a - 1, %", ColumnKind::Number),
-        ("interval, %", ColumnKind::Number),
-        ("verdict", ColumnKind::Text),
-        ("advice", ColumnKind::Text),
-    ]);
-    let mut note = None;
-    if let Some(duel) = &document.duel {
-        for line in duel.metrics.iter().filter(|line| line.a.is_some() && line.b.is_some()) {
-            let figure = |value| finite(value).map_or(MISSING.to_owned(), number::significant);
-            let [change, interval] = ratio_cells(line.ratio, line.ratio_low, line.ratio_high);
-            table.rows.push(vec![
-                line.metric.clone(),
-                figure(line.a),
-                figure(line.b),
-                change,
-                interval,
-                line.verdict.clone(),
-                line.advice.clone().unwrap_or_else(|| MISSING.to_owned()),
-            ]);
-        }
-        let on = |arm: usize| match &duel.versions {
-            Some(versions) => format!(" on {}", versions[arm].split(" on ").next().unwrap_or_default()),
-            None => String::new(),
-        };
-        note = Some(format!(
-            "Per transaction. Arm a: {}{}; arm b: {}{}. Intervals hold with {} confidence; within {} is the same.",
-            duel.a,
-            on(0),
-            duel.b,
-            on(1),
-            number::percent(Some(duel.confidence)),
-            margin(duel)
-        ));
-    }
-    Section::of_table("duel", "Duel", table.without_idle(&["advice"])).with_note(note)
+    let lines = document.duel.iter().flat_map(|duel| &duel.metrics);
+    let figure = |value| finite(value).map_or(MISSING.to_owned(), number::significant);
+    let table = Table::of(lines.filter(|line| line.a.is_some() && line.b.is_some()))
+        .text("metric", |line| &line.metric)
+        .number("a", |line| figure(line.a))
+        .number("b", |line| figure(line.b))
+        .number("b/a - 1, %", |line| change(line.ratio))
+        .number("interval, %", |line| interval(line.ratio_low, line.ratio_high))
+        .text("verdict", |line| &line.verdict)
+        .text("advice", |line| or_missing(&line.advice))
+        .table();
+    Section::of_table("duel", "Duel", table.without_idle(&["advice"]))
+        .with_note_if(document.duel.as_ref().map(note))
+}
+
+/// What the arms are, and how sure the metrics.
+fn note(duel: &Duel) -> String {
+    let on = |arm: usize| match &duel.versions {
+        Some(versions) => format!(" on {}", versions[arm].split(" on ").next().unwrap_or_default()),
+        None => String::new(),
+    };
+    format!(
+        "Per transaction. Arm a: {}{}; arm b: {}{}. Intervals hold with {} confidence; within {} is the same.",
+        duel.a,
+        on(0),
+        duel.b,
+        on(1),
+        number::percent(Some(duel.confidence)),
+        margin(duel)
+    )
 }
 
 /// The statements of both arms.
 pub fn statements(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("a ms", ColumnKind::Number),
-        ("b ms", ColumnKind::Number),
-        ("b/a - 1, %", ColumnKind::Number),
-        ("interval, %", ColumnKind::Number),
-        ("verdict", ColumnKind::Text),
-        ("effect us", ColumnKind::Number),
-        ("a rows", ColumnKind::Number),
-        ("b rows", ColumnKind::Number),
-        ("plan", ColumnKind::Text),
-        ("statement", ColumnKind::Code),
-    ]);
-    for of in document.duel.iter().flat_map(|duel| &duel.statements).filter(|of| of.is_sql()) {
-        let [change, interval] = ratio_cells(of.ratio, of.ratio_low, of.ratio_high);
-        let [a_rows, b_rows] =
-            [of.a_rows, of.b_rows].map(|rows| finite(rows).map_or(MISSING.to_owned(), number::significant));
-        let plan = match (&of.a_plan, &of.b_plan) {
-            (Some(a), Some(b)) if a != b => "differs",
-            (Some(_), Some(_)) => "same",
-            _ => MISSING,
-        };
-        table.rows.push(vec![
-            number::ms(of.a_latency_avg_ms),
-            number::ms(of.b_latency_avg_ms),
-            change,
-            interval,
-            of.verdict.clone(),
-            number::us(of.effect_us),
-            a_rows,
-            b_rows,
-            plan.to_owned(),
-            of.statement.clone(),
-        ]);
-    }
-    let note = "Effect: microseconds that it adds to a transaction of b. The intervals of all statements hold together.";
-    Section::of_table("duel-statements", "Statements of both arms", table.without_idle(&["plan"]))
-        .with_note(Some(note.to_owned()))
+    let statements = document.duel.iter().flat_map(|duel| &duel.statements).filter(|of| of.is_sql());
+    let rows = |rows| finite(rows).map_or(MISSING.to_owned(), number::significant);
+    let plan = |of: &DuelStatement| match (&of.a_plan, &of.b_plan) {
+        (Some(a), Some(b)) if a != b => "differs",
+        (Some(_), Some(_)) => "same",
+        _ => MISSING,
+    };
+    let table = Table::of(statements)
+        .number("a ms", |of| number::ms(of.a_latency_avg_ms))
+        .number("b ms", |of| number::ms(of.b_latency_avg_ms))
+        .number("b/a - 1, %", |of| change(of.ratio))
+        .number("interval, %", |of| interval(of.ratio_low, of.ratio_high))
+        .text("verdict", |of| &of.verdict)
+        .number("effect us", |of| number::us(of.effect_us))
+        .number("a rows", |of| rows(of.a_rows))
+        .number("b rows", |of| rows(of.b_rows))
+        .text("plan", plan)
+        .code("statement", |of| &of.statement)
+        .table();
+    Section::of_table("duel-statements", "Statements of both arms", table.without_idle(&["plan"])).with_note(
+        "Effect: microseconds that it adds to a transaction of b. The intervals of all statements hold together.",
+    )
 }
 
 /// What both arms waited for.
 pub fn waits(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("wait event", ColumnKind::Text),
-        ("a", ColumnKind::Number),
-        ("b", ColumnKind::Number),
-        ("a ms", ColumnKind::Number),
-        ("b ms", ColumnKind::Number),
-    ]);
-    if let Some(duel) = &document.duel {
-        let [a_ms, b_ms] = duel.latencies_ms();
-        for wait in &duel.waits {
-            table.rows.push(vec![
-                transactions::wait_name(&wait.wait_event_type, &wait.wait_event),
-                number::percent(Some(wait.a)),
-                number::percent(Some(wait.b)),
-                number::ms(a_ms.map(|ms| ms * wait.a)),
-                number::ms(b_ms.map(|ms| ms * wait.b)),
-            ]);
-        }
-    }
-    let note = "Shares of the time of each arm's transactions, and milliseconds of a transaction.";
-    Section::of_table("duel-waits", "Waits of both arms", table).with_note(Some(note.to_owned()))
+    let [a_ms, b_ms] = document.duel.as_ref().map_or([None; 2], |duel| duel.latencies_ms());
+    let table = Table::of(document.duel.iter().flat_map(|duel| &duel.waits))
+        .text("wait event", |wait| transactions::wait_name(&wait.wait_event_type, &wait.wait_event))
+        .number("a", |wait| number::percent(Some(wait.a)))
+        .number("b", |wait| number::percent(Some(wait.b)))
+        .number("a ms", |wait| number::ms(a_ms.map(|ms| ms * wait.a)))
+        .number("b ms", |wait| number::ms(b_ms.map(|ms| ms * wait.b)))
+        .table();
+    Section::of_table("duel-waits", "Waits of both arms", table)
+        .with_note("Shares of the time of each arm's transactions, and milliseconds of a transaction.")
 }
 
 #[cfg(test)]

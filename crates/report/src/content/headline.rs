@@ -224,45 +224,43 @@ fn tenths(secs: f64) -> f64 {
 /// How the run was asked for.
 pub fn run(document: &Document) -> Section {
     let run = &document.run;
-    let facts = vec![
-        ("workload", given(&run.workload)),
-        ("fixture", run.fixture.clone()),
-        ("clients", Some(times_nodes(document) + &run.clients.to_string())),
-        ("measured", Some(measured_extent(document, |secs| format!("{secs} s")))),
-        ("warm-up", warmup(run)),
-        ("rate", rate(run)),
-        ("latency limit", finite(run.latency_limit).map(|limit| format!("{limit} ms"))),
-        (
+    Section::of_facts("run", "Run")
+        .fact("workload", given(&run.workload))
+        .fact("fixture", run.fixture.clone())
+        .fact("clients", Some(times_nodes(document) + &run.clients.to_string()))
+        .fact("measured", Some(measured_extent(document, |secs| format!("{secs} s"))))
+        .fact("warm-up", warmup(run))
+        .fact("rate", rate(run))
+        .fact("latency limit", finite(run.latency_limit).map(|limit| format!("{limit} ms")))
+        .fact(
             "tries per transaction",
             match run.max_tries {
                 1 => None,
                 0 => Some("no limit".to_owned()),
                 tries => Some(tries.to_string()),
             },
-        ),
-        ("seed", Some(run.seed.to_string())),
-        ("query mode", given(&run.query_mode)),
-        ("driver", (run.driver == "wire").then(|| run.driver.clone())),
-        ("target", run.target.clone()),
-        ("jobs", run.jobs.map(|jobs| jobs.to_string())),
-        ("connections", run.reconnect.then(|| "one for each transaction".to_owned())),
-        (
+        )
+        .fact("seed", Some(run.seed.to_string()))
+        .fact("query mode", given(&run.query_mode))
+        .fact("driver", (run.driver == "wire").then(|| run.driver.clone()))
+        .fact("target", run.target.clone())
+        .fact("jobs", run.jobs.map(|jobs| jobs.to_string()))
+        .fact("connections", run.reconnect.then(|| "one for each transaction".to_owned()))
+        .fact(
             "at a lost connection",
             (run.on_disconnect == "reconnect").then(|| "the client connects again".to_owned()),
-        ),
-        ("results", given(&run.results)),
-        ("variables", pairs(&run.variables)),
-        ("settings", pairs(&run.settings)),
-        ("tags", pairs(&run.tags)),
-        ("sample interval", (run.sample_interval != 0.0).then(|| number::duration(run.sample_interval))),
-        ("role", given(&run.role)),
-        ("status", given(&run.status)),
-        ("started", run.started_at.as_deref().map(number::to_the_second)),
-        ("finished", run.finished_at.as_deref().map(number::to_the_second)),
-        ("xmin horizon", run.horizon_held.then(|| "held back by the waiting caller".to_owned())),
-        ("server version", given(&run.server_version)),
-        ("extension version", given(&run.extension_version)),
-        ("imported", run.origin.as_ref().map(origin)),
-    ];
-    Section::of_facts("run", "Run", facts)
+        )
+        .fact("results", given(&run.results))
+        .fact("variables", pairs(&run.variables))
+        .fact("settings", pairs(&run.settings))
+        .fact("tags", pairs(&run.tags))
+        .fact("sample interval", (run.sample_interval != 0.0).then(|| number::duration(run.sample_interval)))
+        .fact("role", given(&run.role))
+        .fact("status", given(&run.status))
+        .fact("started", run.started_at.as_deref().map(number::to_the_second))
+        .fact("finished", run.finished_at.as_deref().map(number::to_the_second))
+        .fact("xmin horizon", run.horizon_held.then(|| "held back by the waiting caller".to_owned()))
+        .fact("server version", given(&run.server_version))
+        .fact("extension version", given(&run.extension_version))
+        .fact("imported", run.origin.as_ref().map(origin))
 }

@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{bytes, finite, mean, sum};
 use bench_results::{Document, Environment, Samples, Series};
 
-use super::{ColumnKind, Section, Table};
+use super::{Section, Table};
 
 /// Figures in one line, each with its name; `None` where there is none.
 fn listed(figures: &[(Option<String>, &str)]) -> Option<String> {
@@ -29,8 +29,10 @@ pub fn server(document: &Document) -> Section {
     let extreme = |series: &Series, choose: fn(f64, f64) -> f64| {
         series.iter().filter_map(|value| finite(*value)).reduce(choose).map(|value| bytes(Some(value)))
     };
-    let facts = vec![
-        (
+    let note = (document.client_nodes() > 1)
+        .then(|| "All nodes that clients ran on; processor shares are the mean of the nodes.".to_owned());
+    Section::of_facts("server", "Server and machine")
+        .fact(
             "WAL",
             listed(&[
                 (size(&samples.wal_bytes), "written"),
@@ -38,22 +40,22 @@ pub fn server(document: &Document) -> Section {
                 (count(&samples.wal_fpi), "full-page images"),
                 (count(&samples.wal_buffers_full), "times buffers full"),
             ]),
-        ),
-        ("checkpoints", checkpoints(document)),
-        (
+        )
+        .fact("checkpoints", checkpoints(document))
+        .fact(
             "buffers written",
             listed(&[
                 (count(&samples.buffers_checkpoint), "by the checkpointer"),
                 (count(&samples.buffers_clean), "by the background writer"),
                 (count(&samples.buffers_backend), "by backends"),
             ]),
-        ),
-        ("buffers read", buffers_read(samples)),
-        (
+        )
+        .fact("buffers read", buffers_read(samples))
+        .fact(
             "temporary files",
             listed(&[(count(&samples.temp_files), "files"), (size(&samples.temp_bytes), "in all")]),
-        ),
-        (
+        )
+        .fact(
             "processors",
             listed(&[
                 (share(&samples.cpu_user), "user"),
@@ -62,32 +64,29 @@ pub fn server(document: &Document) -> Section {
                 (share(&samples.cpu_steal), "steal"),
                 (share(&samples.cpu_idle), "idle"),
             ]),
-        ),
-        (
+        )
+        .fact(
             "memory",
             listed(&[
                 (extreme(&samples.memory_available_bytes, f64::min), "available at least"),
                 (extreme(&samples.memory_dirty_bytes, f64::max), "not yet on disk at most"),
             ]),
-        ),
-        (
+        )
+        .fact(
             "disks",
             listed(&[
                 (size(&samples.disk_read_bytes), "read"),
                 (size(&samples.disk_written_bytes), "written"),
             ]),
-        ),
-        ("replay lag", replay_lag(samples)),
-        (
+        )
+        .fact("replay lag", replay_lag(samples))
+        .fact(
             "throttled",
             sum(&samples.throttled_secs)
                 .filter(|secs| *secs > 0.0)
                 .map(|secs| format!("{} throttled by the control group's quota", number::duration(secs))),
-        ),
-    ];
-    let note = (document.client_nodes() > 1)
-        .then(|| "All nodes that clients ran on; processor shares are the mean of the nodes.".to_owned());
-    Section::of_facts("server", "Server and machine", facts).with_note(note)
+        )
+        .with_note_if(note)
 }
 
 /// How many checkpoints began while measuring, and of what kind.
@@ -141,32 +140,32 @@ pub fn environment(environment: &Environment) -> Section {
         Some(options) => format!("{filesystem} ({options})"),
         None => filesystem.clone(),
     });
-    let facts = vec![
-        ("version", environment.version.clone()),
-        ("processors", processors.or_else(|| environment.processor_model.clone())),
-        ("quota", finite(environment.quota_processors).map(|quota| format!("{quota} processors"))),
-        ("memory", size(environment.memory_bytes)),
-        ("swap", size(environment.swap_bytes)),
-        ("kernel", environment.kernel.clone()),
-        ("transparent huge pages", environment.transparent_huge_pages.clone()),
-        ("kernel parameters", listed(&environment.kernel_parameters)),
-        ("limits", listed(&environment.limits)),
-        ("filesystem", filesystem),
-        ("data checksums", environment.data_checksums.map(|on| if on { "on" } else { "off" }.to_owned())),
-        (
+    Section::of_facts("environment", "Environment")
+        .fact("version", environment.version.clone())
+        .fact("processors", processors.or_else(|| environment.processor_model.clone()))
+        .fact("quota", finite(environment.quota_processors).map(|quota| format!("{quota} processors")))
+        .fact("memory", size(environment.memory_bytes))
+        .fact("swap", size(environment.swap_bytes))
+        .fact("kernel", environment.kernel.clone())
+        .fact("transparent huge pages", environment.transparent_huge_pages.clone())
+        .fact("kernel parameters", listed(&environment.kernel_parameters))
+        .fact("limits", listed(&environment.limits))
+        .fact("filesystem", filesystem)
+        .fact("data checksums", environment.data_checksums.map(|on| if on { "on" } else { "off" }.to_owned()))
+        .fact(
             "clock reading",
             finite(environment.clock_read_ns).map(|ns| format!("{} ns", number::fixed(Some(ns), 1))),
-        ),
-        (
+        )
+        .fact(
             "flush of 8 kB",
             finite(environment.fsync_us).map(|us| format!("{} µs", number::fixed(Some(us), 0))),
-        ),
-        (
+        )
+        .fact(
             "coordinator",
             finite(environment.coordinator_cpu_secs)
                 .map(|secs| format!("{} of processor time", number::duration(secs))),
-        ),
-        (
+        )
+        .fact(
             "wire driver",
             finite(environment.driver_cpu_secs).map(|secs| {
                 let busy = finite(environment.driver_busy);
@@ -178,28 +177,23 @@ pub fn environment(environment: &Environment) -> Section {
                 let told = busy.into_iter().chain(wait).collect::<String>();
                 format!("{} of processor time{told}", number::duration(secs))
             }),
-        ),
-        ("transaction ids used", environment.xids_used.map(|xids| number::signed(Some(xids)))),
-        ("transaction id age", environment.xid_age.map(|age| number::signed(Some(age)))),
-        ("horizon held back by", environment.horizon_holder.clone()),
-        (
+        )
+        .fact("transaction ids used", environment.xids_used.map(|xids| number::signed(Some(xids))))
+        .fact("transaction id age", environment.xid_age.map(|age| number::signed(Some(age))))
+        .fact("horizon held back by", environment.horizon_holder.clone())
+        .fact(
             "not honoured by sessions",
             (!environment.unsupported_settings.is_empty())
                 .then(|| environment.unsupported_settings.join(", ")),
-        ),
-    ];
-    Section::of_facts("environment", "Environment", facts)
+        )
 }
 
 /// The server's configuration.
 pub fn settings(environment: &Environment) -> Section {
-    let mut table = Table::new(&[
-        ("parameter", ColumnKind::Text),
-        ("setting", ColumnKind::Text),
-        ("source", ColumnKind::Text),
-    ]);
-    for setting in &environment.server_settings {
-        table.rows.push(vec![setting.name.clone(), setting.setting.clone(), setting.source.clone()]);
-    }
+    let table = Table::of(&environment.server_settings)
+        .text("parameter", |setting| &setting.name)
+        .text("setting", |setting| &setting.setting)
+        .text("source", |setting| &setting.source)
+        .table();
     Section::of_table("settings", "Configuration not at its defaults", table)
 }

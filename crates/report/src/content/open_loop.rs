@@ -64,24 +64,22 @@ pub fn open_loop(document: &Document) -> Section {
         is_known.then(|| format!("{} {unit}", lags[place]))
     };
     let limit = finite(document.run.latency_limit);
-    let facts = vec![
-        (
+    Section::of_facts("open-loop", "Open loop")
+        .fact(
             "offered",
             of(&|open| format!("{} tps, {} transactions", number::tps(Some(open.rate)), count(open.due))),
-        ),
-        ("achieved", of(&|_| format!("{} tps", number::tps(summary.tps)))),
-        ("skipped", limit.and_then(|_| of(&|open| open.part(open.skipped)))),
-        (
+        )
+        .fact("achieved", of(&|_| format!("{} tps", number::tps(summary.tps))))
+        .fact("skipped", limit.and_then(|_| of(&|open| open.part(open.skipped))))
+        .fact(
             "late",
             limit.and_then(|limit| {
                 let share = number::percent_of(summary.late, summary.transactions);
                 let share = percent(Some(share / 100.0));
                 of(&|_| format!("{} ({share} of those done) above {limit} ms", count(summary.late)))
             }),
-        ),
-        ("backlog at the end", summary.backlog.and_then(|backlog| of(&|open| open.part(backlog)))),
-        ("schedule lag, average", lag(0)),
-        ("schedule lag, maximum", lag(1)),
-    ];
-    Section::of_facts("open-loop", "Open loop", facts)
+        )
+        .fact("backlog at the end", summary.backlog.and_then(|backlog| of(&|open| open.part(backlog))))
+        .fact("schedule lag, average", lag(0))
+        .fact("schedule lag, maximum", lag(1))
 }

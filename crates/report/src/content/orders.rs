@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{MISSING, ms};
 use bench_results::{Document, ScriptSummary};
 
-use super::{ColumnKind, Section, Table};
+use super::{Section, Table};
 
 /// What has to be said wherever the workload's figures are.
 pub const NOT_COMPARABLE: &str = "Derived from TPC-C; not comparable with published TPC results.";
@@ -40,31 +40,22 @@ pub fn nopm_line(document: &Document) -> Option<String> {
 
 /// Shares and response times of the transactions.
 pub fn orders(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("transaction", ColumnKind::Text),
-        ("share", ColumnKind::Number),
-        ("per minute", ColumnKind::Number),
-        ("p95 ms", ColumnKind::Number),
-        ("limit ms", ColumnKind::Number),
-        ("within", ColumnKind::Text),
-    ]);
-    let all: u64 = scripts(document).map(|(script, ..)| script.transactions).fold(0, u64::saturating_add);
-    for (script, name, limit) in scripts(document) {
-        let share = (all > 0).then(|| script.transactions as f64 / all as f64);
-        let within = match number::finite(script.latency_p95_ms) {
-            Some(p95) if p95 <= limit => "yes",
-            Some(_) => "no",
-            None => MISSING,
-        };
-        table.rows.push(vec![
-            name.to_owned(),
-            number::percent(share),
-            number::tps(script.tps.map(|tps| tps * 60.0)),
-            ms(script.latency_p95_ms),
-            format!("{limit}"),
-            within.to_owned(),
-        ]);
-    }
+    let scripts: Vec<_> = scripts(document).collect();
+    let all: u64 = scripts.iter().map(|(script, ..)| script.transactions).fold(0, u64::saturating_add);
+    let share = |script: &ScriptSummary| (all > 0).then(|| script.transactions as f64 / all as f64);
+    let within = |p95_ms: Option<f64>, limit: f64| match number::finite(p95_ms) {
+        Some(p95) if p95 <= limit => "yes",
+        Some(_) => "no",
+        None => MISSING,
+    };
+    let table = Table::of(&scripts)
+        .text("transaction", |(_, name, _)| name)
+        .number("share", |(script, ..)| number::percent(share(script)))
+        .number("per minute", |(script, ..)| number::tps(script.tps.map(|tps| tps * 60.0)))
+        .number("p95 ms", |(script, ..)| ms(script.latency_p95_ms))
+        .number("limit ms", |(_, _, limit)| limit)
+        .text("within", |(script, _, limit)| within(script.latency_p95_ms, *limit))
+        .table();
     let nopm = number::finite(document.summary.nopm);
     let nopm = nopm.map(|nopm| format!("New orders per minute (NOPM): {}. ", number::tps(Some(nopm))));
     let note = format!(
@@ -72,7 +63,7 @@ pub fn orders(document: &Document) -> Section {
          90th percentile.",
         nopm.unwrap_or_default()
     );
-    Section::of_table("orders", "Orders", table).with_note(Some(note))
+    Section::of_table("orders", "Orders", table).with_note(note)
 }
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ pub fn sections(document: &Document) -> Vec<Section> {
         transactions::errors(document),
         transactions::audit(document),
         headline::run(document),
-        environment(&document.environment).with_note(asked(document)),
-        settings(&document.environment).with_note(asked(document)),
+        environment(&document.environment).with_note_if(asked(document)),
+        settings(&document.environment).with_note_if(asked(document)),
     ];
     all.into_iter().filter(|section| !section.is_empty()).collect()
 }

@@ -11,6 +11,23 @@ pub struct Section {
     /// A sentence on how to read it.
     pub note: Option<String>,
     pub body: Body,
+    /// Under the rows of a table, where there is one.
+    pub plans: Vec<Option<Plan>>,
+}
+
+/// A plan of a statement.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it is of, where it stands alone.
+    pub title: String,
+    pub plan: String,
+}
+
+/// The plans of a statement that sides executed in their own ways.
+#[derive(Clone, Debug)]
+pub struct StatementPlans {
+    pub statement: String,
+    pub sides: [(&'static str, Vec<String>); 2],
 }
 
 /// What is in a section.
@@ -19,6 +36,12 @@ pub enum Body {
     /// Names with their values.
     Facts(Vec<(String, String)>),
     Table(Table),
+    /// A table of sentences, and what the text has instead: its lines are too narrow for them.
+    Sentences {
+        table: Table,
+        lines: Vec<String>,
+    },
+    Plans(Vec<StatementPlans>),
     /// A table that may be too wide for a line of text, and the same in parts, each under its name.
     Wide {
         whole: Table,
@@ -27,20 +50,38 @@ pub enum Body {
 }
 
 impl Section {
-    /// A section of facts; those that are not known are left out.
-    pub fn of_facts(id: &'static str, title: &'static str, facts: Vec<(&str, Option<String>)>) -> Section {
-        let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let known = known.filter(|(_, value)| !value.is_empty()).collect();
-        Section { id, title, note: None, body: Body::Facts(known) }
+    /// A section of facts, of which it has none yet.
+    pub fn of_facts(id: &'static str, title: &'static str) -> Section {
+        Section::of(id, title, Body::Facts(Vec::new()))
+    }
+
+    /// This section of facts with another one, if it is known.
+    pub fn fact(mut self, name: &str, value: Option<String>) -> Section {
+        if let (Body::Facts(facts), Some(value)) = (&mut self.body, value)
+            && !value.is_empty()
+        {
+            facts.push((name.to_owned(), value));
+        }
+        self
     }
 
     /// A section of a table.
     pub fn of_table(id: &'static str, title: &'static str, table: Table) -> Section {
-        Section { id, title, note: None, body: Body::Table(table) }
+        Section::of(id, title, Body::Table(table))
+    }
+
+    /// A section without a note.
+    pub fn of(id: &'static str, title: &'static str, body: Body) -> Section {
+        Section { id, title, note: None, body, plans: Vec::new() }
     }
 
     /// This section with a note.
-    pub fn with_note(self, note: Option<String>) -> Section {
+    pub fn with_note(self, note: impl ToString) -> Section {
+        Section { note: Some(note.to_string()), ..self }
+    }
+
+    /// This section with a note where there is one.
+    pub fn with_note_if(self, note: Option<String>) -> Section {
         Section { note, ..self }
     }
 
@@ -48,7 +89,10 @@ impl Section {
     pub fn is_empty(&self) -> bool {
         match &self.body {
             Body::Facts(facts) => facts.is_empty(),
-            Body::Table(table) | Body::Wide { whole: table, .. } => table.rows.is_empty(),
+            Body::Plans(plans) => plans.is_empty(),
+            Body::Table(table) | Body::Sentences { table, .. } | Body::Wide { whole: table, .. } => {
+                table.rows.is_empty()
+            }
         }
     }
 }

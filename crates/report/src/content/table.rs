@@ -24,11 +24,45 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+/// A table under construction: a row for each subject, to which columns are added.
+pub struct TableOf<'a, T> {
+    subjects: Vec<&'a T>,
+    table: Table,
+}
+
+impl<'a, T> TableOf<'a, T> {
+    /// Adds a column with a cell of each subject.
+    pub fn column<C: ToString>(mut self, name: &str, kind: ColumnKind, cell: impl Fn(&'a T) -> C) -> Self {
+        self.table.columns.push((name.to_owned(), kind));
+        for (row, subject) in self.table.rows.iter_mut().zip(&self.subjects) {
+            row.push(cell(subject).to_string());
+        }
+        self
+    }
+
+    pub fn number<C: ToString>(self, name: &str, cell: impl Fn(&'a T) -> C) -> Self {
+        self.column(name, ColumnKind::Number, cell)
+    }
+
+    pub fn text<C: ToString>(self, name: &str, cell: impl Fn(&'a T) -> C) -> Self {
+        self.column(name, ColumnKind::Text, cell)
+    }
+
+    pub fn code<C: ToString>(self, name: &str, cell: impl Fn(&'a T) -> C) -> Self {
+        self.column(name, ColumnKind::Code, cell)
+    }
+
+    pub fn table(self) -> Table {
+        self.table
+    }
+}
+
 impl Table {
-    /// A table without rows.
-    pub fn new(columns: &[(&str, ColumnKind)]) -> Table {
-        let columns = columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
-        Table { columns, rows: Vec::new() }
+    /// A table with a row for each subject, and no column yet.
+    pub fn of<'a, T>(subjects: impl IntoIterator<Item = &'a T>) -> TableOf<'a, T> {
+        let subjects: Vec<&T> = subjects.into_iter().collect();
+        let rows = vec![Vec::new(); subjects.len()];
+        TableOf { subjects, table: Table { columns: Vec::new(), rows } }
     }
 
     /// Leaves out those of the named columns that say nothing in any row.

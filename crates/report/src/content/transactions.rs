@@ -2,9 +2,9 @@
 
 use bench_base::number;
 use bench_base::number::{MISSING, ms};
-use bench_results::Document;
+use bench_results::{CommandSummary, Document, Wait};
 
-use super::{ColumnKind, Section, Table};
+use super::{ColumnKind, Plan, Section, Table, or_missing};
 
 /// How many wait events are named; the others are summed up.
 const WAITS: usize = 12;
@@ -44,36 +44,36 @@ fn of_milliseconds(
     figures: &[(&'static str, Option<f64>)],
 ) -> Section {
     let known = || figures.iter().filter(|(_, value)| number::finite(*value).is_some());
-    let mut table = Table::new(&known().map(|(name, _)| (*name, ColumnKind::Number)).collect::<Vec<_>>());
-    if !table.columns.is_empty() {
-        table.rows.push(known().map(|(_, value)| ms(*value)).collect());
-    }
+    let columns = known().map(|(name, _)| ((*name).to_owned(), ColumnKind::Number)).collect();
+    let row: Vec<String> = known().map(|(_, value)| ms(*value)).collect();
+    let rows = if row.is_empty() { Vec::new() } else { vec![row] };
+    let table = Table { columns, rows };
     Section::of_table(id, title, table)
 }
 
 /// Processor time for each transaction.
 pub fn processor_time(document: &Document) -> Section {
     let server = number::finite(document.summary.server_cpu_us);
-    let facts = vec![("server, per transaction", server.map(|us| format!("{} µs", number::us(Some(us)))))];
-    Section::of_facts("processor-time", "Processor time", facts)
-        .with_note(Some("Of the clients' processes, user and system, without parallel workers.".to_owned()))
+    Section::of_facts("processor-time", "Processor time")
+        .fact("server, per transaction", server.map(|us| format!("{} µs", number::us(Some(us)))))
+        .with_note("Of the clients' processes, user and system, without parallel workers.")
 }
 
 /// Shares of the clients' time.
 pub fn waits(document: &Document) -> Section {
-    let mut table = Table::new(&[("clients' time in", ColumnKind::Text), ("share", ColumnKind::Number)]);
     // One that would be left over is named as well.
     let waits = document.merged_waits();
     let named = if waits.len() == WAITS + 1 { WAITS + 1 } else { waits.len().min(WAITS) };
     let (first, others) = waits.split_at(named);
-    for wait in first {
-        let name = wait_name(&wait.wait_event_type, &wait.wait_event);
-        table.rows.push(vec![name, number::percent(Some(wait.share))]);
-    }
+    let name = |wait: &Wait| wait_name(&wait.wait_event_type, &wait.wait_event);
+    let mut shares: Vec<(String, f64)> = first.iter().map(|wait| (name(wait), wait.share)).collect();
     if !others.is_empty() {
-        let share = others.iter().map(|wait| wait.share).sum();
-        table.rows.push(vec![format!("{} others", others.len()), number::percent(Some(share))]);
+        shares.push((format!("{} others", others.len()), others.iter().map(|wait| wait.share).sum()));
     }
+    let table = Table::of(&shares)
+        .text("clients' time in", |(name, _)| name)
+        .number("share", |(_, share)| number::percent(Some(*share)))
+        .table();
     Section::of_table("waits", "Waits", table)
 }
 
@@ -88,30 +88,26 @@ pub fn wait_name(class: &str, event: &str) -> String {
 
 /// What pgbench -r prints, and more.
 pub fn statements(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("script", ColumnKind::Number),
-        ("line", ColumnKind::Number),
-        ("avg ms", ColumnKind::Number),
-        ("p95 ms", ColumnKind::Number),
-        ("count", ColumnKind::Number),
-        ("failed", ColumnKind::Number),
-        ("retried", ColumnKind::Number),
-        ("statement", ColumnKind::Code),
-    ]);
-    for statement in document.merged_statements() {
-        table.rows.push(vec![
-            statement.script.to_string(),
-            statement.line.to_string(),
-            ms(statement.latency_avg_ms),
-            ms(statement.latency_p95_ms),
-            number::count(statement.count),
-            number::count(statement.failed),
-            number::count(statement.retried),
-            statement.statement.clone(),
-        ]);
-    }
-    Section::of_table("statements", "Statements", table.without_idle(&["script"]))
-        .with_note(greatest_p95(document))
+    let statements = document.merged_statements();
+    let table = Table::of(&statements)
+        .number("script", |statement| statement.script)
+        .number("line", |statement| statement.line)
+        .number("avg ms", |statement| ms(statement.latency_avg_ms))
+        .number("p95 ms", |statement| ms(statement.latency_p95_ms))
+        .number("count", |statement| number::count(statement.count))
+        .number("failed", |statement| number::count(statement.failed))
+        .number("retried", |statement| number::count(statement.retried))
+        .code("statement", |statement| &statement.statement)
+        .table();
+    let section = Section::of_table("statements", "Statements", table.without_idle(&["script"]))
+        .with_note_if(greatest_p95(document));
+    Section { plans: statements.iter().map(plan).collect(), ..section }
+}
+
+fn plan(statement: &CommandSummary) -> Option<Plan> {
+    let CommandSummary { script, line, .. } = statement;
+    let title = format!("script {script}, line {line}, executed {} times", number::count(statement.count));
+    Some(Plan { title, plan: statement.plan.clone()? })
 }
 
 /// What is not as it would be of one node.
@@ -121,151 +117,91 @@ fn greatest_p95(document: &Document) -> Option<String> {
 
 /// How the statements were planned.
 pub fn plans(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("script", ColumnKind::Number),
-        ("line", ColumnKind::Number),
-        ("generic plans", ColumnKind::Number),
-        ("custom plans", ColumnKind::Number),
-        ("plan changes", ColumnKind::Number),
-        ("workers planned", ColumnKind::Number),
-        ("workers launched", ColumnKind::Number),
-    ]);
-    for statement in document.merged_statements() {
-        let figures = [
-            statement.generic_plans,
-            statement.custom_plans,
-            statement.plan_changes,
-            statement.workers_planned,
-            statement.workers_launched,
-        ];
-        if figures.iter().any(|figure| *figure > 0) {
-            let mut row = vec![statement.script.to_string(), statement.line.to_string()];
-            row.extend(figures.map(number::count));
-            table.rows.push(row);
-        }
-    }
-    Section::of_table(
-        "plans",
-        "Plans",
-        table.without_idle(&["script", "workers planned", "workers launched"]),
-    )
-    .with_note(Some("Executions in all phases, by kind of plan.".to_owned()))
+    let statements = document.merged_statements();
+    let is_known = |of: &&CommandSummary| {
+        of.generic_plans > 0
+            || of.custom_plans > 0
+            || of.plan_changes > 0
+            || of.workers_planned > 0
+            || of.workers_launched > 0
+    };
+    let table = Table::of(statements.iter().filter(is_known))
+        .number("script", |statement| statement.script)
+        .number("line", |statement| statement.line)
+        .number("generic plans", |statement| number::count(statement.generic_plans))
+        .number("custom plans", |statement| number::count(statement.custom_plans))
+        .number("plan changes", |statement| number::count(statement.plan_changes))
+        .number("workers planned", |statement| number::count(statement.workers_planned))
+        .number("workers launched", |statement| number::count(statement.workers_launched))
+        .table();
+    let table = table.without_idle(&["script", "workers planned", "workers launched"]);
+    Section::of_table("plans", "Plans", table).with_note("Executions in all phases, by kind of plan.")
 }
 
 /// The scripts of a mix.
 pub fn scripts(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("script", ColumnKind::Number),
-        ("workload", ColumnKind::Text),
-        ("weight", ColumnKind::Number),
-        ("transactions", ColumnKind::Number),
-        ("tps", ColumnKind::Number),
-        ("avg ms", ColumnKind::Number),
-        ("p50 ms", ColumnKind::Number),
-        ("p95 ms", ColumnKind::Number),
-        ("p99 ms", ColumnKind::Number),
-        ("max ms", ColumnKind::Number),
-        ("failed", ColumnKind::Number),
-        ("retried", ColumnKind::Number),
-        ("skipped", ColumnKind::Number),
-        ("late", ColumnKind::Number),
-    ]);
     // What there is to say of the only one is said of the run.
     let scripts = if document.scripts.len() > 1 { &document.scripts[..] } else { &[] };
-    for script in scripts {
-        table.rows.push(vec![
-            script.script.to_string(),
-            script.workload.clone(),
-            script.weight.to_string(),
-            number::count(script.transactions),
-            number::tps(script.tps),
-            ms(script.latency_avg_ms),
-            ms(script.latency_p50_ms),
-            ms(script.latency_p95_ms),
-            ms(script.latency_p99_ms),
-            ms(script.latency_max_ms),
-            number::count(script.failed),
-            number::count(script.retried),
-            number::count(script.skipped),
-            number::count(script.late),
-        ]);
-    }
+    let table = Table::of(scripts)
+        .number("script", |script| script.script)
+        .text("workload", |script| &script.workload)
+        .number("weight", |script| script.weight)
+        .number("transactions", |script| number::count(script.transactions))
+        .number("tps", |script| number::tps(script.tps))
+        .number("avg ms", |script| ms(script.latency_avg_ms))
+        .number("p50 ms", |script| ms(script.latency_p50_ms))
+        .number("p95 ms", |script| ms(script.latency_p95_ms))
+        .number("p99 ms", |script| ms(script.latency_p99_ms))
+        .number("max ms", |script| ms(script.latency_max_ms))
+        .number("failed", |script| number::count(script.failed))
+        .number("retried", |script| number::count(script.retried))
+        .number("skipped", |script| number::count(script.skipped))
+        .number("late", |script| number::count(script.late))
+        .table();
     Section::of_table("scripts", "Scripts", table.without_idle(&["failed", "retried", "skipped", "late"]))
 }
 
 /// Errors by SQLSTATE.
 pub fn errors(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("sqlstate", ColumnKind::Text),
-        ("count", ColumnKind::Number),
-        ("retried", ColumnKind::Number),
-        ("failed", ColumnKind::Number),
-        ("message", ColumnKind::Text),
-        ("detail", ColumnKind::Text),
-    ]);
-    for error in &document.errors {
-        table.rows.push(vec![
-            error.sqlstate.clone(),
-            number::count(error.count),
-            number::count(error.retried),
-            number::count(error.failed),
-            error.message.clone(),
-            error.detail.clone().unwrap_or_else(|| MISSING.to_owned()),
-        ]);
-    }
+    let table = Table::of(&document.errors)
+        .text("sqlstate", |error| &error.sqlstate)
+        .number("count", |error| number::count(error.count))
+        .number("retried", |error| number::count(error.retried))
+        .number("failed", |error| number::count(error.failed))
+        .text("message", |error| &error.message)
+        .text("detail", |error| or_missing(&error.detail))
+        .table();
     let nodes: Vec<i32> = document.errors.iter().map(|error| error.node).collect();
     let table = table.without_idle(&["detail"]).with_nodes(document, &nodes);
     Section::of_table("errors", "Errors", table)
-        .with_note(Some("All phases. Message and detail are from the first error of each kind.".to_owned()))
+        .with_note("All phases. Message and detail are from the first error of each kind.")
 }
 
 /// How a replay resembles what was captured.
 pub fn fidelity(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("part", ColumnKind::Text),
-        ("captured", ColumnKind::Number),
-        ("replayed", ColumnKind::Number),
-        ("score", ColumnKind::Number),
-        ("reason", ColumnKind::Text),
-    ]);
-    for part in &document.fidelity {
-        let figure = |value: Option<f64>| value.map_or(MISSING.to_owned(), number::significant);
-        table.rows.push(vec![
-            part.part.clone(),
-            figure(part.captured),
-            figure(part.replayed),
-            figure(part.score),
-            part.reason.clone().unwrap_or_default(),
-        ]);
-    }
-    let note = "Per transaction of the application. The run's fidelity is the lowest score.";
-    Section::of_table("fidelity", "Fidelity", table).with_note(Some(note.to_owned()))
+    let figure = |value: Option<f64>| value.map_or(MISSING.to_owned(), number::significant);
+    let table = Table::of(&document.fidelity)
+        .text("part", |part| &part.part)
+        .number("captured", |part| figure(part.captured))
+        .number("replayed", |part| figure(part.replayed))
+        .number("score", |part| figure(part.score))
+        .text("reason", |part| part.reason.as_deref().unwrap_or_default())
+        .table();
+    Section::of_table("fidelity", "Fidelity", table)
+        .with_note("Per transaction of the application. The run's fidelity is the lowest score.")
 }
 
 /// The harness's counters against the server's.
 pub fn audit(document: &Document) -> Section {
-    let mut table = Table::new(&[
-        ("counter", ColumnKind::Text),
-        ("harness", ColumnKind::Number),
-        ("server", ColumnKind::Number),
-        ("equal", ColumnKind::Text),
-        ("reason", ColumnKind::Text),
-    ]);
-    for line in &document.audit {
-        let equal = match line.ok {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => MISSING,
-        };
-        table.rows.push(vec![
-            line.counter.clone(),
-            number::signed(line.harness),
-            number::signed(line.server),
-            equal.to_owned(),
-            line.reason.clone(),
-        ]);
-    }
+    let equal = |ok: Option<bool>| ok.map_or(MISSING, |ok| if ok { "yes" } else { "no" });
+    let table = Table::of(&document.audit)
+        .text("counter", |line| &line.counter)
+        .number("harness", |line| number::signed(line.harness))
+        .number("server", |line| number::signed(line.server))
+        .text("equal", |line| equal(line.ok))
+        .text("reason", |line| &line.reason)
+        .table();
     let nodes: Vec<i32> = document.audit.iter().map(|line| line.node).collect();
     Section::of_table("audit", "Audit", table.with_nodes(document, &nodes))
-        .with_note(Some("Counts of the harness beside the server's.".to_owned()))
+        .with_note("Counts of the harness beside the server's.")
 }

@@ -1,6 +1,7 @@
 //! Values of users and of findings as texts.
 
 use bench_base::number;
+use bench_base::number::MISSING;
 use bench_results::Finding;
 use serde_json::{Map, Value};
 
@@ -32,7 +33,24 @@ pub fn pairs(map: &Map<String, Value>) -> Option<String> {
     (!pairs.is_empty()).then(|| pairs.join(", "))
 }
 
+/// Milliseconds in the unit that fits.
+pub fn latency(ms: f64) -> String {
+    let (value, unit) = number::short_ms(Some(ms));
+    format!("{value} {unit}")
+}
+
 /// A text, unless there is none.
 pub fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A text, or what stands for one that is not there.
+pub fn or_missing(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or(MISSING)
+}
+
+/// A sentence on the rows that are not shown, where only the first of all are.
+pub fn more_in_json(shown: usize, all: usize) -> Option<String> {
+    let more = all.checked_sub(shown).filter(|more| *more > 0)?;
+    Some(format!("The first {shown}; {} more are in the JSON.", number::count(more as u64)))
 }

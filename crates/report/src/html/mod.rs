@@ -1,7 +1,7 @@
 //! The report as one page that needs nothing but itself: no script, no font, no picture from elsewhere. It is read
 //! on a telephone and on a desk, by day and by night, and on paper.
 
-pub mod page;
-mod run;
+mod page;
+mod parts;
 
-pub use run::*;
+pub use page::render;

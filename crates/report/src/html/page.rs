@@ -1,7 +1,11 @@
-//! What is around the report: head, style sheet, title and foot.
+//! A report as a page, with its head, style sheet, title and foot.
 
+use bench_base::number::MISSING;
+
+use super::parts::{CELL, write_chart, write_findings, write_section};
 use crate::escape::escaped;
-use crate::plot::{Figure, palette};
+use crate::plot::{Chart, palette};
+use crate::report::{Conclusion, HeadlineFigure, Report};
 use crate::sanitize::{one_line, shortened};
 
 /// The rules for everything but the colours of plots.
@@ -13,32 +17,47 @@ const NAME: usize = 120;
 /// How long the reason of a failure may be.
 const OUTCOME: usize = 2_000;
 
-/// What is said above the figures.
-pub struct PageHead<'a> {
-    /// As `Run 42`.
-    pub subject: String,
-    pub workload: &'a str,
-    pub status: &'a str,
-    pub subtitle: String,
-    /// How it ended, where that is not as it should.
-    pub outcome: Option<String>,
-    /// What it comes to, where it comes to something.
-    pub conclusion: Option<Conclusion<'a>>,
+/// Writes the report.
+pub fn render(report: &Report) -> String {
+    let mut page = String::new();
+    write_head(&mut page, report);
+    let charts = (report.charts)();
+    write_contents(&mut page, report, &charts);
+    let mut charts = charts.iter();
+    if let Some(findings) = report.findings {
+        // Throughput over time before what is said of it, so that a telephone's first screens have it; where there is room,
+        // beside.
+        let first = charts.next();
+        page += if first.is_some() { "<div class=\"plots lead\">\n" } else { "<div>\n" };
+        first.into_iter().for_each(|chart| write_chart(&mut page, chart));
+        write_findings(&mut page, findings);
+        page += "</div>\n";
+    }
+    if let Some(note) = report.charts_note {
+        page += &format!("<p class=\"note\">{note}</p>\n");
+    }
+    if charts.len() > 0 {
+        page += "<div class=\"plots\">\n";
+        charts.for_each(|chart| write_chart(&mut page, chart));
+        page += "</div>\n";
+    }
+    page += "<div class=\"sections\">\n";
+    report.sections.iter().for_each(|section| write_section(&mut page, section));
+    page += "</div>\n";
+    let version = match report.extension_version {
+        "" => String::new(),
+        version => format!(" {}", escaped(version)),
+    };
+    page + &format!(
+        "</main>\n<footer>pgbench_ext{version}, schema version {}</footer>\n</body>\n</html>\n",
+        report.schema_version
+    )
 }
 
-/// What a comparison comes to.
-pub struct Conclusion<'a> {
-    /// One word of known ones.
-    pub verdict: &'a str,
-    pub sentence: &'a str,
-    /// What to know about it.
-    pub remarks: &'a [String],
-}
-
-/// Writes everything up to the headline's figures, whose list it opens.
-pub fn open(page: &mut String, head: &PageHead) {
-    let subject = &head.subject;
-    let name = shortened(&one_line(head.workload), NAME);
+/// Everything up to the headline's figures.
+fn write_head(page: &mut String, report: &Report) {
+    let subject = &report.subject;
+    let name = shortened(&one_line(&report.workload), NAME);
     let title = escaped(&format!("{subject}: {name}"));
     *page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
               <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -48,36 +67,59 @@ pub fn open(page: &mut String, head: &PageHead) {
         palette::style_sheet()
     );
     // One word of known ones; what is not one of these has no class of its own.
-    let class = if head.status == "completed" && head.outcome.is_none() { "good" } else { "bad" };
-    let status = match head.status {
+    let class = if report.status == "completed" && report.outcome.is_none() { "good" } else { "bad" };
+    let status = match report.status {
         "" => String::new(),
         status => format!(" <span class=\"status {class}\">{}</span>", escaped(status)),
     };
     *page += &format!(
         "<header>\n<p class=\"run\">{subject}{status}</p>\n<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n",
         escaped(&name),
-        escaped(&shortened(&head.subtitle, OUTCOME))
+        escaped(&shortened(&report.subtitle, OUTCOME))
     );
-    if let Some(outcome) = &head.outcome {
+    if let Some(outcome) = &report.outcome {
         *page += &format!("<p class=\"outcome\">{}</p>\n", escaped(&shortened(outcome, OUTCOME)));
     }
-    if let Some(Conclusion { verdict, sentence, remarks }) = &head.conclusion {
+    if let Some(Conclusion { verdict, sentence, remarks }) = &report.conclusion {
         *page += &format!("<p class=\"conclusion {}\">{}</p>\n", escaped(verdict), escaped(sentence));
-        for remark in *remarks {
+        for remark in remarks {
             *page += &format!("<p class=\"remark\">{}</p>\n", escaped(&shortened(remark, OUTCOME)));
         }
     }
     *page += "<dl class=\"headline\">\n";
+    report.headline.iter().for_each(|figure| write_figure(page, figure));
+    *page += "</dl>\n";
+    if !report.closing.is_empty() {
+        // The very lines of pgbench, for those who look for them.
+        let lines: Vec<_> = report.closing.iter().map(|line| escaped(&shortened(line, CELL))).collect();
+        *page += &format!(
+            "<details class=\"closing\"><summary>As pgbench prints it</summary><pre>{}</pre></details>\n",
+            lines.join("\n")
+        );
+    }
+    *page += "</header>\n";
 }
 
-/// Links to the parts of the page: plots, then tables, each with its id and its title.
-pub fn write_contents(page: &mut String, figures: &[Figure], sections: &[(&str, &str)]) {
-    let plots: Vec<(&str, &str)> = figures.iter().map(|figure| (figure.id, figure.title)).collect();
+/// A figure of the headline.
+fn write_figure(page: &mut String, HeadlineFigure { name, value, unit, class }: &HeadlineFigure) {
+    let (value, unit) =
+        if value == MISSING { ("–".to_owned(), "") } else { (escaped(value), unit.as_str()) };
+    *page += &format!(
+        "<div class=\"figure {class}\"><dt>{name}</dt><dd>{value}<span class=\"unit\"> {unit}</span></dd></div>\n"
+    );
+}
+
+/// Links to the parts of the page: charts, then tables, each with its id and its title.
+fn write_contents(page: &mut String, report: &Report, charts: &[Chart]) {
+    let plots: Vec<(&str, &str)> = charts.iter().map(|chart| (chart.id, chart.title)).collect();
+    let findings = report.findings.map(|_| ("findings", "Findings"));
+    let sections = report.sections.iter().map(|section| (section.id, section.title));
+    let sections: Vec<(&str, &str)> = findings.into_iter().chain(sections).collect();
     if plots.is_empty() && sections.is_empty() {
         return;
     }
     *page += "<nav class=\"contents\" aria-label=\"Contents\">\n";
-    for parts in [&plots[..], sections] {
+    for parts in [&plots[..], &sections] {
         if parts.is_empty() {
             continue;
         }
@@ -90,15 +132,4 @@ pub fn write_contents(page: &mut String, figures: &[Figure], sections: &[(&str, 
         *page += "</ul>\n";
     }
     *page += "</nav>\n";
-}
-
-/// Writes everything after the report.
-pub fn close(page: &mut String, extension_version: &str, schema_version: u32) {
-    let version = match extension_version {
-        "" => String::new(),
-        version => format!(" {}", escaped(version)),
-    };
-    *page += &format!(
-        "</main>\n<footer>pgbench_ext{version}, schema version {schema_version}</footer>\n</body>\n</html>\n"
-    );
 }

@@ -1,10 +1,6 @@
 //! Axes: where they begin and end, and which round values are written at them.
 
-use std::ops::Range;
-
 use bench_base::number::compact;
-use plotters::coord::ranged1d::{KeyPointHint, KeyPointWeight, NoDefaultFormatting, Ranged, ValueFormatter};
-use plotters::coord::types::RangedCoordf64;
 
 /// How much of an axis a digit takes, at most.
 const DIGIT: f64 = 0.018;
@@ -12,12 +8,36 @@ const DIGIT: f64 = 0.018;
 /// How much there is beside its end, of its length.
 const BEYOND: f64 = 0.05;
 
+/// More than the error of a place, in half pixels.
+const ROUNDING: f64 = 1e-3;
+
 /// The least end of an axis: from a lesser one no step could be taken.
 const LEAST: f64 = 1e-300;
 
-/// An axis in the coordinates of its plot: those of a logarithmic one are logarithms.
+/// How values lie on an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    Linear,
+    Logarithmic,
+    /// Shares of all transactions on HdrHistogram's scale, the logarithm of 1/(1 − p).
+    Percentiles,
+}
+
+impl Scale {
+    /// Where a value lies.
+    fn scaled(self, value: f64) -> f64 {
+        match self {
+            Scale::Linear => value,
+            Scale::Logarithmic => value.log10(),
+            Scale::Percentiles => -(1.0 - value).log10(),
+        }
+    }
+}
+
+/// An axis. Its ends and ticks are scaled: those of a logarithmic one are logarithms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
+    pub scale: Scale,
     pub low: f64,
     pub high: f64,
     /// Ascending, none outside.
@@ -25,6 +45,10 @@ pub struct Axis {
 }
 
 impl Axis {
+    fn linear(low: f64, high: f64, ticks: Vec<(f64, String)>) -> Axis {
+        Axis { scale: Scale::Linear, low, high, ticks }
+    }
+
     /// From 0 to `high`, with at most about `count` round ticks.
     pub fn from_zero(high: f64, count: usize) -> Axis {
         let high = if high.is_finite() && high >= LEAST { high } else { 1.0 };
@@ -32,13 +56,13 @@ impl Axis {
         let steps = (high / step + 1e-9) as u64;
         let ticks =
             (0..=steps).map(|i| (i as f64 * step).min(high)).map(|value| (value, compact(value, high)));
-        Axis { low: 0.0, high, ticks: ticks.collect() }
+        Axis::linear(0.0, high, ticks.collect())
     }
 
     /// From 0 to 100 %.
     pub fn of_shares() -> Axis {
         let ticks = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| (share, format!("{}%", share * 100.0)));
-        Axis { low: 0.0, high: 1.0, ticks: ticks.to_vec() }
+        Axis::linear(0.0, 1.0, ticks.to_vec())
     }
 
     /// Time from 0 to `end` seconds; ticks are whole seconds, minutes or hours where that is possible.
@@ -59,7 +83,7 @@ impl Axis {
             let label = if i == 0 { "0".to_owned() } else { format!("{} {name}", compact(value, value)) };
             ticks.push(((value * unit).min(end), label));
         }
-        Axis { low: 0.0, high: end, ticks }
+        Axis::linear(0.0, end, ticks)
     }
 
     /// Milliseconds on a logarithmic scale that has room for both values.
@@ -84,13 +108,15 @@ impl Axis {
         let powers = shown.iter().filter(|(_, is_power)| *is_power).count();
         let ticks = shown.iter().filter(|(_, is_power)| *is_power || powers < 3);
         let ticks = ticks.map(|(value, _)| (value.log10(), name(*value))).collect();
-        Axis { low: shown[0].0.log10(), high: shown[shown.len() - 1].0.log10(), ticks }
+        let (low, high) = (shown[0].0.log10(), shown[shown.len() - 1].0.log10());
+        Axis { scale: Scale::Logarithmic, low, high, ticks }
     }
 
-    /// Shares of all transactions on HdrHistogram's scale, the logarithm of 1/(1 − p), up to the last of `count`.
+    /// Shares of all transactions up to the last of `count`.
     pub fn of_percentiles(count: u64) -> Axis {
-        let high = percentile_position(count as f64 / (count as f64 + 1.0));
-        let mut ticks = vec![(0.0, "0%".to_owned()), (percentile_position(0.5), "50%".to_owned())];
+        let scale = Scale::Percentiles;
+        let high = scale.scaled(count as f64 / (count as f64 + 1.0));
+        let mut ticks = vec![(0.0, "0%".to_owned()), (scale.scaled(0.5), "50%".to_owned())];
         for nines in 1..=9 {
             let digits = "9".repeat(nines);
             let (whole, fraction) = if nines == 1 { ("90", "") } else { digits.split_at(2) };
@@ -100,7 +126,7 @@ impl Axis {
         ticks.retain(|(position, _)| *position <= high);
         // A great many transactions have more percentiles than room for their names.
         keep_apart(&mut ticks, high);
-        Axis { low: 0.0, high, ticks }
+        Axis { scale, low: 0.0, high, ticks }
     }
 
     /// Numbers of clients from 0 to the greatest of the rungs, which are ascending, with a tick at each.
@@ -109,7 +135,7 @@ impl Axis {
         let mut ticks = vec![(0.0, "0".to_owned())];
         ticks.extend(rungs.iter().filter(|rung| **rung > 0).map(|rung| (f64::from(*rung), rung.to_string())));
         keep_apart(&mut ticks, high);
-        Axis { low: 0.0, high, ticks }
+        Axis::linear(0.0, high, ticks)
     }
 
     /// Ratios on a logarithmic scale that has room for both values, with some beside them.
@@ -132,13 +158,46 @@ impl Axis {
         };
         let inside = values.into_iter().filter(|value| (from..=to).contains(&value.log10()));
         let ticks = inside.map(|value| (value.log10(), compact(value, 1.0))).collect();
-        Axis { low: from, high: to, ticks }
+        Axis { scale: Scale::Logarithmic, low: from, high: to, ticks }
     }
 
-    /// So many things side by side at 1, 2, 3 …, each with its number.
+    /// Things side by side at 1, 2, 3 …, each with its number.
     pub fn of_numbered(count: usize) -> Axis {
-        let ticks = (1..=count).map(|number| (number as f64, number.to_string())).collect();
-        Axis { low: 0.5, high: count.max(1) as f64 + 0.5, ticks }
+        Axis::of_names((1..=count).map(|number| number.to_string()))
+    }
+
+    /// Names at 1, 2, 3 …
+    pub fn of_names(names: impl IntoIterator<Item = String>) -> Axis {
+        let ticks: Vec<_> = (1..).map(f64::from).zip(names).collect();
+        Axis::linear(0.5, ticks.len().max(1) as f64 + 0.5, ticks)
+    }
+
+    /// Whether a value has a place: 0 has none on a logarithmic axis.
+    pub fn has(&self, value: f64) -> bool {
+        self.scale.scaled(value).is_finite()
+    }
+
+    /// Where a value lies between the places of both ends. One past an end is drawn at the end.
+    pub fn place(&self, value: f64, low_at: i32, high_at: i32) -> i32 {
+        self.place_scaled(self.scale.scaled(value), low_at, high_at)
+    }
+
+    /// As [`Axis::place`], for a value that is already scaled, as ticks are.
+    pub fn place_scaled(&self, value: f64, low_at: i32, high_at: i32) -> i32 {
+        let share = (value.clamp(self.low, self.high) - self.low) / (self.high - self.low);
+        let length = f64::from(high_at - low_at) * share;
+        // What rounding took from a whole number is put back.
+        low_at + (length + ROUNDING.copysign(length)).trunc() as i32
+    }
+
+    /// The value at a share of the axis's length.
+    pub fn value_at(&self, share: f64) -> f64 {
+        let value = self.low + (self.high - self.low) * share;
+        match self.scale {
+            Scale::Linear => value,
+            Scale::Logarithmic => 10f64.powf(value),
+            Scale::Percentiles => 1.0 - 10f64.powf(-value),
+        }
     }
 }
 
@@ -159,40 +218,6 @@ fn keep_apart(ticks: &mut [(f64, String)], high: f64) {
     if !is_first_apart {
         ticks[0].1.clear();
     }
-}
-
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    /// A value past the axis is drawn at its end.
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        RangedCoordf64::from(self.low..self.high).map(&value.clamp(self.low, self.high), limit)
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match hint.weight() {
-            KeyPointWeight::Bold => self.ticks.iter().map(|(value, _)| *value).collect(),
-            // Between the ticks there is nothing to mark.
-            KeyPointWeight::Any => Vec::new(),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.low..self.high
-    }
-}
-
-impl ValueFormatter<f64> for Axis {
-    fn format_ext(&self, value: &f64) -> String {
-        let tick = self.ticks.iter().find(|(tick, _)| tick == value);
-        tick.map(|(_, label)| label.clone()).unwrap_or_default()
-    }
-}
-
-/// Where a share of all transactions lies on the scale of percentiles.
-pub fn percentile_position(p: f64) -> f64 {
-    -(1.0 - p).log10()
 }
 
 /// 1, 2 and 5 times the powers of ten, from a nanosecond to more than a day in ms, and whether it is a power itself.
@@ -263,6 +288,18 @@ mod tests {
                 assert!(axis.low < axis.high && axis.ticks.len() <= 17, "{low} to {high}: {axis:?}");
             }
         }
+    }
+
+    #[test]
+    fn values_are_between_the_places_of_the_ends() {
+        let axis = Axis::of_latencies(1.0, 100.0);
+        assert_eq!(
+            [0.0, 1.0, 10.0, 100.0, 1e9].map(|ms| axis.place(ms, 500, 100)),
+            [500, 500, 300, 100, 100]
+        );
+        assert!((axis.value_at(0.5) - 10.0).abs() < 1e-9 && axis.has(1e-9) && !axis.has(0.0));
+        let axis = Axis::of_percentiles(999);
+        assert_eq!([0.0, 0.9, 0.99, 1.0].map(|share| axis.place(share, 0, 300)), [0, 100, 200, 300]);
     }
 
     proptest! {

@@ -1,26 +1,15 @@
 //! The nodes of a Citus cluster side by side, over time: whether one of them falls behind, and when.
 
-use bench_base::number::{finite, fixed, tps};
-use bench_results::{Document, NodeSamples, Samples, Series};
+use bench_base::number::{fixed, mean, tps};
+use bench_results::{Document, NodeSamples, Samples};
 
-use super::Figure;
-use super::axis::Axis;
-use super::frame::{Chart, Panel, svg};
-use super::hover::{value, with_values};
-use super::lines::draw_line;
-use super::palette::{CURVES, GREY, Ink};
-use super::times::Times;
-use crate::downsample::Envelope;
+use super::Chart;
+use super::chart::Panel;
+use super::palette::{CURVES, GREY};
+use super::times::{Curve, Times, axis_from_zero, values};
 
-/// A node's curve.
-struct Curve {
-    ink: Ink,
-    name: String,
-    thinned: Vec<Option<Envelope>>,
-}
-
-/// The plot of throughput and latency by node; `None` where clients ran on one node only.
-pub fn figure(document: &Document) -> Option<Figure> {
+/// Throughput and latency by node; `None` where clients ran on one node only.
+pub fn chart(document: &Document) -> Option<Chart> {
     let nodes = slowest_first(&document.node_samples);
     if nodes.len() < 2 {
         return None;
@@ -30,75 +19,52 @@ pub fn figure(document: &Document) -> Option<Figure> {
     let samples =
         Samples { elapsed: longest.elapsed.clone(), secs: longest.secs.clone(), ..Samples::default() };
     let times = Times::of(&samples)?;
-    let curves = |series: fn(&NodeSamples) -> &Series| -> Vec<Curve> {
-        let curve = |(place, node): (usize, &&NodeSamples)| Curve {
-            ink: CURVES.get(place).copied().unwrap_or(GREY),
-            name: document.node_name(node.node).unwrap_or_default(),
-            thinned: times.thinned(series(node)),
-        };
-        nodes.iter().enumerate().map(curve).collect()
+    let name = |node: &NodeSamples| document.node_name(node.node).unwrap_or_default();
+    let inks = || CURVES.into_iter().chain(std::iter::repeat(GREY)).zip(&nodes);
+    let rates: Vec<Curve> = inks()
+        .map(|(ink, node)| {
+            times.curve(ink, &format!("{} tps", name(node)), &node.tps, |rate| tps(Some(rate)))
+        })
+        .collect();
+    let latencies: Vec<Curve> = inks()
+        .map(|(ink, node)| times.curve(ink, &format!("{} p99", name(node)), &node.latency_p99_ms, with_ms))
+        .collect();
+    // Those of the fast nodes beneath those that are looked for.
+    let panel = |title, curves: &[Curve]| {
+        let lines = curves.iter().rev().flat_map(|curve| times.line(curve));
+        Some(Panel::new(axis_from_zero(curves, 4)?).titled(title).with(lines))
     };
-    let (rates, latencies) = (curves(|node| &node.tps), curves(|node| &node.latency_p99_ms));
-    let (draw_rates, draw_latencies) = (
-        |chart: &mut Chart| draw(chart, &times, &rates),
-        |chart: &mut Chart| draw(chart, &times, &latencies),
-    );
-    let mut panels =
-        vec![Panel { title: Some("tps"), y: Axis::from_zero(highest(&rates)? * 1.08, 4), draw: &draw_rates }];
-    if let Some(longest) = highest(&latencies) {
-        let y = Axis::from_zero(longest * 1.08, 4);
-        panels.push(Panel { title: Some("p99, ms"), y, draw: &draw_latencies });
+    let mut panels = vec![panel("tps", &rates)?];
+    panels.extend(panel("p99, ms", &latencies));
+    let mut legend: Vec<_> = inks().take(CURVES.len()).map(|(ink, node)| (ink, name(node))).collect();
+    if nodes.len() > CURVES.len() {
+        legend.push((GREY, format!("{} others", nodes.len() - CURVES.len())));
     }
-    let label = format!("Throughput and latency over time, of {} nodes", nodes.len());
-    let svg = svg(&label, &times.axis, false, &panels)?;
-    let svg = with_values(&svg, &times, &|columns| {
-        let rates = rates.iter().take(CURVES.len());
-        let latencies = latencies.iter().take(CURVES.len());
-        rates
-            .zip(latencies)
-            .flat_map(|(rate, latency)| {
-                let tps =
-                    value(&format!("{} tps", rate.name), &rate.thinned, columns.clone(), |v| tps(Some(v)));
-                let ms = |ms| format!("{} ms", fixed(Some(ms), 3));
-                let p99 = value(&format!("{} p99", latency.name), &latency.thinned, columns.clone(), ms);
-                tps.into_iter().chain(p99)
-            })
-            .collect()
-    });
-    let mut legend: Vec<(Ink, String)> =
-        rates.iter().take(CURVES.len()).map(|curve| (curve.ink, curve.name.clone())).collect();
-    if let Some(others) = rates.len().checked_sub(CURVES.len()).filter(|others| *others > 0) {
-        legend.push((GREY, format!("{others} others")));
-    }
-    let caption = format!(
-        "Transactions per second and 99th percentile of each node's own clients, the slowest node first.{}",
-        times.note("the mean, and paler the range,")
-    );
-    Some(Figure { id: "plot-nodes", title: "By node", caption, legend, svg })
+    let named =
+        || rates.iter().zip(&latencies).take(CURVES.len()).flat_map(|(rate, latency)| [rate, latency]);
+    Some(Chart {
+        id: "plot-nodes",
+        title: "By node",
+        label: format!("Throughput and latency over time, of {} nodes", nodes.len()),
+        caption: format!(
+            "Transactions per second and 99th percentile of each node's own clients, the slowest node first.{}",
+            times.note("the mean, and paler the range,")
+        ),
+        legend,
+        plot: times.plot(panels, |columns| values(named(), &columns)),
+    })
+}
+
+fn with_ms(ms: f64) -> String {
+    format!("{} ms", fixed(Some(ms), 3))
 }
 
 /// The nodes by their mean throughput: whoever looks for the node that holds up the others finds it among the first.
 fn slowest_first(nodes: &[NodeSamples]) -> Vec<&NodeSamples> {
-    let mean = |node: &NodeSamples| {
-        let known: Vec<f64> = node.tps.iter().copied().filter_map(finite).collect();
-        if known.is_empty() { 0.0 } else { known.iter().map(|tps| tps / known.len() as f64).sum() }
-    };
+    let mean = |node: &NodeSamples| mean(&node.tps).unwrap_or_default();
     let mut sorted: Vec<&NodeSamples> = nodes.iter().filter(|node| !node.elapsed.is_empty()).collect();
     sorted.sort_by(|one, other| mean(one).total_cmp(&mean(other)));
     sorted
-}
-
-fn highest(curves: &[Curve]) -> Option<f64> {
-    curves
-        .iter()
-        .flat_map(|curve| curve.thinned.iter().flatten())
-        .map(|envelope| envelope.high)
-        .reduce(f64::max)
-}
-
-/// Those of the fast nodes beneath those that are looked for.
-fn draw(chart: &mut Chart, times: &Times, curves: &[Curve]) -> super::frame::DrawResult {
-    curves.iter().rev().try_for_each(|curve| draw_line(chart, times, curve.ink, &curve.thinned))
 }
 
 #[cfg(test)]
@@ -129,18 +95,19 @@ mod tests {
 
     #[test]
     fn each_node_has_its_curve_the_slowest_first() {
-        let figure = figure(&document(3)).expect("a plot");
-        let names: Vec<&str> = figure.legend.iter().map(|(_, name)| name.as_str()).collect();
+        let chart = chart(&document(3)).expect("a plot");
+        let names: Vec<&str> = chart.legend.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, ["db2:5432", "db1:5432", "db0:5432"]);
-        assert!(figure.svg.contains("db2:5432 tps: 998"), "{}", figure.svg);
-        assert!(figure.svg.contains("db0:5432 p99: 2.500 ms"), "{}", figure.svg);
+        let svg = crate::plot::svg(&chart);
+        assert!(svg.contains("db2:5432 tps: 998"), "{svg}");
+        assert!(svg.contains("db0:5432 p99: 2.500 ms"), "{svg}");
     }
 
     #[test]
     fn many_nodes_share_a_colour_and_one_has_no_plot() {
-        let many = figure(&document(50)).expect("a plot");
+        let many = chart(&document(50)).expect("a plot");
         assert_eq!(many.legend.last().expect("a line").1, "42 others");
-        assert!(figure(&document(1)).is_none());
-        assert!(figure(&Document::default()).is_none());
+        assert!(chart(&document(1)).is_none());
+        assert!(chart(&Document::default()).is_none());
     }
 }

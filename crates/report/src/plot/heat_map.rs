@@ -7,12 +7,9 @@ use std::ops::Range;
 use bench_base::number::{count, percent, short_ms};
 use bench_results::{Document, Samples};
 use bench_stats::coarse_histogram::log_bounds_ms;
-use plotters::prelude::*;
 
-use super::Figure;
+use super::Chart;
 use super::axis::Axis;
-use super::frame::{Chart, Panel, svg};
-use super::hover::with_values;
 use super::marks::Marks;
 use super::palette::{HEAT, Ink};
 use super::times::Times;
@@ -31,37 +28,40 @@ const NAMED: usize = 14;
 type Cells = BTreeMap<u32, Vec<f64>>;
 
 /// The map; `None` of a run without histograms of its intervals.
-pub fn figure(document: &Document) -> Option<Figure> {
+pub fn chart(document: &Document) -> Option<Chart> {
     let samples = &document.samples;
     let times = Times::in_columns(samples, COLUMNS)?;
     let cells = cells(samples, &times);
-    let (low, _) = log_bounds_ms(*cells.keys().next()?);
-    let (_, high) = log_bounds_ms(*cells.keys().next_back()?);
+    let (low, _) = bounds_ms(*cells.keys().next()?);
+    let (_, high) = bounds_ms(*cells.keys().next_back()?);
     let totals: Vec<f64> =
         (0..times.spans.len()).map(|column| cells.values().map(|row| row[column]).sum()).collect();
-    let y = Axis::of_latencies(10f64.powf(low), 10f64.powf(high));
-    let marks = Marks::of(document, &times.axis);
-    let draw = |chart: &mut Chart| {
-        marks.draw(chart)?;
-        for (bucket, row) in &cells {
-            let (low, high) = log_bounds_ms(*bucket);
-            for (ink, columns) in areas(row, &totals) {
-                let (begin, end) = (times.spans[columns.start].0, times.spans[columns.end - 1].1);
-                chart.draw_series([Rectangle::new([(begin, high), (end, low)], ink.color().filled())])?;
-            }
-        }
-        marks.draw_numbers(chart)
+    let of_bucket = |(bucket, row): (&u32, &Vec<f64>)| {
+        let (low, high) = bounds_ms(*bucket);
+        let shape = |(ink, columns): (Ink, Range<usize>)| {
+            ink.rectangle((times.spans[columns.start].0, high), (times.spans[columns.end - 1].1, low))
+        };
+        areas(row, &totals).into_iter().map(shape).collect::<Vec<_>>()
     };
-    let svg =
-        svg("Latencies over time, by share", &times.axis, false, &[Panel { title: None, y, draw: &draw }])?;
-    let svg = with_values(&svg, &times, &|columns| named(&cells, columns));
-    let mut legend: Vec<(Ink, String)> = HEAT.into_iter().zip(names()).collect();
-    legend.extend(marks.legend());
-    let caption = format!(
-        "Share of each interval's transactions by latency, ten steps to a power of ten, on a logarithmic axis.{}",
-        times.note("the transactions")
-    );
-    Some(Figure { id: "plot-heat", title: "Latency heat map, share of transactions", caption, legend, svg })
+    let marks = Marks::of(document, &times.axis);
+    let panel = marks.panel(Axis::of_latencies(low, high)).with(cells.iter().flat_map(of_bucket));
+    Some(Chart {
+        id: "plot-heat",
+        title: "Latency heat map, share of transactions",
+        label: "Latencies over time, by share".to_owned(),
+        caption: format!(
+            "Share of each interval's transactions by latency, ten steps to a power of ten, on a logarithmic axis.{}",
+            times.note("the transactions")
+        ),
+        legend: marks.legend(HEAT.into_iter().zip(names()).collect()),
+        plot: times.plot(vec![marks.numbered(panel, &times.axis)], |columns| named(&cells, columns)),
+    })
+}
+
+/// The latencies that a bucket is of.
+fn bounds_ms(bucket: u32) -> (f64, f64) {
+    let (low, high) = log_bounds_ms(bucket);
+    (10f64.powf(low), 10f64.powf(high))
 }
 
 /// The counts of the plot's columns, without buckets that hold nothing.
@@ -116,10 +116,8 @@ fn named(cells: &Cells, columns: Range<usize>) -> Vec<String> {
     let total: f64 = counts.iter().map(|(_, count)| count).sum();
     let known = || counts.iter().rev().filter(|(_, count)| *count > 0.0);
     let line = |(bucket, transactions): &(u32, f64)| {
-        let ((low, low_unit), (high, high_unit)) = {
-            let (low, high) = log_bounds_ms(*bucket);
-            (short_ms(Some(10f64.powf(low))), short_ms(Some(10f64.powf(high))))
-        };
+        let (low, high) = bounds_ms(*bucket);
+        let ((low, low_unit), (high, high_unit)) = (short_ms(Some(low)), short_ms(Some(high)));
         let bounds = if low_unit == high_unit {
             format!("{low} to {high} {high_unit}")
         } else {

@@ -1,152 +1,121 @@
 //! Latencies: percentiles over time, and the distribution of the whole.
 
-use bench_base::number::{count, finite, in_one_unit, short_ms};
+use bench_base::number::{count, finite, in_one_unit};
 use bench_results::{Bucket, Document};
-use plotters::prelude::*;
 
-use super::Figure;
-use super::axis::{Axis, percentile_position};
-use super::frame::{Chart, Panel, svg};
-use super::hover::{value, with_values};
-use super::lines::draw_line;
+use super::Chart;
+use super::axis::Axis;
+use super::chart::{Panel, Plot, Point};
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
-use super::times::Times;
-use crate::downsample::Envelope;
+use super::times::{Curve, Times, legend, values};
+use crate::content::latency;
+use crate::downsample::range;
 
 /// Percentiles of each interval on a logarithmic axis; `None` without any.
-pub fn over_time(document: &Document) -> Option<Figure> {
+pub fn over_time(document: &Document) -> Option<Chart> {
     let samples = &document.samples;
     let times = Times::of(samples)?;
-    let series = [
-        (GREEN, "p50", &samples.latency_p50_ms),
-        (BLUE, "p95", &samples.latency_p95_ms),
-        (ORANGE, "p99", &samples.latency_p99_ms),
-        (PINK, "max", &samples.latency_max_ms),
+    // What is not above 0 has no logarithm.
+    let curve = |ink, name, series: &[Option<f64>]| {
+        let positive: Vec<_> = series.iter().map(|value| value.filter(|value| *value > 0.0)).collect();
+        times.curve(ink, name, &positive, latency)
+    };
+    // The greatest first: bands lie over each other, and the median is to be seen.
+    let mut curves = vec![
+        curve(PINK, "max", &samples.latency_max_ms),
+        curve(ORANGE, "p99", &samples.latency_p99_ms),
+        curve(BLUE, "p95", &samples.latency_p95_ms),
+        curve(GREEN, "p50", &samples.latency_p50_ms),
     ];
-    let lines: Vec<(Ink, &str, Vec<Option<Envelope>>)> = series
-        .into_iter()
-        .map(|(ink, name, values)| {
-            let thinned = logarithms(values, &times);
-            (ink, name, if name == "max" { with_highest_as_line(thinned) } else { thinned })
-        })
-        .filter(|(_, _, thinned)| thinned.iter().any(Option::is_some))
-        .collect();
-    let columns = || lines.iter().flat_map(|(_, _, thinned)| thinned.iter().flatten());
-    let low = columns().map(|envelope| envelope.low).reduce(f64::min)?;
-    let high = columns().map(|envelope| envelope.high).reduce(f64::max)?;
+    // A mean of maxima would hide the slowest transaction.
+    for column in curves[0].columns.iter_mut().flatten() {
+        column.mean = column.high;
+    }
+    curves.retain(|curve: &Curve| range(&curve.columns).is_some());
+    let ranges = || curves.iter().filter_map(|curve| range(&curve.columns));
+    let low = ranges().map(|(low, _)| low).reduce(f64::min)?;
+    let high = ranges().map(|(_, high)| high).reduce(f64::max)?;
     let marks = Marks::of(document, &times.axis);
-    let y = Axis::of_latencies(10f64.powf(low), 10f64.powf(high));
-    let draw = |chart: &mut Chart| {
-        marks.draw(chart)?;
-        // The greatest first: bands lie over each other, and the median is to be seen.
-        lines.iter().rev().try_for_each(|(ink, _, thinned)| draw_line(chart, &times, *ink, thinned))?;
-        marks.draw_numbers(chart)
-    };
-    let svg = svg(
-        "Percentiles of the latency over time",
-        &times.axis,
-        false,
-        &[Panel { title: None, y, draw: &draw }],
-    )?;
-    let shown = |logarithm: f64| {
-        let (value, unit) = short_ms(Some(10f64.powf(logarithm)));
-        format!("{value} {unit}")
-    };
-    let svg = with_values(&svg, &times, &|columns| {
-        let named = lines.iter().rev();
-        named.filter_map(|(_, name, thinned)| value(name, thinned, columns.clone(), shown)).collect()
-    });
-    let mut legend: Vec<_> = lines.iter().rev().map(|(ink, name, _)| (*ink, (*name).to_owned())).collect();
-    legend.extend(marks.legend());
-    let caption = format!(
-        "Transactions that ended in each interval, on a logarithmic axis.{}",
-        times.note("the range, as a band, and the mean, for max the highest, as a line,")
-    );
-    Some(Figure { id: "plot-latency", title: "Latency over time", caption, legend, svg })
+    let panel =
+        marks.panel(Axis::of_latencies(low, high)).with(curves.iter().flat_map(|curve| times.line(curve)));
+    Some(Chart {
+        id: "plot-latency",
+        title: "Latency over time",
+        label: "Percentiles of the latency over time".to_owned(),
+        caption: format!(
+            "Transactions that ended in each interval, on a logarithmic axis.{}",
+            times.note("the range, as a band, and the mean, for max the highest, as a line,")
+        ),
+        legend: marks.legend(legend(&curves)),
+        plot: times.plot(vec![marks.numbered(panel, &times.axis)], |columns| values(&curves, &columns)),
+    })
 }
 
-/// The highest of each column in the place of the mean: a mean of maxima would hide the slowest transaction.
-fn with_highest_as_line(thinned: Vec<Option<Envelope>>) -> Vec<Option<Envelope>> {
-    let highest = |envelope: Envelope| Envelope { mean: envelope.high, ..envelope };
-    thinned.into_iter().map(|envelope| envelope.map(highest)).collect()
-}
-
-/// The envelopes of a series' logarithms. What is not above 0 has none.
-fn logarithms(series: &[Option<f64>], times: &Times) -> Vec<Option<Envelope>> {
-    let positive: Vec<_> = series.iter().map(|value| value.filter(|value| *value > 0.0)).collect();
-    let logarithm = |envelope: Envelope| Envelope {
-        low: envelope.low.log10(),
-        high: envelope.high.log10(),
-        mean: envelope.mean.log10(),
-    };
-    times.thinned(&positive).into_iter().map(|envelope| envelope.map(logarithm)).collect()
-}
-
-/// Latencies by the share of transactions that are not slower, in the coordinates of [`Axis::of_percentiles`] and
-/// [`Axis::of_latencies`].
-pub struct PercentileCurve {
-    /// Ascending; at least two.
-    pub points: Vec<(f64, f64)>,
-    /// Transactions.
-    pub total: u64,
-}
-
-/// The curve of a histogram; `None` of an empty one.
-pub fn percentile_curve(latencies: &[Bucket]) -> Option<PercentileCurve> {
+/// Latencies by the share of transactions that are not slower, ascending, and how many transactions there are; `None` of an
+/// empty histogram.
+fn percentiles(latencies: &[Bucket]) -> Option<(Vec<Point>, u64)> {
     let buckets = || latencies.iter().filter(|bucket| bucket.count > 0 && bucket.high_ms > 0.0);
     let total = buckets().map(|bucket| bucket.count).fold(0, u64::saturating_add);
-    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut points: Vec<Point> = Vec::new();
     let mut before = 0u64;
     for bucket in buckets().filter(|bucket| bucket.high_ms.is_finite()) {
         before = before.saturating_add(bucket.count);
         // Ranks are divided by n + 1, not n: the slowest measured is not slower than all that may come.
-        let position = percentile_position(before as f64 / (total as f64 + 1.0));
-        points.push((position, bucket.high_ms.log10()));
+        points.push((before as f64 / (total as f64 + 1.0), bucket.high_ms));
     }
     points.insert(0, (0.0, points.first()?.1));
-    Some(PercentileCurve { points, total })
+    Some((points, total))
+}
+
+/// The plot of some histograms, and how many transactions each has; `None` where none has any.
+pub fn distributions(histograms: &[(Ink, &[Bucket])]) -> Option<(Plot, Vec<u64>)> {
+    let known = histograms.iter().filter_map(|(ink, latencies)| Some((*ink, percentiles(latencies)?)));
+    let curves: Vec<(Ink, (Vec<Point>, u64))> = known.collect();
+    let totals: Vec<u64> = curves.iter().map(|(_, (_, total))| *total).collect();
+    let latencies = || curves.iter().flat_map(|(_, (points, _))| points.iter().map(|(_, ms)| *ms));
+    let y = Axis::of_latencies(latencies().reduce(f64::min)?, latencies().reduce(f64::max)?);
+    let x = Axis::of_percentiles(*totals.iter().max()?);
+    let panel = Panel::new(y).with(curves.into_iter().map(|(ink, (points, _))| ink.line(points, 4)));
+    Some((Plot { x, is_upright: true, panels: vec![panel], hover: Vec::new() }, totals))
 }
 
 /// All latencies, by the share of transactions that are not slower; `None` without any.
-pub fn distribution(document: &Document) -> Option<Figure> {
-    let PercentileCurve { points, total } = percentile_curve(&document.latencies)?;
+pub fn distribution(document: &Document) -> Option<Chart> {
+    let (points, total) = percentiles(&document.latencies)?;
     let (first, last) = (*points.first()?, *points.last()?);
-    let x = Axis::of_percentiles(total);
-    let y = Axis::of_latencies(10f64.powf(first.1), 10f64.powf(last.1));
     let summary = &document.summary;
-    let marked = [
+    let marked: Vec<(&str, f64, f64)> = [
         ("p50", 0.5, summary.latency_p50_ms),
         ("p95", 0.95, summary.latency_p95_ms),
         ("p99", 0.99, summary.latency_p99_ms),
         ("p99.9", 0.999, summary.latency_p999_ms),
-    ];
-    let marked: Vec<(&str, f64, f64)> = marked
-        .into_iter()
-        .filter_map(|(name, p, value)| {
-            Some((name, percentile_position(p), finite(value).filter(|ms| *ms > 0.0)?))
-        })
-        .collect();
-    let draw = |chart: &mut Chart| {
-        let mut area = points.clone();
-        let floor = chart.y_range().start;
-        area.extend([(last.0, floor), (0.0, floor)]);
-        chart.draw_series([Polygon::new(area, BLUE.color().mix(0.12).filled())])?;
-        chart.draw_series([PathElement::new(points.clone(), BLUE.color().stroke_width(5))])?;
-        let dot = RED.color().filled();
-        chart.draw_series(
-            marked.iter().map(|(_, position, ms)| Circle::new((*position, ms.log10()), 8, dot)),
-        )?;
-        Ok(())
-    };
-    let label = format!("Distribution of {} latencies", count(total));
-    let svg = svg(&label, &x, true, &[Panel { title: None, y, draw: &draw }])?;
+    ]
+    .into_iter()
+    .filter_map(|(name, p, value)| Some((name, p, finite(value).filter(|ms| *ms > 0.0)?)))
+    .collect();
+    let y = Axis::of_latencies(first.1, last.1);
+    let floor = y.value_at(0.0);
+    let outline = points.iter().copied().chain([(last.0, floor), (0.0, floor)]).collect();
+    let panel = Panel::new(y)
+        .with([BLUE.area(outline).faint(0.12), BLUE.line(points, 5)])
+        .with(marked.iter().map(|(_, p, ms)| RED.dot((*p, *ms), 8)));
     let (values, unit) = in_one_unit(&marked.iter().map(|(_, _, ms)| Some(*ms)).collect::<Vec<_>>());
-    let values = marked.iter().zip(values).map(|((name, ..), value)| format!("{name} {value} {unit}"));
-    let legend = values.map(|value| (RED, value)).collect();
-    let caption = format!(
-        "Latency by percentile of {} transactions: each step to the right is a tenth of the remaining ones.",
-        count(total)
-    );
-    Some(Figure { id: "plot-distribution", title: "Latency distribution", caption, legend, svg })
+    let values = marked.iter().zip(values).map(|((name, ..), value)| (RED, format!("{name} {value} {unit}")));
+    Some(Chart {
+        id: "plot-distribution",
+        title: "Latency distribution",
+        label: format!("Distribution of {} latencies", count(total)),
+        caption: format!(
+            "Latency by percentile of {} transactions: each step to the right is a tenth of the remaining ones.",
+            count(total)
+        ),
+        legend: values.collect(),
+        plot: Plot {
+            x: Axis::of_percentiles(total),
+            is_upright: true,
+            panels: vec![panel],
+            hover: Vec::new(),
+        },
+    })
 }

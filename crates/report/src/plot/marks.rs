@@ -3,12 +3,10 @@
 
 use bench_base::number::finite;
 use bench_results::{Document, Event, Finding, Topic};
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
 use super::axis::Axis;
-use super::frame::{Chart, DrawResult, TEXT_SIZE};
+use super::chart::{Legend, Panel};
 use super::palette::{Ink, OLIVE, SHADE, WINE};
 
 /// How finely time is divided: a soak has more vacuums than its plot has pixels.
@@ -67,70 +65,61 @@ impl Marks {
         }
     }
 
-    /// What they look like.
-    pub fn legend(&self) -> impl Iterator<Item = (Ink, String)> {
+    /// The names of some curves, and what the marks look like.
+    pub fn legend(&self, mut curves: Legend) -> Legend {
         let numbers: Vec<String> = self.dips.iter().map(|dips| dips.finding.to_string()).collect();
-        let dips = (!numbers.is_empty()).then(|| {
-            let noun = if numbers.len() == 1 { "finding" } else { "findings" };
-            (WINE, format!("dip: {noun} {}", numbers.join(", ")))
-        });
-        let checkpoints = (!self.checkpoints.is_empty()).then(|| (SHADE, "checkpoint".to_owned()));
-        let vacuums = (!self.vacuums.is_empty()).then(|| (OLIVE, "vacuum".to_owned()));
-        checkpoints.into_iter().chain(vacuums).chain(dips)
+        let noun = if numbers.len() == 1 { "finding" } else { "findings" };
+        let marks = [
+            (SHADE, !self.checkpoints.is_empty(), "checkpoint".to_owned()),
+            (OLIVE, !self.vacuums.is_empty(), "vacuum".to_owned()),
+            (WINE, !numbers.is_empty(), format!("dip: {noun} {}", numbers.join(", "))),
+        ];
+        curves
+            .extend(marks.into_iter().filter(|(_, is_there, _)| *is_there).map(|(ink, _, name)| (ink, name)));
+        curves
     }
 
-    /// Draws them.
-    pub fn draw(&self, chart: &mut Chart) -> DrawResult {
-        let y = chart.y_range();
-        let rectangle =
-            |begin, end, low, high, style: ShapeStyle| Rectangle::new([(begin, high), (end, low)], style);
-        let band = SHADE.color().mix(0.13).filled();
-        let line = SHADE.color().mix(0.7).stroke_width(2);
-        let bar = OLIVE.color().filled();
-        let lane = y.end - (y.end - y.start) * LANE;
-        chart.draw_series(
-            self.checkpoints.iter().map(|(begin, end)| rectangle(*begin, *end, y.start, y.end, band)),
-        )?;
+    /// A panel with the marks, behind all that comes over them.
+    pub fn panel(&self, y: Axis) -> Panel {
+        let (bottom, lane, top) = (y.value_at(0.0), y.value_at(1.0 - LANE), y.value_at(1.0));
+        let bars = |ink: Ink, opacity: f64, from: f64, spans: &[(f64, f64)]| {
+            let bars =
+                spans.iter().map(|(begin, end)| ink.rectangle((*begin, from), (*end, top)).faint(opacity));
+            bars.collect::<Vec<_>>()
+        };
         // A soak has so many that lines would hide everything else.
         let lines =
             if self.checkpoint_begins.len() <= MOST_LINES { &self.checkpoint_begins[..] } else { &[] };
-        chart.draw_series(
-            lines.iter().map(|begin| PathElement::new(vec![(*begin, y.start), (*begin, y.end)], line)),
-        )?;
-        chart
-            .draw_series(self.vacuums.iter().map(|(begin, end)| rectangle(*begin, *end, lane, y.end, bar)))?;
-        let band = WINE.color().mix(0.18).filled();
-        let spans = self.dips.iter().flat_map(|dips| &dips.spans);
-        chart.draw_series(spans.map(|(begin, end)| rectangle(*begin, *end, y.start, y.end, band))).map(drop)
+        let lines = lines.iter().map(|begin| SHADE.line(vec![(*begin, bottom), (*begin, top)], 2).faint(0.7));
+        Panel::new(y)
+            .with(bars(SHADE, 0.13, bottom, &self.checkpoints))
+            .with(lines)
+            .with(bars(OLIVE, 1.0, lane, &self.vacuums))
+            .with(self.dips.iter().flat_map(|dips| bars(WINE, 0.18, bottom, &dips.spans)))
     }
 
-    /// Writes the numbers of the dips' findings, over all that is drawn.
-    pub fn draw_numbers(&self, chart: &mut Chart) -> DrawResult {
-        let (x, y) = (chart.x_range(), chart.y_range());
-        let bottom = y.start + (y.end - y.start) * LANE;
-        let mut numbers: Vec<(f64, usize)> = self
-            .dips
-            .iter()
-            .flat_map(|dips| dips.spans.iter().map(|(begin, end)| ((begin + end) / 2.0, dips.finding)))
-            .collect();
+    /// A panel with the numbers of the dips' findings over all that it has.
+    pub fn numbered(&self, panel: Panel, time: &Axis) -> Panel {
+        let at = panel.y.value_at(LANE);
+        let of_finding = |dips: &Dips| {
+            let number = dips.finding.to_string();
+            dips.spans
+                .iter()
+                .map(move |(begin, end)| ((begin + end) / 2.0, number.clone()))
+                .collect::<Vec<_>>()
+        };
+        let mut numbers: Vec<(f64, String)> = self.dips.iter().flat_map(of_finding).collect();
         numbers.sort_by(|one, other| one.0.total_cmp(&other.0));
         let mut free_from = f64::NEG_INFINITY;
         numbers.retain(|(middle, _)| {
             let has_room = *middle >= free_from;
             if has_room {
-                free_from = middle + (x.end - x.start) * NUMBER;
+                free_from = middle + (time.high - time.low) * NUMBER;
             }
             has_room
         });
-        let style = ("sans-serif", TEXT_SIZE).into_font().color(&WINE.color());
-        let style = style.pos(Pos::new(HPos::Center, VPos::Bottom));
-        chart.draw_series(
-            numbers
-                .iter()
-                .take(MOST_NUMBERS)
-                .map(|(middle, finding)| Text::new(finding.to_string(), (*middle, bottom), style.clone())),
-        )?;
-        Ok(())
+        let numbers = numbers.into_iter().take(MOST_NUMBERS);
+        panel.with(numbers.map(|(middle, number)| WINE.text((middle, at), number)))
     }
 }
 
@@ -207,7 +196,10 @@ mod tests {
         let told: Vec<_> = marks.dips.iter().map(|dips| (dips.finding, dips.spans.as_slice())).collect();
         let dips = [[(10.0, 20.1), (90.0, 100.0)].as_slice(), &[(60.0, 61.1)], &[(30.0, 35.1)]];
         assert_eq!(told, [(2, dips[0]), (4, dips[1]), (5, dips[2])]);
-        assert_eq!(marks.legend().map(|(_, name)| name).collect::<Vec<_>>(), ["dip: findings 2, 4, 5"]);
+        assert_eq!(
+            marks.legend(Vec::new()).into_iter().map(|(_, name)| name).collect::<Vec<_>>(),
+            ["dip: findings 2, 4, 5"]
+        );
     }
 
     #[test]
@@ -225,7 +217,7 @@ mod tests {
         assert_eq!(marks.checkpoints, [(0.0, 10.1), (90.0, 100.0)]);
         assert_eq!(marks.checkpoint_begins, [90.0]);
         assert_eq!(marks.vacuums, [(50.0, 51.1)]);
-        assert_eq!(marks.legend().count(), 2);
+        assert_eq!(marks.legend(Vec::new()).len(), 2);
     }
 
     #[test]

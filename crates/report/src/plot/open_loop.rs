@@ -2,110 +2,83 @@
 
 use bench_base::number::{finite, fixed, tps};
 use bench_results::{Document, Series};
-use plotters::prelude::*;
 
-use super::Figure;
+use super::Chart;
 use super::axis::Axis;
-use super::frame::{Chart, Panel, svg};
-use super::hover::{value, with_values};
-use super::lines::draw_line;
 use super::marks::Marks;
-use super::palette::{BLUE, Ink, ORANGE, PINK, RED, TEAL};
-use super::steps::draw_area;
-use super::times::Times;
-use crate::downsample::Envelope;
+use super::palette::{BLUE, ORANGE, PINK, RED, TEAL};
+use super::times::{ABOVE, Curve, Times, axis_from_zero, legend, per_second, values};
+use crate::downsample::range;
+
+fn with_tps(rate: f64) -> String {
+    format!("{} tps", tps(Some(rate)))
+}
 
 /// The offered rate with what was achieved, skipped and late; `None` of a closed loop.
-pub fn rates(document: &Document) -> Option<Figure> {
+pub fn rates(document: &Document) -> Option<Chart> {
     let rate = finite(document.run.rate)?;
     let changing = document.run.changing_rates();
     let samples = &document.samples;
     let times = Times::of(samples)?;
-    let lines: Vec<(Ink, &str, Vec<Option<Envelope>>)> = [
-        (BLUE, "achieved", samples.tps.clone()),
-        (RED, "skipped", per_second(&samples.skipped, &samples.secs)),
-        (ORANGE, "late", per_second(&samples.late, &samples.secs)),
-    ]
-    .into_iter()
-    .map(|(ink, name, series)| (ink, name, times.thinned(&series)))
-    // What never happened needs no line on the axis.
-    .filter(|(_, name, thinned)| *name == "achieved" || thinned.iter().flatten().any(|of| of.high > 0.0))
-    .collect();
-    let high = lines.iter().flat_map(|(_, _, thinned)| thinned.iter().flatten()).map(|of| of.high);
-    let offered = changing.iter().flat_map(|rates| rates.corners(times.axis.high)).map(|(_, rate)| rate);
-    let y = Axis::from_zero(high.chain(offered).fold(rate, f64::max) * 1.08, 6);
-    let marks = Marks::of(document, &times.axis);
-    let draw = |chart: &mut Chart| {
-        marks.draw(chart)?;
-        lines.iter().rev().try_for_each(|(ink, _, thinned)| draw_line(chart, &times, *ink, thinned))?;
-        let offered = match &changing {
-            Some(rates) => rates.corners(times.axis.high),
-            None => vec![(times.axis.low, rate), (times.axis.high, rate)],
-        };
-        chart.draw_series([PathElement::new(offered, TEAL.color().stroke_width(4))])?;
-        Ok(())
+    let offered = match &changing {
+        Some(rates) => rates.corners(times.axis.high),
+        None => times.level(rate),
     };
+    let mut curves = vec![times.curve(BLUE, "achieved", &samples.tps, with_tps)];
+    let lost = [(RED, "skipped", &samples.skipped), (ORANGE, "late", &samples.late)]
+        .map(|(ink, name, counts)| times.curve(ink, name, &per_second(counts, &samples.secs, 1.0), with_tps));
+    let highest = |curve: &Curve| range(&curve.columns).map(|(_, high)| high);
+    // What never happened needs no line on the axis.
+    curves.extend(lost.into_iter().filter(|curve| highest(curve).is_some_and(|high| high > 0.0)));
+    let rates = curves.iter().filter_map(highest).chain(offered.iter().map(|(_, rate)| *rate));
+    let y = Axis::from_zero(rates.fold(rate, f64::max) * ABOVE, 6);
+    let marks = Marks::of(document, &times.axis);
+    let panel = marks
+        .panel(y)
+        .with(curves.iter().rev().flat_map(|curve| times.line(curve)))
+        .with([TEAL.line(offered, 4)]);
     let mean = if changing.is_some() { " on average" } else { "" };
-    let label = format!("Offered and achieved rate over time, {} tps offered{mean}", tps(Some(rate)));
-    let svg = svg(&label, &times.axis, false, &[Panel { title: None, y, draw: &draw }])?;
-    let svg = with_values(&svg, &times, &|columns| {
-        let named = lines.iter();
-        let shown = |value: f64| format!("{} tps", tps(Some(value)));
-        named.filter_map(|(_, name, thinned)| value(name, thinned, columns.clone(), shown)).collect()
-    });
-    let mut legend = vec![(TEAL, "offered".to_owned())];
-    legend.extend(lines.iter().map(|(ink, name, _)| (*ink, (*name).to_owned())));
-    legend.extend(marks.legend());
-    let caption = format!(
-        "Transactions per second of each interval.{}",
-        times.note("the range, as a band, and the mean, as a line,")
-    );
-    Some(Figure { id: "plot-rate", title: "Offered and achieved, tps", caption, legend, svg })
+    let mut names = vec![(TEAL, "offered".to_owned())];
+    names.extend(legend(&curves));
+    Some(Chart {
+        id: "plot-rate",
+        title: "Offered and achieved, tps",
+        label: format!("Offered and achieved rate over time, {} tps offered{mean}", tps(Some(rate))),
+        caption: format!(
+            "Transactions per second of each interval.{}",
+            times.note("the range, as a band, and the mean, as a line,")
+        ),
+        legend: marks.legend(names),
+        plot: times.plot(vec![panel], |columns| values(&curves, &columns)),
+    })
 }
 
 /// Lag and backlog; `None` of a closed loop, and where no lag is known.
-pub fn lag(document: &Document) -> Option<Figure> {
+pub fn lag(document: &Document) -> Option<Chart> {
     let rate = finite(document.run.rate)?;
     let samples = &document.samples;
     let times = Times::of(samples)?;
-    let lag = times.thinned(&samples.lag_avg_ms);
-    let backlog = times.thinned(&backlog(document, rate));
-    let highest = |thinned: &[Option<Envelope>]| thinned.iter().flatten().map(|of| of.high).reduce(f64::max);
-    let (longest, greatest) = (highest(&lag)?, highest(&backlog)?);
-    let marks = Marks::of(document, &times.axis);
-    let draw = |ink, thinned: &[Option<Envelope>], chart: &mut Chart| {
-        marks.draw(chart)?;
-        draw_area(chart, &times, ink, thinned)
-    };
-    let draw_lag = |chart: &mut Chart| draw(BLUE, &lag, chart);
-    let draw_backlog = |chart: &mut Chart| draw(PINK, &backlog, chart);
-    let panels = [
-        Panel { title: Some("lag, ms"), y: Axis::from_zero(longest * 1.08, 4), draw: &draw_lag },
-        Panel { title: Some("backlog"), y: Axis::from_zero(greatest * 1.08, 4), draw: &draw_backlog },
+    let curves = [
+        times.curve(BLUE, "lag", &samples.lag_avg_ms, |ms| format!("{} ms", fixed(Some(ms), 3))),
+        times.curve(PINK, "backlog", &backlog(document, rate), |count| fixed(Some(count), 0)),
     ];
-    let label = format!("Lag and backlog over time, at most {} transactions", fixed(Some(greatest), 0));
-    let svg = svg(&label, &times.axis, false, &panels)?;
-    let svg = with_values(&svg, &times, &|columns| {
-        let lag = value("lag", &lag, columns.clone(), |ms| format!("{} ms", fixed(Some(ms), 3)));
-        let backlog = value("backlog", &backlog, columns, |count| fixed(Some(count), 0));
-        lag.into_iter().chain(backlog).collect()
-    });
-    let mut legend = vec![(BLUE, "lag".to_owned()), (PINK, "backlog".to_owned())];
-    legend.extend(marks.legend());
-    let caption = format!(
-        "How late transactions started, on average, and how many were due and not started: rate × lag, by Little's law.{}",
-        times.note("the mean, and paler the highest,")
-    );
-    Some(Figure { id: "plot-lag", title: "Lag and backlog", caption, legend, svg })
-}
-
-/// A count of each interval as a rate.
-fn per_second(counts: &Series, secs: &Series) -> Series {
-    let rates = counts.iter().enumerate().map(|(index, count)| {
-        let secs = secs.get(index).copied().flatten().filter(|secs| *secs > 0.0)?;
-        Some((*count)? / secs)
-    });
-    rates.collect()
+    let greatest = range(&curves[1].columns)?.1;
+    let marks = Marks::of(document, &times.axis);
+    let panel = |title, curve: &Curve| {
+        Some(marks.panel(axis_from_zero([curve], 4)?).titled(title).with(times.area(curve)))
+    };
+    let panels = vec![panel("lag, ms", &curves[0])?, panel("backlog", &curves[1])?];
+    Some(Chart {
+        id: "plot-lag",
+        title: "Lag and backlog",
+        label: format!("Lag and backlog over time, at most {} transactions", fixed(Some(greatest), 0)),
+        caption: format!(
+            "How late transactions started, on average, and how many were due and not started: rate × lag, by Little's law.{}",
+            times.note("the mean, and paler the highest,")
+        ),
+        legend: marks.legend(legend(&curves)),
+        plot: times.plot(panels, |columns| values(&curves, &columns)),
+    })
 }
 
 /// Transactions that are due and not started: those that became due during the lag (Little, "A proof for the queuing

@@ -1,9 +1,8 @@
 //! The colours of plots: Okabe and Ito's and Paul Tol's, which people with any colour vision can tell apart.
 //!
-//! plotters writes a colour into each shape. A style sheet catches those by their value and puts a variable in
-//! their place, which has another value on a dark page: [`style_sheet`] is made of the same table as the shapes.
-
-use plotters::style::RGBColor;
+//! Each shape has its colour as a value, so that a chart can be taken out of its page. A style sheet catches those values
+//! and puts a variable in their place, which has another value on a dark page: [`style_sheet`] is made of the same table
+//! as the shapes.
 
 /// A colour by its purpose, dark or bright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +70,13 @@ const fn rgb(value: u32) -> (u8, u8, u8) {
 }
 
 impl Ink {
-    /// As plotters has colours.
-    pub fn color(self) -> RGBColor {
-        let (red, green, blue) = self.light;
-        RGBColor(red, green, blue)
+    /// The colour on white, as SVG has it.
+    pub fn hex(self) -> String {
+        hex(self.light)
     }
 }
 
-/// A colour as SVG and CSS have it; the digits as plotters writes them, for selectors tell them apart.
+/// A colour as SVG and CSS have it; selectors tell digits apart by their case.
 fn hex((red, green, blue): (u8, u8, u8)) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }

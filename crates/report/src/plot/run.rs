@@ -1,25 +1,25 @@
-//! The plots of a run, in the order of a page.
+//! The charts of a run, in the order of a page.
 
 use bench_results::Document;
 
-use super::figure::Figure;
+use super::chart::Chart;
 use super::{by_node, duel, heat_map, latency, open_loop, stacked, throughput, wal};
 
-/// The plots that there is something to draw in.
-pub fn figures(document: &Document) -> Vec<Figure> {
-    let figures = [
-        throughput::figure(document),
+/// The charts that there is something to draw in.
+pub fn charts(document: &Document) -> Vec<Chart> {
+    let charts = [
+        throughput::chart(document),
         duel::over_time(document),
-        duel::distributions(document),
-        by_node::figure(document),
+        duel::latencies(document),
+        by_node::chart(document),
         open_loop::rates(document),
         open_loop::lag(document),
         latency::over_time(document),
-        heat_map::figure(document),
+        heat_map::chart(document),
         latency::distribution(document),
         stacked::waits(document),
-        wal::figure(document),
+        wal::chart(document),
         stacked::processors(document),
     ];
-    figures.into_iter().flatten().collect()
+    charts.into_iter().flatten().collect()
 }

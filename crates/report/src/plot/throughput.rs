@@ -3,62 +3,49 @@
 use bench_base::number::{finite, tps};
 use bench_results::Document;
 use bench_stats::robust::median;
-use plotters::prelude::*;
 
-use super::Figure;
-use super::axis::Axis;
-use super::frame::{Chart, Panel, svg};
-use super::hover::{value, with_values};
+use super::Chart;
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN};
-use super::times::Times;
+use super::times::{Times, axis_from_zero, values};
+use crate::downsample::range;
 
-/// The plot; `None` without any interval.
-pub fn figure(document: &Document) -> Option<Figure> {
+/// Few points can be larger.
+const FEW: usize = 120;
+
+/// The chart; `None` without any interval.
+pub fn chart(document: &Document) -> Option<Chart> {
     let samples = &document.samples;
     let times = Times::of(samples)?;
-    let thinned = times.thinned(&samples.tps);
-    let low = thinned.iter().flatten().map(|envelope| envelope.low).reduce(f64::min)?;
-    let high = thinned.iter().flatten().map(|envelope| envelope.high).reduce(f64::max)?;
-    let marks = Marks::of(document, &times.axis);
-    // The lane of vacuums is above all points.
-    let y = Axis::from_zero(high * 1.08, 6);
-    let columns =
-        || thinned.iter().zip(0..times.spans.len()).filter_map(|(envelope, i)| Some(((*envelope)?, i)));
-    // Few points can be larger.
-    let radius = if thinned.len() <= 120 { 7 } else { 4 };
+    let curve = times.curve(BLUE, "tps", &samples.tps, |value| tps(Some(value)));
+    let (low, high) = range(&curve.columns)?;
     let median = median(&samples.tps.iter().copied().filter_map(finite).collect::<Vec<_>>())?;
-    let draw = |chart: &mut Chart| {
-        marks.draw(chart)?;
-        let line = vec![(times.axis.low, median), (times.axis.high, median)];
-        chart.draw_series([PathElement::new(line, GREEN.color().stroke_width(2))])?;
+    let radius = if curve.columns.len() <= FEW { 7 } else { 4 };
+    let (mut ranges, mut means) = (Vec::new(), Vec::new());
+    for (column, envelope) in curve.columns.iter().enumerate() {
+        let (x, Some(envelope)) = (times.middle(column), envelope) else { continue };
         if times.per_column > 1 {
-            let range = BLUE.color().mix(0.35).stroke_width(2);
-            chart.draw_series(columns().map(|(envelope, column)| {
-                let x = times.middle(column);
-                PathElement::new(vec![(x, envelope.low), (x, envelope.high)], range)
-            }))?;
+            ranges.push(BLUE.line(vec![(x, envelope.low), (x, envelope.high)], 2).faint(0.35));
         }
-        let point = BLUE.color().filled();
-        chart
-            .draw_series(columns().map(|(envelope, column)| {
-                Circle::new((times.middle(column), envelope.mean), radius, point)
-            }))?;
-        marks.draw_numbers(chart)
-    };
-    let label = format!("Throughput over time, from {} to {} tps", tps(Some(low)), tps(Some(high)));
-    let svg = svg(&label, &times.axis, false, &[Panel { title: None, y, draw: &draw }])?;
-    let svg = with_values(&svg, &times, &|columns| {
-        value("tps", &thinned, columns, |value| tps(Some(value))).into_iter().collect()
-    });
-    let mut legend = vec![
-        (BLUE, if times.per_column > 1 { "mean and range" } else { "interval" }.to_owned()),
-        (GREEN, format!("median {}", tps(Some(median)))),
-    ];
-    legend.extend(marks.legend());
-    let caption = format!(
-        "Transactions per second of each interval.{}",
-        times.note("the range, as a line, and the mean, as a point,")
-    );
-    Some(Figure { id: "plot-tps", title: "Throughput, tps", caption, legend, svg })
+        means.push(BLUE.dot((x, envelope.mean), radius));
+    }
+    let marks = Marks::of(document, &times.axis);
+    let panel = marks
+        .panel(axis_from_zero([&curve], 6)?)
+        .with([GREEN.line(times.level(median), 2)])
+        .with(ranges)
+        .with(means);
+    let point = if times.per_column > 1 { "mean and range" } else { "interval" };
+    Some(Chart {
+        id: "plot-tps",
+        title: "Throughput, tps",
+        label: format!("Throughput over time, from {} to {} tps", tps(Some(low)), tps(Some(high))),
+        caption: format!(
+            "Transactions per second of each interval.{}",
+            times.note("the range, as a line, and the mean, as a point,")
+        ),
+        legend: marks
+            .legend(vec![(BLUE, point.to_owned()), (GREEN, format!("median {}", tps(Some(median))))]),
+        plot: times.plot(vec![marks.numbered(panel, &times.axis)], |columns| values([&curve], &columns)),
+    })
 }

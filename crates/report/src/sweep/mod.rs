@@ -4,13 +4,12 @@
 //! writers; what is computed of the runs, in [`results`], is the same in all formats.
 
 mod content;
-mod formats;
-mod html;
 mod plot;
+mod report;
 pub mod results;
 #[cfg(test)]
 mod tests;
 
 pub use content::sentence as answer_sentence;
-pub use formats::{render, schema};
+pub use report::{render, schema};
 pub use results::{RungResult, VariantScalability, results, scalability};

@@ -78,7 +78,7 @@ pub struct VariantScalability {
 /// transactions per second, and latency is the time from a transaction's start (with a `rate`, from its due time) to
 /// its end, retries included.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Report<'a> {
+pub(super) struct Computed<'a> {
     #[serde(flatten)]
     pub document: &'a SweepDocument,
     /// Figures of the completed runs, one object for each variant and rung, variant by variant.

@@ -71,6 +71,7 @@ pub fn check_page(name: &str, page: &str) {
                     "fill",
                     "stroke",
                     "stroke-width",
+                    "stroke-dasharray",
                     "opacity",
                 ])
                 .chain(["x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width", "height", "points", "dy"])
@@ -195,7 +196,7 @@ fn dips_and_values_are_told() {
     assert!(page.contains("<li class=\"warning\" id=\"finding-2\">"));
     assert!(page.contains("dip: finding 2</li>"));
     // Throughput, percentiles and heat map have its number.
-    assert_eq!(page.matches(">\n2\n</text>").count(), 3);
+    assert_eq!(page.matches(">2</text>").count(), 3);
     assert!(page.contains("<title>22 s to 23 s\ntps: "), "values");
     assert!(page.contains("</i>median 1"), "the median");
 }

@@ -5,13 +5,6 @@ use crate::sanitize::{clean, defused, one_line, width, wrapped};
 /// How wide a line is at most.
 pub const WIDTH: usize = 100;
 
-/// Lines as a text.
-pub fn joined(lines: &[String]) -> String {
-    let mut text = lines.join("\n");
-    text.push('\n');
-    text
-}
-
 /// A title with a rule under it.
 pub fn write_title(lines: &mut Vec<String>, title: &str) {
     lines.push(String::new());

@@ -1,10 +1,9 @@
-//! The report for a terminal: what pgbench prints at its end, and more, in at most [`WIDTH`] columns.
+//! The report for a terminal: what pgbench prints at its end, and more, in at most 100 columns.
 
 mod lines;
-mod run;
+mod report;
 mod section;
 mod sparkline;
 
-pub use lines::{WIDTH, hanging, joined, write_title};
-pub use run::render;
-pub use section::write_section;
+pub use report::render;
+pub use sparkline::of_tps as sparkline_of_tps;

@@ -2,8 +2,8 @@
 //! them.
 
 use super::lines::{WIDTH, hanging, write_title};
-use crate::content::{Body, ColumnKind, Section, Table};
-use crate::sanitize::{cut, defused, one_line, width, wrapped};
+use crate::content::{Body, ColumnKind, Section, StatementPlans, Table};
+use crate::sanitize::{clean, cut, defused, one_line, width, wrapped};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -22,6 +22,10 @@ pub fn write_section(lines: &mut Vec<String>, section: &Section) {
             }
         }
         Body::Table(table) => lines.extend(table_lines(table)),
+        Body::Sentences { lines: sentences, .. } => {
+            lines.extend(sentences.iter().flat_map(|line| hanging("  ", line)));
+        }
+        Body::Plans(plans) => plans.iter().for_each(|plans| write_plans(lines, plans)),
         Body::Wide { whole, .. } if fits(whole) => lines.extend(table_lines(whole)),
         Body::Wide { parts, .. } => {
             for (index, (name, part)) in parts.iter().enumerate() {
@@ -37,6 +41,20 @@ pub fn write_section(lines: &mut Vec<String>, section: &Section) {
         lines.extend(
             wrapped(&defused(&one_line(note)), WIDTH - 2).into_iter().map(|line| format!("  {line}")),
         );
+    }
+}
+
+/// How many lines of a plan are shown.
+const PLAN_LINES: usize = 60;
+
+/// A statement and the plans of each side.
+fn write_plans(lines: &mut Vec<String>, plans: &StatementPlans) {
+    lines.extend(hanging("  ", &plans.statement));
+    for (side, plans) in &plans.sides {
+        lines.push(format!("    {side}:"));
+        let shown = |line: &str| cut(&defused(&clean(line)).replace('\t', " "), WIDTH - 6);
+        let plans = plans.iter().flat_map(|plan| plan.lines().take(PLAN_LINES));
+        lines.extend(plans.map(|line| format!("      {}", shown(line))));
     }
 }
 

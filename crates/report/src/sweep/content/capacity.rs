@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use bench_base::number::{MISSING, fixed, ms, percent, tps};
 use bench_base::sentence::counted;
-use bench_results::capacity::{CapacityAnswer, Limit, Purpose};
+use bench_results::capacity::{CapacityAnswer, Limit, Purpose, TrialOutcome};
 use bench_results::sweep::{SweepDocument, SweepRun};
+use bench_stats::robust::median;
 
-use crate::content::{ColumnKind, Section, Table};
-use crate::sweep::results::Report;
+use crate::content::{Section, Table};
+use crate::sweep::results::Computed;
 
 /// A percentile by its usual name, as `p99` or `p99.9`.
 pub fn percentile_name(percentile: f64) -> String {
@@ -91,34 +92,23 @@ fn reason(limit: Limit) -> &'static str {
 }
 
 /// The answer to each objective.
-pub fn answers(report: &Report) -> Section {
-    let mut table = Table::new(&[
-        ("objective", ColumnKind::Text),
-        ("tps sustained", ColumnKind::Number),
-        ("low", ColumnKind::Number),
-        ("high", ColumnKind::Number),
-        ("operating", ColumnKind::Number),
-        ("limited by", ColumnKind::Text),
-        ("hysteresis", ColumnKind::Text),
-    ]);
-    for answer in &report.document.capacities {
-        table.rows.push(vec![
-            objective(answer),
-            tps(answer.rate),
-            tps(answer.rate_low),
-            tps(answer.rate_high),
-            tps(answer.operating_rate),
-            answer.limited_by.map_or(MISSING, Limit::as_str).to_owned(),
-            answer.hysteresis.map_or(MISSING, |it| if it { "yes" } else { "no" }).to_owned(),
-        ]);
-    }
-    let several = report.document.sweep.search.as_ref().is_some_and(|search| search.rounds > 1);
+pub fn answers(computed: &Computed) -> Section {
+    let table = Table::of(&computed.document.capacities)
+        .text("objective", objective)
+        .number("tps sustained", |answer| tps(answer.rate))
+        .number("low", |answer| tps(answer.rate_low))
+        .number("high", |answer| tps(answer.rate_high))
+        .number("operating", |answer| tps(answer.operating_rate))
+        .text("limited by", |answer| answer.limited_by.map_or(MISSING, Limit::as_str))
+        .text("hysteresis", |answer| answer.hysteresis.map_or(MISSING, |it| if it { "yes" } else { "no" }))
+        .table();
+    let several = computed.document.sweep.search.as_ref().is_some_and(|search| search.rounds > 1);
     let range = if several {
         "low and high are the bounds of the 95 % interval over the rounds."
     } else {
         "high is the lowest rate that failed."
     };
-    let answers = &report.document.capacities;
+    let answers = &computed.document.capacities;
     let mut note = format!(
         "{range} operating is 70 % of the rate, where a longer run sustained it. Limited by clients: all were busy while \
          the server was not, so that more of them could do more."
@@ -137,46 +127,44 @@ pub fn answers(report: &Report) -> Section {
             note += &format!(" {}: {few}.", objective(answer));
         }
     }
-    Section::of_table("capacity", "Capacity", table).with_note(Some(note))
+    Section::of_table("capacity", "Capacity", table).with_note(note)
+}
+
+/// The trials at one rate.
+type Trials<'a> = Vec<&'a SweepRun>;
+
+/// What the trials have shown.
+fn outcomes<'a>(runs: &Trials<'a>) -> impl Iterator<Item = &'a TrialOutcome> {
+    runs.iter().filter_map(|run| run.outcome.as_ref())
+}
+
+fn median_of(runs: &Trials, figure: fn(&TrialOutcome) -> Option<f64>) -> Option<f64> {
+    median(&outcomes(runs).filter_map(figure).collect::<Vec<_>>())
 }
 
 /// The trials by rate, ascending, of all rounds.
-pub fn trials(report: &Report) -> Section {
-    let percentile = report.document.sweep.search.as_ref().map_or(0.99, |search| search.percentile);
+pub fn trials(computed: &Computed) -> Section {
+    let percentile = computed.document.sweep.search.as_ref().map_or(0.99, |search| search.percentile);
     let latency = format!("{} ms", percentile_name(percentile));
-    let mut table = Table::new(&[
-        ("rate", ColumnKind::Number),
-        ("trials", ColumnKind::Number),
-        ("tps", ColumnKind::Number),
-        (&latency, ColumnKind::Number),
-        ("service ms", ColumnKind::Number),
-        ("clients busy", ColumnKind::Number),
-        ("CPU idle", ColumnKind::Number),
-        ("failed", ColumnKind::Number),
-    ]);
-    let mut by_rate: BTreeMap<u64, Vec<&SweepRun>> = BTreeMap::new();
-    for run in trials_of(report.document) {
+    let mut by_rate: BTreeMap<u64, Trials> = BTreeMap::new();
+    for run in trials_of(computed.document) {
         // The order of floats above zero is that of their bits.
         by_rate.entry(run.rate.unwrap_or_default().to_bits()).or_default().push(run);
     }
-    for runs in by_rate.values() {
-        let outcomes = || runs.iter().filter_map(|run| run.outcome.as_ref());
-        let median = |figure: &dyn Fn(&bench_results::capacity::TrialOutcome) -> Option<f64>| {
-            bench_stats::robust::median(&outcomes().filter_map(figure).collect::<Vec<_>>())
-        };
-        table.rows.push(vec![
-            tps(runs[0].rate),
-            runs.len().to_string(),
-            tps(median(&|outcome| Some(outcome.tps))),
-            ms(median(&|outcome| outcome.latency_ms)),
-            fixed(median(&|outcome| outcome.service_ms), 3),
-            percent(median(&|outcome| outcome.busy)),
-            percent(median(&|outcome| outcome.cpu_idle)),
-            outcomes().map(|outcome| outcome.failed).fold(0, u64::saturating_add).to_string(),
-        ]);
-    }
-    let note = "Medians of the trials at each rate. Latency counts from when a transaction was due, service from its start.";
-    Section::of_table("trials", "Trials", table.without_idle(&["failed"])).with_note(Some(note.to_owned()))
+    let failed = |runs: &Trials| outcomes(runs).map(|outcome| outcome.failed).fold(0, u64::saturating_add);
+    let table = Table::of(by_rate.values())
+        .number("rate", |runs| tps(runs[0].rate))
+        .number("trials", |runs| runs.len())
+        .number("tps", |runs| tps(median_of(runs, |outcome| Some(outcome.tps))))
+        .number(&latency, |runs| ms(median_of(runs, |outcome| outcome.latency_ms)))
+        .number("service ms", |runs| fixed(median_of(runs, |outcome| outcome.service_ms), 3))
+        .number("clients busy", |runs| percent(median_of(runs, |outcome| outcome.busy)))
+        .number("CPU idle", |runs| percent(median_of(runs, |outcome| outcome.cpu_idle)))
+        .number("failed", failed)
+        .table();
+    Section::of_table("trials", "Trials", table.without_idle(&["failed"])).with_note(
+        "Medians of the trials at each rate. Latency counts from when a transaction was due, service from its start.",
+    )
 }
 
 /// The trials at a rate that have shown something.

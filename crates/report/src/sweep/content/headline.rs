@@ -4,11 +4,10 @@ use bench_base::number::{duration, to_the_second};
 use bench_base::sentence::counted;
 use bench_results::sweep::{Sweep, SweepDocument};
 
-use super::capacity::sentence;
 use crate::content;
 use crate::content::{given, unreplayed};
 use crate::sanitize::shortened;
-use crate::sweep::results::{Report, is_completed, rungs, variants};
+use crate::sweep::results::{is_completed, rungs, variants};
 
 /// How much is shown of what kept a sweep from completing, so that there is room for how to go on.
 const OUTCOME: usize = 500;
@@ -86,8 +85,8 @@ pub fn subtitle(document: &SweepDocument) -> String {
 }
 
 /// The lines that the text begins with.
-pub fn opening_lines(report: &Report) -> Vec<String> {
-    let (document, sweep) = (report.document, &report.document.sweep);
+pub fn opening_lines(document: &SweepDocument) -> Vec<String> {
+    let sweep = &document.sweep;
     let when_and_where: Vec<_> = [time(sweep), server(sweep)].into_iter().flatten().collect();
     let status = outcome(sweep).or_else(|| given(&sweep.status));
     let lines = [
@@ -97,6 +96,5 @@ pub fn opening_lines(report: &Report) -> Vec<String> {
         Some(completed(document)),
         status.map(|status| format!("status: {status}")),
     ];
-    let answers = document.capacities.iter().map(sentence);
-    lines.into_iter().flatten().chain(answers).collect()
+    lines.into_iter().flatten().collect()
 }

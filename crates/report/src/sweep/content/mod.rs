@@ -14,6 +14,5 @@ mod variants;
 
 pub use capacity::{percentile_name, sentence, trials_of};
 pub use headline::{opening_lines, outcome, subject, subtitle};
-pub use runs::{FINDINGS, finding_lines};
 pub use sections::sections;
 pub use variants::label;

@@ -5,21 +5,21 @@ use bench_base::sentence::counted;
 use bench_results::sweep::VariantDescription;
 
 use crate::round_trip::RoundTrip;
-use crate::sweep::results::{Report, RungResult};
+use crate::sweep::results::{Computed, RungResult};
 
 /// A sentence on the fewest clients of a pair of variants of which both have figures, those without a queue in front of the
 /// server: there the difference is nearest to a round trip.
-pub fn sentence(report: &Report) -> Option<String> {
-    let variants = &report.document.sweep.variants;
+pub fn sentence(computed: &Computed) -> Option<String> {
+    let variants = &computed.document.sweep.variants;
     let (engine, wire) = variants.iter().find_map(|wire| {
         let engine = variants.iter().find(|engine| differ_in_driver(engine, wire))?;
         Some((engine, wire))
     })?;
     let of = |variant: &VariantDescription, clients: u32| {
         let is_it = |result: &&RungResult| result.variant == variant.name && result.clients == clients;
-        report.results.iter().find(is_it).filter(|result| result.latency_avg_ms.is_some())
+        computed.results.iter().find(is_it).filter(|result| result.latency_avg_ms.is_some())
     };
-    let pairs = report.results.iter().filter_map(|r| Some((of(engine, r.clients)?, of(wire, r.clients)?)));
+    let pairs = computed.results.iter().filter_map(|r| Some((of(engine, r.clients)?, of(wire, r.clients)?)));
     let (engine, wire) = pairs.min_by_key(|(engine, _)| engine.clients)?;
     let more = |figure: fn(&RungResult) -> Option<f64>| Some(finite(figure(wire))? - finite(figure(engine))?);
     let round_trip = RoundTrip {

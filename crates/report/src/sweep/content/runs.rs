@@ -5,11 +5,8 @@ use bench_results::sweep::{RunFinding, SweepDocument, SweepRun};
 
 use super::capacity::telling;
 use super::variants::{label, without_variants};
-use crate::content::{ColumnKind, Section, Table};
+use crate::content::{Body, ColumnKind, Section, Table};
 use crate::sweep::results::is_completed;
-
-/// The section of findings.
-pub const FINDINGS: &str = "findings";
 
 /// The column of the rate, of a search.
 const RATE: &str = "rate";
@@ -22,38 +19,25 @@ const NAMED: usize = 12;
 
 /// The completed runs, each by its id.
 pub fn runs(document: &SweepDocument) -> Section {
-    let mut table = Table::new(&[
-        ("run", ColumnKind::Run),
-        ("round", ColumnKind::Number),
-        ("variant", ColumnKind::Text),
-        ("clients", ColumnKind::Number),
-        (RATE, ColumnKind::Number),
-        ("tps", ColumnKind::Number),
-        ("avg ms", ColumnKind::Number),
-        ("p99 ms", ColumnKind::Number),
-        ("failed", ColumnKind::Number),
-        ("findings", ColumnKind::Number),
-    ]);
-    for (id, run) in identified(document).take(RUNS) {
-        table.rows.push(vec![
-            id.to_string(),
-            run.round.to_string(),
-            label(&run.variant),
-            run.clients.to_string(),
-            tps(run.rate),
-            tps(run.tps),
-            ms(run.latency_avg_ms),
-            ms(run.latency_p99_ms),
-            count(run.failed),
-            run.findings.len().to_string(),
-        ]);
-    }
-    let more = identified(document).count().saturating_sub(RUNS);
+    let runs: Vec<(i64, &SweepRun)> = identified(document).collect();
+    let table = Table::of(runs.iter().take(RUNS))
+        .column("run", ColumnKind::Run, |(id, _)| id)
+        .number("round", |(_, run)| run.round)
+        .text("variant", |(_, run)| label(&run.variant))
+        .number("clients", |(_, run)| run.clients)
+        .number(RATE, |(_, run)| tps(run.rate))
+        .number("tps", |(_, run)| tps(run.tps))
+        .number("avg ms", |(_, run)| ms(run.latency_avg_ms))
+        .number("p99 ms", |(_, run)| ms(run.latency_p99_ms))
+        .number("failed", |(_, run)| count(run.failed))
+        .number("findings", |(_, run)| run.findings.len())
+        .table();
+    let more = runs.len().saturating_sub(RUNS);
     let note = "SELECT bench.report(run, 'html') shows one of them.".to_owned();
     let note = if more == 0 { note } else { format!("{note} {} more are in the JSON.", count(more as u64)) };
     let table = without_variants(table, document).without_idle(&["failed", "findings"]);
     let table = if document.sweep.search.is_some() { table } else { table.without(RATE) };
-    Section::of_table("runs", "Runs", table).with_note(Some(note))
+    Section::of_table("runs", "Runs", table).with_note(note)
 }
 
 /// The findings of all runs, those of one topic together under the first of them, the gravest first.
@@ -87,7 +71,7 @@ fn named(runs: &[i64]) -> String {
 }
 
 /// The findings in lines, for a text whose tables are too narrow for sentences.
-pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
+fn finding_lines(document: &SweepDocument) -> Vec<String> {
     let all = looked_at(document).count();
     let line = |(finding, runs): (&RunFinding, Vec<i64>)| {
         let (severity, count) = (finding.severity.as_str(), runs.len());
@@ -104,24 +88,17 @@ pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
 /// The findings, with links to their runs.
 pub fn findings(document: &SweepDocument) -> Section {
     let all = looked_at(document).count();
-    let mut table = Table::new(&[
-        ("severity", ColumnKind::Text),
-        ("topic", ColumnKind::Text),
-        ("of the runs", ColumnKind::Text),
-        ("run", ColumnKind::Runs),
-        ("the first of them", ColumnKind::Text),
-    ]);
-    for (finding, runs) in kinds(document) {
-        table.rows.push(vec![
-            finding.severity.as_str().to_owned(),
-            finding.topic.as_str().to_owned(),
-            format!("{} of {all}", runs.len()),
-            named(&runs),
-            finding.finding.clone(),
-        ]);
-    }
+    let kinds = kinds(document);
+    let table = Table::of(&kinds)
+        .text("severity", |(finding, _)| finding.severity.as_str())
+        .text("topic", |(finding, _)| finding.topic.as_str())
+        .text("of the runs", |(_, runs)| format!("{} of {all}", runs.len()))
+        .column("run", ColumnKind::Runs, |(_, runs)| named(runs))
+        .text("the first of them", |(finding, _)| &finding.finding)
+        .table();
     let note = telling(document).map(|_| "Only trials that failed at the lowest failing rate.".to_owned());
-    Section::of_table(FINDINGS, "Findings", table).with_note(note)
+    let body = Body::Sentences { table, lines: finding_lines(document) };
+    Section::of("findings", "Findings", body).with_note_if(note)
 }
 
 /// The completed runs whose findings are told: of a search, those that showed its limit, for that overloads find the server

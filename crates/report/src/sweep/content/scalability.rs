@@ -6,34 +6,38 @@ use bench_stats::estimate::Estimate;
 use bench_stats::scalability::FitVerdict;
 
 use super::variants::{label, without_variants};
-use crate::content::{ColumnKind, Section, Table};
-use crate::sweep::results::{Report, VariantScalability};
+use crate::content::{Section, Table};
+use crate::sweep::results::{Computed, VariantScalability};
 
 /// The law fitted to each variant.
-pub fn scalability(report: &Report) -> Section {
-    let mut table = Table::new(&[
-        ("variant", ColumnKind::Text),
-        ("verdict", ColumnKind::Text),
-        ("figure", ColumnKind::Text),
-        ("estimate", ColumnKind::Number),
-        ("low", ColumnKind::Number),
-        ("high", ColumnKind::Number),
-    ]);
-    for fitted in &report.scalability {
-        let mut figures = figures(fitted);
-        if figures.is_empty() {
-            figures.push([MISSING; 4].map(str::to_owned));
-        }
-        // Said once, in the first of its rows.
-        let mut said = [label(&fitted.variant), fitted.law.verdict.as_str().to_owned()];
-        for figure in figures {
-            table.rows.push([&std::mem::take(&mut said)[..], &figure].concat());
-        }
-    }
+pub fn scalability(computed: &Computed) -> Section {
+    let rows: Vec<[String; 6]> = computed.scalability.iter().flat_map(rows).collect();
+    let table = Table::of(&rows)
+        .text("variant", |[variant, ..]| variant)
+        .text("verdict", |[_, verdict, ..]| verdict)
+        .text("figure", |[_, _, figure, ..]| figure)
+        .number("estimate", |[.., estimate, _, _]| estimate)
+        .number("low", |[.., low, _]| low)
+        .number("high", |[.., high]| high)
+        .table();
     let note = "The universal scalability law, tps = λN / (1 + σ(N − 1) + κN(N − 1)) with N clients, fitted to the \
                 mean tps of each number of clients; low and high are the bounds of 95 % confidence intervals.";
-    Section::of_table("scalability", "Scalability", without_variants(table, report.document))
-        .with_note(Some(note.to_owned() + remarks(&report.scalability).as_str()))
+    Section::of_table("scalability", "Scalability", without_variants(table, computed.document))
+        .with_note(note.to_owned() + &remarks(&computed.scalability))
+}
+
+/// A row for each figure of a variant, whose name and verdict are said once, in the first of them.
+fn rows(fitted: &VariantScalability) -> Vec<[String; 6]> {
+    let mut figures = figures(fitted);
+    if figures.is_empty() {
+        figures.push([MISSING; 4].map(str::to_owned));
+    }
+    let mut said = [label(&fitted.variant), fitted.law.verdict.as_str().to_owned()];
+    let row = |[figure, estimate, low, high]: [String; 4]| {
+        let [variant, verdict] = std::mem::take(&mut said);
+        [variant, verdict, figure, estimate, low, high]
+    };
+    figures.into_iter().map(row).collect()
 }
 
 /// The names and values of what was fitted.

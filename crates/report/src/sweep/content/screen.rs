@@ -5,20 +5,10 @@ use bench_questions::screen::sentence;
 use bench_results::screen::ScreenLine;
 use bench_results::sweep::SweepDocument;
 
-use crate::content::{Body, ColumnKind, Section, Table};
+use crate::content::{Section, Table};
 
 /// A row for each setting, the largest effect first.
 pub fn effects(document: &SweepDocument) -> Section {
-    let mut table = Table::new(&[
-        ("setting", ColumnKind::Text),
-        ("from", ColumnKind::Text),
-        ("to", ColumnKind::Text),
-        ("effect", ColumnKind::Number),
-        ("low", ColumnKind::Number),
-        ("high", ColumnKind::Number),
-        ("verdict", ColumnKind::Text),
-        ("remark", ColumnKind::Text),
-    ]);
     let change = |share: Option<f64>| {
         finite(share).map_or(MISSING.to_owned(), |share| {
             let sign = if share > 0.0 { "+" } else { "" };
@@ -30,22 +20,20 @@ pub fn effects(document: &SweepDocument) -> Section {
         (None, Some(aliases)) => format!("not told from {aliases}"),
         (None, None) => String::new(),
     };
-    for line in &document.screen {
-        table.rows.push(vec![
-            line.factor.clone(),
-            line.a.clone(),
-            line.b.clone(),
-            change(line.effect),
-            change(line.effect_low),
-            change(line.effect_high),
-            line.verdict.clone(),
-            remark(line),
-        ]);
-    }
+    let table = Table::of(&document.screen)
+        .text("setting", |line| &line.factor)
+        .text("from", |line| &line.a)
+        .text("to", |line| &line.b)
+        .number("effect", |line| change(line.effect))
+        .number("low", |line| change(line.effect_low))
+        .number("high", |line| change(line.effect_high))
+        .text("verdict", |line| &line.verdict)
+        .text("remark", remark)
+        .table();
     let metric = document.screen.first().map_or(String::new(), |line| line.metric.clone());
     let said = sentence(&document.screen).unwrap_or_default();
     let note = format!(
         "{said}. Change of {metric} from one value to the other; the intervals hold together with 95 %."
     );
-    Section { id: "screen", title: "Effects of settings", note: Some(note), body: Body::Table(table) }
+    Section::of_table("screen", "Effects of settings", table).with_note(note)
 }

@@ -1,12 +1,12 @@
 //! How a sweep was asked for.
 
-use bench_base::number::{MISSING, bytes, count, duration, finite, fixed, percent, to_the_second, tps};
-use bench_results::sweep::{Sweep, SweepDocument, VariantDescription};
+use bench_base::number::{bytes, duration, finite, fixed, percent, to_the_second, tps};
+use bench_results::sweep::{Sweep, SweepChange, SweepDocument, VariantDescription};
 use bench_stats::two_stage::WITHIN;
 
 use super::headline::length;
 use super::variants::label;
-use crate::content::{ColumnKind, Section, Table, given, pairs};
+use crate::content::{Section, Table, given, more_in_json, or_missing, pairs};
 use crate::sanitize::{one_line, shortened};
 
 /// How much of a variant's name is shown.
@@ -14,14 +14,15 @@ const NAME: usize = 500;
 
 /// What each variant changes; nothing where there are no variants.
 pub fn variants(document: &SweepDocument) -> Section {
-    let named = document.sweep.variants.iter().filter(|variant| !variant.name.is_empty());
-    let facts = named.map(|variant| (name(variant), Some(changes(variant))));
-    // What the duels of a screen compare is in its table of effects.
-    let facts: Vec<_> = facts
-        .filter(|(_, changes)| document.screen.is_empty() || changes.as_deref() != Some(NOTHING))
-        .collect();
-    let facts = facts.iter().map(|(name, changes)| (name.as_str(), changes.clone())).collect();
-    Section::of_facts("variants", "Variants", facts)
+    let mut section = Section::of_facts("variants", "Variants");
+    for variant in document.sweep.variants.iter().filter(|variant| !variant.name.is_empty()) {
+        let changes = changes(variant);
+        // What the duels of a screen compare is in its table of effects.
+        if document.screen.is_empty() || changes != NOTHING {
+            section = section.fact(&name(variant), Some(changes));
+        }
+    }
+    section
 }
 
 /// A variant's name, longer than elsewhere.
@@ -53,31 +54,20 @@ const CHANGES: usize = 60;
 
 /// What variants' statements did to the database, and how long that took.
 pub fn database_changes(document: &SweepDocument) -> Section {
-    let mut table = Table::new(&[
-        ("round", ColumnKind::Number),
-        ("variant", ColumnKind::Text),
-        ("apply s", ColumnKind::Number),
-        ("revert s", ColumnKind::Number),
-        ("made", ColumnKind::Text),
-        ("size", ColumnKind::Number),
-        ("error", ColumnKind::Text),
-    ]);
-    for change in document.changes.iter().take(CHANGES) {
-        table.rows.push(vec![
-            change.round.to_string(),
-            label(&change.variant),
-            fixed(change.apply_secs, 3),
-            change.revert_secs.map_or_else(|| "not reverted".to_owned(), |secs| fixed(Some(secs), 3)),
-            given(&shortened(&one_line(&change.made.join(", ")), NAME)).unwrap_or_else(|| MISSING.to_owned()),
-            bytes(change.made_bytes.map(|bytes| bytes as f64)),
-            change.error.as_ref().map_or_else(|| MISSING.to_owned(), |error| one_line(error)),
-        ]);
-    }
-    let more = document.changes.len().saturating_sub(CHANGES);
-    let note =
-        (more > 0).then(|| format!("The first {CHANGES}; {} more are in the JSON.", count(more as u64)));
+    let reverted =
+        |secs: Option<f64>| secs.map_or_else(|| "not reverted".to_owned(), |secs| fixed(Some(secs), 3));
+    let made = |change: &SweepChange| given(&shortened(&one_line(&change.made.join(", ")), NAME));
+    let table = Table::of(document.changes.iter().take(CHANGES))
+        .number("round", |change| change.round)
+        .text("variant", |change| label(&change.variant))
+        .number("apply s", |change| fixed(change.apply_secs, 3))
+        .number("revert s", |change| reverted(change.revert_secs))
+        .text("made", |change| or_missing(&made(change)).to_owned())
+        .number("size", |change| bytes(change.made_bytes.map(|bytes| bytes as f64)))
+        .text("error", |change| one_line(or_missing(&change.error)))
+        .table();
     Section::of_table("changes", "Changes by SQL", table.without_idle(&["made", "size", "error"]))
-        .with_note(note)
+        .with_note_if(more_in_json(CHANGES, document.changes.len()))
 }
 
 fn warmup(secs: Option<f64>) -> Option<String> {
@@ -95,33 +85,31 @@ fn as_wanted(share: f64) -> String {
 /// What was the same for all runs.
 pub fn conditions(sweep: &Sweep) -> Section {
     let rungs: Vec<_> = sweep.clients.iter().map(u32::to_string).collect();
-    let facts = vec![
-        ("workload", given(&sweep.workload)),
-        ("clients", given(&rungs.join(", "))),
-        ("rounds", Some(sweep.rounds.to_string())),
-        (
+    Section::of_facts("run", "Conditions")
+        .fact("workload", given(&sweep.workload))
+        .fact("clients", given(&rungs.join(", ")))
+        .fact("rounds", Some(sweep.rounds.to_string()))
+        .fact(
             "sure within",
             sweep.sure_within.map(|share| format!("±{:.1} %, {}", share * 100.0, as_wanted(share))),
-        ),
-        ("trials of a rate", sweep.search.as_ref().map(|search| format!("at most {}", search.trials))),
-        ("margin", sweep.search.as_ref().map(|search| percent(Some(search.margin)))),
-        ("failed at most", sweep.search.as_ref().map(|search| percent(Some(search.max_failed)))),
-        ("measured", Some(length(sweep))),
-        ("warm-up", warmup(sweep.warmup)),
-        ("rate", finite(sweep.rate).map(|rate| format!("{} tps", tps(Some(rate))))),
-        ("before each run", given(&sweep.before.join(", "))),
-        ("seed", Some(sweep.seed.to_string())),
-        ("query mode", given(&sweep.query_mode)),
-        ("run", pairs(&sweep.run)),
-        ("variables", pairs(&sweep.variables)),
-        ("settings", pairs(&sweep.settings)),
-        ("tags", pairs(&sweep.tags)),
-        ("role", given(&sweep.role)),
-        ("status", given(&sweep.status)),
-        ("started", sweep.started_at.as_deref().map(to_the_second)),
-        ("finished", sweep.finished_at.as_deref().map(to_the_second)),
-        ("server version", given(&sweep.server_version)),
-        ("extension version", given(&sweep.extension_version)),
-    ];
-    Section::of_facts("run", "Conditions", facts)
+        )
+        .fact("trials of a rate", sweep.search.as_ref().map(|search| format!("at most {}", search.trials)))
+        .fact("margin", sweep.search.as_ref().map(|search| percent(Some(search.margin))))
+        .fact("failed at most", sweep.search.as_ref().map(|search| percent(Some(search.max_failed))))
+        .fact("measured", Some(length(sweep)))
+        .fact("warm-up", warmup(sweep.warmup))
+        .fact("rate", finite(sweep.rate).map(|rate| format!("{} tps", tps(Some(rate)))))
+        .fact("before each run", given(&sweep.before.join(", ")))
+        .fact("seed", Some(sweep.seed.to_string()))
+        .fact("query mode", given(&sweep.query_mode))
+        .fact("run", pairs(&sweep.run))
+        .fact("variables", pairs(&sweep.variables))
+        .fact("settings", pairs(&sweep.settings))
+        .fact("tags", pairs(&sweep.tags))
+        .fact("role", given(&sweep.role))
+        .fact("status", given(&sweep.status))
+        .fact("started", sweep.started_at.as_deref().map(to_the_second))
+        .fact("finished", sweep.finished_at.as_deref().map(to_the_second))
+        .fact("server version", given(&sweep.server_version))
+        .fact("extension version", given(&sweep.extension_version))
 }

@@ -3,23 +3,26 @@
 use bench_base::number;
 use bench_base::number::{MISSING, count, fixed, ms, tps, us};
 use bench_base::sentence::counted;
-use bench_results::sweep::SweepDocument;
+use bench_results::sweep::{SweepDocument, SweepRun};
 
 use super::round_trip;
 use super::variants::{label, without_variants};
-use crate::content::{Body, ColumnKind, Section, Table};
-use crate::sweep::results::{RangeOf, Report, RungResult, is_completed, peak, rungs, variants};
+use crate::content::{Body, Section, Table, TableOf, more_in_json, or_missing};
+use crate::sweep::results::{Computed, RangeOf, RungResult, is_completed, peak, rungs, variants};
 
 /// How many runs that did not complete are listed.
 const RUNS: usize = 60;
 
-/// A row's figures of throughput.
-const RANGE: [(&str, ColumnKind); 3] =
-    [("avg", ColumnKind::Number), ("min", ColumnKind::Number), ("max", ColumnKind::Number)];
-
-/// Average, least and greatest tps.
-fn range(result: &RungResult) -> [String; 3] {
-    [result.tps_avg, result.tps_min, result.tps_max].map(tps)
+/// Average, least and greatest tps, of results that are found by the subjects of the rows.
+fn with_range<'a, T>(
+    table: TableOf<'a, T>,
+    average: &str,
+    result: impl Fn(&'a T) -> &'a RungResult,
+) -> TableOf<'a, T> {
+    table
+        .number(average, |subject| tps(result(subject).tps_avg))
+        .number("min", |subject| tps(result(subject).tps_min))
+        .number("max", |subject| tps(result(subject).tps_max))
 }
 
 /// The quotient of two averages.
@@ -29,13 +32,13 @@ fn ratio(result: &RungResult, base: &RungResult) -> String {
 }
 
 /// Throughput by number of clients, with columns for each variant; with a single number of clients, by variant.
-pub fn throughput(report: &Report) -> Section {
-    let (rungs, variants) = (rungs(report.document).len(), variants(report.document));
-    let of_variants: Vec<&[RungResult]> = report.results.chunks(rungs.max(1)).collect();
+pub fn throughput(computed: &Computed) -> Section {
+    let (rungs, variants) = (rungs(computed.document).len(), variants(computed.document));
+    let of_variants: Vec<&[RungResult]> = computed.results.chunks(rungs.max(1)).collect();
     let body = match of_variants.len() {
-        0 => Body::Table(Table::new(&[])),
+        0 => Body::Table(by_variant(&[])),
         1 => Body::Table(by_clients(&variants, &of_variants)),
-        _ if rungs == 1 => Body::Table(by_variant(&report.results)),
+        _ if rungs == 1 => Body::Table(by_variant(&computed.results)),
         _ => Body::Wide {
             whole: by_clients(&variants, &of_variants),
             parts: of_variants
@@ -45,7 +48,7 @@ pub fn throughput(report: &Report) -> Section {
                 .collect(),
         },
     };
-    let range_of = match report.results.first().map(|result| result.range_of) {
+    let range_of = match computed.results.first().map(|result| result.range_of) {
         Some(RangeOf::Runs) => {
             "avg is the mean tps of the runs, min and max are the lowest and highest of them."
         }
@@ -55,99 +58,71 @@ pub fn throughput(report: &Report) -> Section {
     if variants.len() == 2 || (rungs == 1 && variants.len() > 1) {
         note += " The ratio compares averages with the first variant's.";
     }
-    if report.document.sweep.rounds == 1 && variants.len() > 1 {
+    if computed.document.sweep.rounds == 1 && variants.len() > 1 {
         note += " One run of each is no evidence of a difference: use rounds => 5 or more.";
     }
-    Section { id: "throughput", title: "Throughput, tps", note: Some(note), body }
+    Section::of("throughput", "Throughput, tps", body).with_note(note)
 }
 
 /// A row for each number of clients.
 fn by_clients(variants: &[&str], of_variants: &[&[RungResult]]) -> Table {
-    let mut table = Table::new(&[("clients", ColumnKind::Number)]);
-    for variant in variants {
-        let average = if variants.len() == 1 && variant.is_empty() {
-            "avg".to_owned()
-        } else {
-            format!("{} avg", label(variant))
+    // The results of all variants, rung by rung.
+    let rung = |index: usize| of_variants.iter().map(|results| &results[index]).collect::<Vec<_>>();
+    let rungs: Vec<Vec<&RungResult>> = (0..of_variants[0].len()).map(rung).collect();
+    let mut table = Table::of(&rungs).number("clients", |rung| rung[0].clients);
+    for (place, variant) in variants.iter().enumerate() {
+        let average = match (variants.len(), variant.is_empty()) {
+            (1, true) => "avg".to_owned(),
+            _ => format!("{} avg", label(variant)),
         };
-        table.columns.push((average, ColumnKind::Number));
-        table.columns.extend(RANGE[1..].iter().map(|(name, kind)| ((*name).to_owned(), *kind)));
+        table = with_range(table, &average, |rung| rung[place]);
     }
     if let [first, second] = variants {
-        table.columns.push((format!("{} / {}", label(second), label(first)), ColumnKind::Number));
+        let name = format!("{} / {}", label(second), label(first));
+        table = table.number(&name, |rung| ratio(rung[1], rung[0]));
     }
-    for (rung, first) in of_variants[0].iter().enumerate() {
-        let mut row = vec![first.clients.to_string()];
-        row.extend(of_variants.iter().flat_map(|results| range(&results[rung])));
-        if let [first, second] = of_variants {
-            row.push(ratio(&second[rung], &first[rung]));
-        }
-        table.rows.push(row);
-    }
-    table
+    table.table()
 }
 
 /// The part of one of several variants. Of two, the second has the ratio to the first.
 fn part(results: &[RungResult], first: &[RungResult], variants: usize) -> Table {
+    let rungs: Vec<(&RungResult, &RungResult)> = results.iter().zip(first).collect();
+    let table = Table::of(&rungs).number("clients", |(result, _)| result.clients);
+    let table = with_range(table, "avg", |(result, _)| result);
     let has_ratio = variants == 2 && results[0].variant != first[0].variant;
-    let mut table = Table::new(&[&[("clients", ColumnKind::Number)], &RANGE[..]].concat());
     if has_ratio {
-        table.columns.push(("ratio".to_owned(), ColumnKind::Number));
+        table.number("ratio", |(result, first)| ratio(result, first)).table()
+    } else {
+        table.table()
     }
-    for (result, first) in results.iter().zip(first) {
-        let mut row = vec![result.clients.to_string()];
-        row.extend(range(result));
-        row.extend(has_ratio.then(|| ratio(result, first)));
-        table.rows.push(row);
-    }
-    table
 }
 
 /// A row for each variant, all with the same number of clients.
 fn by_variant(results: &[RungResult]) -> Table {
-    let columns = [
-        &[("variant", ColumnKind::Text), ("clients", ColumnKind::Number)],
-        &RANGE[..],
-        &[("ratio", ColumnKind::Number)],
-    ];
-    let mut table = Table::new(&columns.concat());
-    for result in results {
-        let mut row = vec![label(&result.variant), result.clients.to_string()];
-        row.extend(range(result));
-        row.push(ratio(result, &results[0]));
-        table.rows.push(row);
-    }
-    table
+    let table = Table::of(results)
+        .text("variant", |result| label(&result.variant))
+        .number("clients", |result| result.clients);
+    with_range(table, "avg", |result| result).number("ratio", |result| ratio(result, &results[0])).table()
 }
 
 /// With how many clients each variant was fastest; nothing where there is but one number of them. Beyond the last rung it
 /// may be faster.
-pub fn peaks(report: &Report) -> Section {
-    let rungs = rungs(report.document);
+pub fn peaks(computed: &Computed) -> Section {
+    let rungs = rungs(computed.document);
     let last = rungs.iter().max();
-    let variants = if rungs.len() > 1 { variants(report.document) } else { Vec::new() };
-    let peaks: Vec<_> = variants
-        .iter()
-        .map(|variant| {
-            let peak = peak(&report.results, variant);
-            let name = if variants.len() == 1 && variant.is_empty() {
-                "measured".to_owned()
-            } else {
-                label(variant)
-            };
-            (
-                name,
-                peak.map(|peak| {
-                    let clients = counted(peak.clients as u64, "client");
-                    let end =
-                        if Some(&peak.clients) == last { ", the last rung: no peak was reached" } else { "" };
-                    format!("{} tps at {clients}{end}", tps(peak.tps_avg))
-                }),
-            )
-        })
-        .collect();
-    let facts = peaks.iter().map(|(name, peak)| (name.as_str(), peak.clone())).collect();
-    Section::of_facts("peaks", "Highest throughput", facts)
+    let variants = if rungs.len() > 1 { variants(computed.document) } else { Vec::new() };
+    let mut section = Section::of_facts("peaks", "Highest throughput");
+    for variant in &variants {
+        let is_only = variants.len() == 1 && variant.is_empty();
+        let name = if is_only { "measured".to_owned() } else { label(variant) };
+        let peak = peak(&computed.results, variant).map(|peak| {
+            let clients = counted(peak.clients as u64, "client");
+            let end = if Some(&peak.clients) == last { ", the last rung: no peak was reached" } else { "" };
+            format!("{} tps at {clients}{end}", tps(peak.tps_avg))
+        });
+        section = section.fact(&name, peak);
+    }
+    section
 }
 
 /// The column of processor time.
@@ -163,40 +138,23 @@ const CONNECT: &str = "connect ms";
 const NOPM: &str = "NOPM";
 
 /// Latencies, processor time, failures and idle processors by variant and number of clients, of those that have a completed run.
-pub fn latency(report: &Report) -> Section {
-    let mut table = Table::new(&[
-        ("variant", ColumnKind::Text),
-        ("clients", ColumnKind::Number),
-        ("runs", ColumnKind::Number),
-        ("avg ms", ColumnKind::Number),
-        ("p50 ms", ColumnKind::Number),
-        ("p95 ms", ColumnKind::Number),
-        ("p99 ms", ColumnKind::Number),
-        (CONNECT, ColumnKind::Number),
-        (CPU, ColumnKind::Number),
-        (DRIVER_CPU, ColumnKind::Number),
-        (NOPM, ColumnKind::Number),
-        ("failed", ColumnKind::Number),
-        ("CPU idle", ColumnKind::Number),
-    ]);
-    for result in report.results.iter().filter(|result| result.rounds > 0) {
-        table.rows.push(vec![
-            label(&result.variant),
-            result.clients.to_string(),
-            result.rounds.to_string(),
-            ms(result.latency_avg_ms),
-            ms(result.latency_p50_ms),
-            ms(result.latency_p95_ms),
-            ms(result.latency_p99_ms),
-            ms(result.connect_avg_ms),
-            us(result.server_cpu_us),
-            us(result.driver_cpu_us),
-            tps(result.nopm),
-            count(result.failed),
-            number::percent(result.cpu_idle),
-        ]);
-    }
-    let table = without_variants(table, report.document)
+pub fn latency(computed: &Computed) -> Section {
+    let table = Table::of(computed.results.iter().filter(|result| result.rounds > 0))
+        .text("variant", |result| label(&result.variant))
+        .number("clients", |result| result.clients)
+        .number("runs", |result| result.rounds)
+        .number("avg ms", |result| ms(result.latency_avg_ms))
+        .number("p50 ms", |result| ms(result.latency_p50_ms))
+        .number("p95 ms", |result| ms(result.latency_p95_ms))
+        .number("p99 ms", |result| ms(result.latency_p99_ms))
+        .number(CONNECT, |result| ms(result.connect_avg_ms))
+        .number(CPU, |result| us(result.server_cpu_us))
+        .number(DRIVER_CPU, |result| us(result.driver_cpu_us))
+        .number(NOPM, |result| tps(result.nopm))
+        .number("failed", |result| count(result.failed))
+        .number("CPU idle", |result| number::percent(result.cpu_idle))
+        .table();
+    let table = without_variants(table, computed.document)
         .without_idle(&["p50 ms", "p95 ms", CONNECT, CPU, DRIVER_CPU, NOPM, "failed", "CPU idle"]);
     let has = |column| table.columns.iter().any(|(name, _)| name == column);
     let mut note = "Means over the runs; failed transactions are summed.".to_owned();
@@ -209,40 +167,29 @@ pub fn latency(report: &Report) -> Section {
     if has(DRIVER_CPU) {
         note += " driver µs: processor time of the driver's jobs per transaction.";
     }
-    if let Some(sentence) = round_trip::sentence(report) {
+    if let Some(sentence) = round_trip::sentence(computed) {
         note = format!("{note} {sentence}");
     }
     if has(NOPM) {
         note +=
             " NOPM: new orders per minute; derived from TPC-C, not comparable with published TPC results.";
     }
-    Section::of_table("latency", "Latency", table).with_note(Some(note))
+    Section::of_table("latency", "Latency", table).with_note(note)
 }
 
 /// Runs without figures in the tables above.
 pub fn not_completed(document: &SweepDocument) -> Section {
-    let mut table = Table::new(&[
-        ("round", ColumnKind::Number),
-        ("variant", ColumnKind::Text),
-        ("clients", ColumnKind::Number),
-        ("status", ColumnKind::Text),
-        ("run", ColumnKind::Number),
-        ("error", ColumnKind::Text),
-    ]);
     let others = || document.runs.iter().filter(|run| !is_completed(run));
-    for run in others().take(RUNS) {
-        let missing = || MISSING.to_owned();
-        table.rows.push(vec![
-            run.round.to_string(),
-            label(&run.variant),
-            run.clients.to_string(),
-            run.status.clone().unwrap_or_else(|| "not run".to_owned()),
-            run.run_id.map_or_else(missing, |id| id.to_string()),
-            run.error.clone().unwrap_or_else(missing),
-        ]);
-    }
+    let run_id = |run: &SweepRun| run.run_id.map_or_else(|| MISSING.to_owned(), |id| id.to_string());
+    let table = Table::of(others().take(RUNS))
+        .number("round", |run| run.round)
+        .text("variant", |run| label(&run.variant))
+        .number("clients", |run| run.clients)
+        .text("status", |run| run.status.as_deref().unwrap_or("not run"))
+        .number("run", run_id)
+        .text("error", |run| or_missing(&run.error))
+        .table();
     let table = without_variants(table, document).without_idle(&["run", "error"]);
-    let more = others().count().saturating_sub(RUNS);
-    let note = (more > 0).then(|| format!("The first {RUNS}; {} more are in the JSON.", count(more as u64)));
-    Section::of_table("not-completed", "Runs that did not complete", table).with_note(note)
+    Section::of_table("not-completed", "Runs that did not complete", table)
+        .with_note_if(more_in_json(RUNS, others().count()))
 }

@@ -4,9 +4,10 @@ use bench_base::number::finite;
 use bench_base::sentence::counted;
 
 use crate::plot::axis::Axis;
+use crate::plot::chart::{Hover, Legend, Panel, Plot, Point};
 use crate::plot::palette::{CURVES, Ink};
 use crate::sweep::content::label;
-use crate::sweep::results::{Report, RungResult, rungs, variants};
+use crate::sweep::results::{Computed, RungResult, rungs, variants};
 
 /// What the curves are drawn along.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub struct Layout<'a> {
     pub omitted: String,
 }
 
+/// A figure of the results.
+pub type RungFigure = fn(&RungResult) -> Option<f64>;
+
 /// The results of a variant.
 pub struct VariantCurve<'a> {
     pub ink: Ink,
@@ -34,10 +38,10 @@ pub struct VariantCurve<'a> {
 
 impl<'a> Layout<'a> {
     /// The layout for a sweep; `None` where there is nothing to compare.
-    pub fn of(report: &'a Report) -> Option<Layout<'a>> {
-        let mut rungs = rungs(report.document);
+    pub fn of(computed: &'a Computed) -> Option<Layout<'a>> {
+        let mut rungs = rungs(computed.document);
         rungs.sort_unstable();
-        let variants = variants(report.document);
+        let variants = variants(computed.document);
         let along = match (rungs.len(), variants.len()) {
             (2.., 1..) => Along::Clients,
             (1, 2..) => Along::Variants,
@@ -49,7 +53,7 @@ impl<'a> Layout<'a> {
                 Along::Clients => f64::from(result.clients),
                 Along::Variants => (index + 1) as f64,
             };
-            let of_variant = report.results.iter().filter(|result| result.variant == *variant);
+            let of_variant = computed.results.iter().filter(|result| result.variant == *variant);
             let mut results: Vec<_> = of_variant.map(|result| (place(result), result)).collect();
             results.sort_by(|(one, _), (other, _)| one.total_cmp(other));
             VariantCurve { ink, variant, results }
@@ -66,7 +70,7 @@ impl<'a> Layout<'a> {
     }
 
     /// What the colours are; nothing where there are no variants.
-    pub fn legend(&self) -> Vec<(Ink, String)> {
+    pub fn legend(&self) -> Legend {
         let name = |(index, curve): (usize, &VariantCurve)| match self.along {
             Along::Clients => (curve.ink, label(curve.variant)),
             Along::Variants => (curve.ink, format!("{} {}", index + 1, label(curve.variant))),
@@ -77,35 +81,55 @@ impl<'a> Layout<'a> {
         self.curves.iter().enumerate().map(name).collect()
     }
 
-    /// The places of a figure with its text, under the variant and the number of clients that it is of.
-    pub fn titled(&self, figure: &dyn Fn(&RungResult) -> Option<(f64, String)>) -> Vec<(f64, f64, String)> {
-        let mut titled = Vec::new();
+    /// The known values of a figure, curve by curve.
+    pub fn points(&self, figure: RungFigure) -> Vec<(Ink, Vec<Point>)> {
+        self.curves.iter().map(|curve| (curve.ink, curve.points(figure))).collect()
+    }
+
+    /// The places of a figure with a text on each, under the variant and the number of clients that it is of.
+    pub fn hover(
+        &self,
+        figure: impl Fn(&RungResult) -> Option<f64>,
+        text: impl Fn(&RungResult, f64) -> String,
+    ) -> Vec<Hover> {
+        let mut hover = Vec::new();
         for curve in &self.curves {
             for (x, result) in &curve.results {
-                let Some((y, text)) = figure(result).filter(|(y, _)| y.is_finite()) else { continue };
+                let Some(value) = finite(figure(result)) else { continue };
                 let clients = counted(result.clients as u64, "client");
                 let of = match curve.variant {
                     "" => clients,
                     variant => format!("{}, {clients}", label(variant)),
                 };
-                titled.push((*x, y, format!("{of}\n{text}")));
+                hover.push(Hover::Around((*x, value), format!("{of}\n{}", text(result, value))));
             }
         }
-        titled
+        hover
+    }
+
+    /// The plot of a panel.
+    pub fn plot(&self, panel: Panel, hover: Vec<Hover>) -> Plot {
+        let is_upright = self.along == Along::Clients;
+        Plot { x: self.x.clone(), is_upright, panels: vec![panel], hover }
+    }
+
+    /// One of two titles.
+    pub fn title(&self, by_clients: &'static str, by_variant: &'static str) -> &'static str {
+        match self.along {
+            Along::Clients => by_clients,
+            Along::Variants => by_variant,
+        }
     }
 
     /// The title's end.
     pub fn along(&self) -> &'static str {
-        match self.along {
-            Along::Clients => "by number of clients",
-            Along::Variants => "by variant",
-        }
+        self.title("by number of clients", "by variant")
     }
 }
 
 impl VariantCurve<'_> {
     /// The places of a figure where it is known.
-    pub fn points(&self, figure: impl Fn(&RungResult) -> Option<f64>) -> Vec<(f64, f64)> {
+    pub fn points(&self, figure: RungFigure) -> Vec<Point> {
         let known = self.results.iter().filter_map(|(x, result)| Some((*x, finite(figure(result))?)));
         known.collect()
     }

@@ -1,12 +1,11 @@
-//! The plots of a sweep: throughput and latency over the number of clients, or, where there is but one number of
-//! them, by variant.
+//! The charts of a sweep: throughput and latency over the number of clients, or, where there is but one number of
+//! them, by variant; of a search latency over the rate, and of a screen the effects.
 
 mod capacity;
-mod figures;
+mod charts;
 mod latency;
 mod layout;
-mod marks;
 mod screen;
 mod throughput;
 
-pub use figures::figures;
+pub use charts::charts;

@@ -2,7 +2,7 @@
 
 use bench_results::screen::ScreenLine;
 
-use crate::plot::Figure;
+use crate::plot::Chart;
 use crate::plot::forest::{ForestRow, forest};
 use crate::sanitize::{cut, one_line};
 
@@ -18,15 +18,22 @@ fn row(line: &ScreenLine) -> ForestRow<'_> {
     }
 }
 
-/// The plot; `None` without any effect.
-pub fn figure(lines: &[ScreenLine]) -> Option<Figure> {
+/// The chart; `None` without any effect.
+pub fn chart(lines: &[ScreenLine]) -> Option<Chart> {
     let rows: Vec<ForestRow> = lines.iter().map(row).collect();
-    let (svg, legend) = forest("Effects of settings with their intervals", &rows, lines.first()?.margin)?;
-    let metric = lines.first().map_or("tps", |line| known(&line.metric));
-    let caption = format!(
-        "{metric} with the second value / with the first, and 95 % intervals that hold together. Shaded: the margin."
-    );
-    Some(Figure { id: "plot-screen", title: "Effects of settings", caption, legend, svg })
+    let first = lines.first()?;
+    let (plot, legend) = forest(&rows, first.margin)?;
+    let metric = known(&first.metric);
+    Some(Chart {
+        id: "plot-screen",
+        title: "Effects of settings",
+        label: "Effects of settings with their intervals".to_owned(),
+        caption: format!(
+            "{metric} with the second value / with the first, and 95 % intervals that hold together. Shaded: the margin."
+        ),
+        legend,
+        plot,
+    })
 }
 
 fn known(metric: &str) -> &'static str {

@@ -2,15 +2,12 @@
 
 use bench_base::number::{finite, tps};
 use bench_stats::scalability::FitVerdict;
-use plotters::prelude::*;
 
-use super::layout::{Along, Layout, VariantCurve};
-use super::marks::{draw_dots, draw_line};
-use crate::plot::Figure;
+use super::layout::{Along, Layout, RungFigure, VariantCurve};
+use crate::plot::Chart;
 use crate::plot::axis::Axis;
-use crate::plot::frame::{Chart, DrawResult, Panel, svg};
-use crate::plot::hover::with_points;
-use crate::sweep::results::{RangeOf, Report, VariantScalability};
+use crate::plot::chart::{Panel, Point, Shape};
+use crate::sweep::results::{Computed, RangeOf, RungResult, VariantScalability};
 
 /// In how many steps the law is drawn.
 const STEPS: u32 = 120;
@@ -18,41 +15,31 @@ const STEPS: u32 = 120;
 /// Half the width of a bar, on an axis where they are 1 apart.
 const HALF_BAR: f64 = 0.3;
 
-/// The plot; `None` without any completed run.
-pub fn figure(report: &Report, layout: &Layout) -> Option<Figure> {
+/// The chart; `None` without any completed run.
+pub fn chart(computed: &Computed, layout: &Layout) -> Option<Chart> {
     let curves = &layout.curves;
-    let laws: Vec<_> = curves.iter().map(|curve| law(report, curve)).collect();
-    let means = || curves.iter().flat_map(|curve| curve.points(|result| result.tps_avg));
-    let highest = curves.iter().flat_map(|curve| curve.points(|result| result.tps_max));
-    let values = means().chain(highest).chain(laws.iter().flatten().copied());
-    let high = values.map(|(_, tps)| tps).reduce(f64::max)?;
-    let best = means().map(|(_, tps)| tps).reduce(f64::max)?;
-    let scale = if differ_tenfold(layout) { Scale::Logarithmic } else { Scale::FromZero };
-    let least = curves.iter().flat_map(|curve| curve.points(|result| result.tps_min)).chain(means());
-    let least = least.map(|(_, tps)| tps).filter(|tps| *tps > 0.0).reduce(f64::min);
-    let y = match (scale, least) {
-        (Scale::Logarithmic, Some(least)) => Axis::of_rates(least, high),
-        _ => Axis::from_zero(high * 1.05, 6),
+    let laws: Vec<_> = curves.iter().map(|curve| law(computed, curve)).collect();
+    let tps_of = |figure: RungFigure| {
+        let points = curves.iter().flat_map(move |curve| curve.points(figure));
+        points.map(|(_, tps)| tps)
     };
-    let draw = |chart: &mut Chart| {
-        curves.iter().zip(&laws).try_for_each(|(curve, law)| match layout.along {
-            Along::Clients => draw_curve(chart, scale, curve, law),
-            Along::Variants => draw_bar(chart, scale, curve),
+    let means = || tps_of(|result| result.tps_avg);
+    let by_law = laws.iter().flatten().map(|(_, tps)| *tps);
+    let high = means().chain(tps_of(|result| result.tps_max)).chain(by_law).reduce(f64::max)?;
+    let best = means().reduce(f64::max)?;
+    let least = tps_of(|result| result.tps_min).chain(means()).filter(|tps| *tps > 0.0).reduce(f64::min);
+    let logarithmic = least.filter(|_| differ_tenfold(layout)).map(|least| Axis::of_rates(least, high));
+    let y = logarithmic.clone().unwrap_or_else(|| Axis::from_zero(high * 1.05, 6));
+    let shapes: Vec<Shape> = curves
+        .iter()
+        .zip(&laws)
+        .flat_map(|(curve, law)| match layout.along {
+            Along::Clients => shapes_of_curve(&y, curve, law),
+            Along::Variants => shapes_of_bar(&y, curve),
         })
-    };
-    let name = format!("Throughput {}, at most {} tps", layout.along(), tps(Some(best)));
-    let is_upright = layout.along == Along::Clients;
-    let svg = svg(&name, &layout.x, is_upright, &[Panel { title: None, y: y.clone(), draw: &draw }])?;
-    let titled = layout.titled(&|result| {
-        let value = scale.placed(&[(0.0, finite(result.tps_avg)?)]).first()?.1;
-        let range = match (finite(result.tps_min), finite(result.tps_max)) {
-            (Some(least), Some(most)) => format!(" ({} to {})", tps(Some(least)), tps(Some(most))),
-            _ => String::new(),
-        };
-        Some((value, format!("{} tps{range}", tps(result.tps_avg))))
-    });
-    let svg = with_points(&svg, &layout.x, &y, &titled);
-    let range_of = match report.results.first()?.range_of {
+        .collect();
+    let hover = layout.hover(|result| result.tps_avg.filter(|tps| y.has(*tps)), hover_text);
+    let range_of = match computed.results.first()?.range_of {
         RangeOf::Runs => "Mean tps of the runs, with a line from the lowest to the highest.",
         RangeOf::Intervals => "Tps of the runs, with a line from the lowest to the highest interval.",
     };
@@ -61,49 +48,41 @@ pub fn figure(report: &Report, layout: &Layout) -> Option<Figure> {
     } else {
         ""
     };
-    let title = match layout.along {
-        Along::Clients => "Throughput by number of clients, tps",
-        Along::Variants => "Throughput by variant, tps",
+    let axis = if logarithmic.is_some() { " The axis is logarithmic." } else { "" };
+    Some(Chart {
+        id: "plot-throughput",
+        title: layout.title("Throughput by number of clients, tps", "Throughput by variant, tps"),
+        label: format!("Throughput {}, at most {} tps", layout.along(), tps(Some(best))),
+        caption: format!("{range_of}{law}{axis}{}", layout.omitted),
+        legend: layout.legend(),
+        plot: layout.plot(Panel::new(y).with(shapes), hover),
+    })
+}
+
+/// The mean with its range.
+fn hover_text(result: &RungResult, mean: f64) -> String {
+    let range = match (finite(result.tps_min), finite(result.tps_max)) {
+        (Some(least), Some(most)) => format!(" ({} to {})", tps(Some(least)), tps(Some(most))),
+        _ => String::new(),
     };
-    let axis = if scale == Scale::Logarithmic { " The axis is logarithmic." } else { "" };
-    let caption = format!("{range_of}{law}{axis}{}", layout.omitted);
-    Some(Figure { id: "plot-throughput", title, caption, legend: layout.legend(), svg })
-}
-
-/// How tps lie on their axis.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Scale {
-    FromZero,
-    Logarithmic,
-}
-
-impl Scale {
-    /// The points in the axis's coordinates, without those that have none.
-    fn placed(self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-        match self {
-            Scale::FromZero => points.to_vec(),
-            Scale::Logarithmic => {
-                points.iter().filter(|(_, tps)| *tps > 0.0).map(|(x, tps)| (*x, tps.log10())).collect()
-            }
-        }
-    }
+    format!("{} tps{range}", tps(Some(mean)))
 }
 
 /// Whether two variants are so far apart somewhere that one of them would lie on a linear axis's zero.
 fn differ_tenfold(layout: &Layout) -> bool {
     let points = layout.curves.iter().flat_map(|curve| curve.points(|result| result.tps_avg));
-    let means: Vec<(f64, f64)> = points.filter(|(_, tps)| *tps > 0.0).collect();
+    let means: Vec<Point> = points.filter(|(_, tps)| *tps > 0.0).collect();
     let beside = |one: f64, other: f64| layout.along == Along::Variants || one == other;
     means.iter().any(|(x, tps)| means.iter().any(|(other, most)| beside(*x, *other) && *most >= 10.0 * tps))
 }
 
 /// The law's curve within the rungs, where it describes them.
-fn law(report: &Report, curve: &VariantCurve) -> Vec<(f64, f64)> {
+fn law(computed: &Computed, curve: &VariantCurve) -> Vec<Point> {
     let describes = |fitted: &&VariantScalability| {
         fitted.variant == curve.variant
             && [FitVerdict::Fits, FitVerdict::NoPeak].contains(&fitted.law.verdict)
     };
-    let Some(fitted) = report.scalability.iter().find(describes) else { return Vec::new() };
+    let Some(fitted) = computed.scalability.iter().find(describes) else { return Vec::new() };
     let (Some((first, _)), Some((last, _))) = (curve.results.first(), curve.results.last()) else {
         return Vec::new();
     };
@@ -113,32 +92,30 @@ fn law(report: &Report, curve: &VariantCurve) -> Vec<(f64, f64)> {
 }
 
 /// Strokes for the ranges, a line through the means with a dot at each, and the law.
-fn draw_curve(chart: &mut Chart, scale: Scale, curve: &VariantCurve, law: &[(f64, f64)]) -> DrawResult {
-    draw_ranges(chart, scale, curve, curve.ink.color().mix(0.45).stroke_width(4))?;
-    let dashes = DashedLineSeries::new(scale.placed(law), 10, 8, curve.ink.color().stroke_width(2));
-    chart.draw_series(dashes)?;
-    let means = scale.placed(&curve.points(|result| result.tps_avg));
-    draw_line(chart, &means, curve.ink.color().stroke_width(4))?;
-    draw_dots(chart, &means, 8, curve.ink.color().filled())
+fn shapes_of_curve(y: &Axis, curve: &VariantCurve, law: &[Point]) -> Vec<Shape> {
+    let placed = |points: &[Point]| points.iter().copied().filter(|(_, tps)| y.has(*tps)).collect::<Vec<_>>();
+    let means = placed(&curve.points(|result| result.tps_avg));
+    let dots: Vec<Shape> = means.iter().map(|mean| curve.ink.dot(*mean, 8)).collect();
+    let mut shapes: Vec<Shape> = ranges(y, curve).map(|range| range.faint(0.45)).collect();
+    shapes.extend([curve.ink.dashes(placed(law)), curve.ink.line(means, 4)]);
+    shapes.extend(dots);
+    shapes
 }
 
 /// A bar from the axis to the mean, with a stroke for the range.
-fn draw_bar(chart: &mut Chart, scale: Scale, curve: &VariantCurve) -> DrawResult {
-    let floor = chart.y_range().start;
-    let bars = scale.placed(&curve.points(|result| result.tps_avg)).into_iter().map(|(x, tps)| {
-        Rectangle::new([(x - HALF_BAR, tps), (x + HALF_BAR, floor)], curve.ink.color().mix(0.6).filled())
-    });
-    chart.draw_series(bars)?;
-    draw_ranges(chart, scale, curve, curve.ink.color().stroke_width(4))
+fn shapes_of_bar(y: &Axis, curve: &VariantCurve) -> Vec<Shape> {
+    let means = curve.points(|result| result.tps_avg).into_iter().filter(|(_, tps)| y.has(*tps));
+    let floor = y.value_at(0.0);
+    let bars =
+        means.map(|(x, tps)| curve.ink.rectangle((x - HALF_BAR, tps), (x + HALF_BAR, floor)).faint(0.6));
+    bars.chain(ranges(y, curve)).collect()
 }
 
 /// From the least to the greatest at each place.
-fn draw_ranges(chart: &mut Chart, scale: Scale, curve: &VariantCurve, style: ShapeStyle) -> DrawResult {
-    let strokes = curve
-        .results
-        .iter()
-        .filter_map(|(x, result)| Some(scale.placed(&[(*x, result.tps_min?), (*x, result.tps_max?)])));
-    let strokes = strokes.filter(|stroke| stroke.len() == 2);
-    chart.draw_series(strokes.map(|stroke| PathElement::new(stroke, style)))?;
-    Ok(())
+fn ranges(y: &Axis, curve: &VariantCurve) -> impl Iterator<Item = Shape> {
+    curve.results.iter().filter_map(|(x, result)| {
+        let (least, most) =
+            (result.tps_min.filter(|tps| y.has(*tps))?, result.tps_max.filter(|tps| y.has(*tps))?);
+        Some(curve.ink.line(vec![(*x, least), (*x, most)], 4))
+    })
 }
