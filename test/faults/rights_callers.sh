@@ -7,6 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 . test/lib/common.sh
 # shellcheck source=test/lib/rights.sh
 . test/lib/rights.sh
+# shellcheck source=test/lib/update.sh
+. test/lib/update.sh
 
 # Two roles have special rights on purpose: one that its call names, and one that gets them amid its run.
 rights_start 'max_prepared_transactions = 0' "sensor.allowed = 'witness, riser'" || exit
@@ -277,18 +279,15 @@ together uproot
 # CREATE, ALTER and DROP EXTENSION in a database of hers, with what she has in public and what its sessions have set
 #
 sql 'CREATE DATABASE young OWNER mallory'
-frozen=$(printf '%s\n' test/lib/pgbench_ext--*.sql.gz | head -n 1)
-old=${frozen##*pgbench_ext--} old=${old%.sql.gz}
-script=$EXTENSIONS/pgbench_ext--$old.sql
-statements=('DROP EXTENSION pgbench_ext CASCADE' 'CREATE EXTENSION pgbench_ext' 'ALTER EXTENSION pgbench_ext UPDATE'
-    "SELECT bench_internal.create_triggers()" "SELECT bench_internal.make_own_roles()")
+statements=('DROP EXTENSION pgbench_ext CASCADE' 'CREATE EXTENSION pgbench_ext' "SELECT bench_internal.create_triggers()"
+    "SELECT bench_internal.make_own_roles()")
 if [ -w "$EXTENSIONS" ]; then
-    at_exit "rm -f '$script'"
-    gunzip -c "$frozen" >"$script" && chmod 644 "$script"
-    statements+=('DROP EXTENSION pgbench_ext CASCADE' "CREATE EXTENSION pgbench_ext VERSION '$old'"
-        'ALTER EXTENSION pgbench_ext UPDATE')
+    next_version
+    next_version_install >"$work/errors"
+    is "$(cat "$work/errors")" '' 'the SQL of the next version is made'
+    statements+=("ALTER EXTENSION pgbench_ext UPDATE TO '$NEXT'")
 else
-    skip "needs to write to $EXTENSIONS" 'ALTER EXTENSION from a former version'
+    skip "needs to write to $EXTENSIONS" 'ALTER EXTENSION to another version'
 fi
 PGDATABASE=young her_functions
 PGDATABASE=young as boss 'CREATE EXTENSION pgbench_ext'

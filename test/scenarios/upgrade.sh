@@ -8,45 +8,35 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
 . test/lib/common.sh
 
-extensions=$("$PG_CONFIG" --sharedir)/extension
-if [ ! -w "$extensions" ]; then
-    skip "needs to write to $extensions" 'an update'
+# shellcheck source=test/lib/update.sh
+. test/lib/update.sh
+if [ ! -w "$EXTENSIONS" ]; then
+    skip "needs to write to $EXTENSIONS" 'an update'
     done_testing
     exit
 fi
-
-version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
-next=${version%.*}.$((${version##*.} + 1))
 
 # Changes each file of SQL by a sed script, and checks that it did.
 made_up() { # SCRIPT FILE…
     cp "${@: -1}" "$work/before"
     sed -E -i "$1" "${@:2}"
-    ! cmp -s "${@: -1}" "$work/before" || tap_fail "${*: -1} has what is to change in version $next"
+    ! cmp -s "${@: -1}" "$work/before" || tap_fail "${*: -1} has what is to change in version $NEXT"
 }
 
-tree=$work/next
-mkdir -p "$tree/src"
-cp Makefile pgbench_ext.control "$tree"
-cp -R src/schema "$tree/src"
-made_up "s/^(default_version = ').*'/\1$next'/" "$tree/pgbench_ext.control"
+next_version
 made_up "s/^    wal_syncs +bigint,/&\n    made_up bigint,/
-    s/^( +EXECUTE.*)wal_syncs IS.*/&\n\1made_up IS %L', relation, 'Made up');/" "$tree/src/schema/tables/10_tables.sql"
+    s/^( +EXECUTE.*)wal_syncs IS.*/&\n\1made_up IS %L', relation, 'Made up');/" "$NEXT_TREE/src/schema/tables/10_tables.sql"
 made_up 's/c\.made_bytes/& AS made_size/; s/(sweep_changes\.)made_bytes/\1made_size/' \
-    "$tree/src/schema/code/45_experiments.sql"
-made_up 's/prune\(older_than interval/&, made_up int DEFAULT NULL/' "$tree/src/schema/code/25_transfer.sql"
-made_up 's/bench\.wait_capture/bench.await_capture/g' "$tree/src/schema/code/46_capture_functions.sql"
-cat >"$tree/src/schema/upgrade/pgbench_ext--$version--$next.sql" <<'EOF'
+    "$NEXT_TREE/src/schema/code/45_experiments.sql"
+made_up 's/prune\(older_than interval/&, made_up int DEFAULT NULL/' "$NEXT_TREE/src/schema/code/25_transfer.sql"
+made_up 's/bench\.wait_capture/bench.await_capture/g' "$NEXT_TREE/src/schema/code/46_capture_functions.sql"
+cat >"$NEXT_TREE/src/schema/upgrade/pgbench_ext--$VERSION--$NEXT.sql" <<'EOF'
 ALTER TABLE bench.samples ADD COLUMN made_up bigint;
 ALTER TABLE bench.warmup_samples ADD COLUMN made_up bigint;
 UPDATE bench_internal.kept_grants SET object = 'bench.await_capture' WHERE object = 'bench.wait_capture';
 EOF
-make -s -C "$tree" build-sql >"$work/errors" 2>&1
+next_version_install >"$work/errors"
 is "$(cat "$work/errors")" '' 'the SQL of the next version is made'
-for script in "pgbench_ext--$next.sql" "pgbench_ext--$version--$next.sql"; do
-    at_exit "rm -f '$extensions/$script'"
-    install -m 644 "$tree/build/$script" "$extensions"
-done
 
 cluster_start 'fsync = off' || exit 1
 remember_server
@@ -59,7 +49,7 @@ bare() { compared "$1" | sed -E 's/ \| \{?(,?[a-z_]*=[a-zA-Z*]*\/postgres)+\}?//
 
 # The library refuses the SQL of another version than its own, so that it is told of its own.
 is_this_version() { # DATABASE
-    in_db "$1" "UPDATE pg_extension SET extversion = '$version' WHERE extname = 'pgbench_ext'"
+    in_db "$1" "UPDATE pg_extension SET extversion = '$VERSION' WHERE extname = 'pgbench_ext'"
 }
 
 # What the older version's database holds works: its loaded fixture, its workload, its results.
@@ -78,7 +68,7 @@ goes_on() { # DATABASE DESC
 
 sql 'CREATE DATABASE fresh' 'CREATE DATABASE upgraded' 'CREATE DATABASE granted' 'CREATE DATABASE restored' \
     'CREATE DATABASE again' 'CREATE ROLE upgrade_ann' 'CREATE ROLE upgrade_bob' 'CREATE ROLE upgrade_eve'
-in_db fresh "CREATE EXTENSION pgbench_ext VERSION '$next'"
+in_db fresh "CREATE EXTENSION pgbench_ext VERSION '$NEXT'"
 compared fresh >"$work/fresh"
 is "$(($(wc -l <"$work/fresh") > 500))" 1 'the comparison sees the objects'
 
@@ -101,12 +91,12 @@ dumped="SELECT string_agg(format('SELECT %L, %s::text FROM %s', c.oid::regclass,
     FROM pg_extension e, unnest(e.extconfig) AS u (relation) JOIN pg_class c ON c.oid = u.relation
     AND c.relkind = 'r' WHERE e.extname = 'pgbench_ext'"
 
-in_db upgraded 'CREATE EXTENSION pgbench_ext' "ALTER EXTENSION pgbench_ext UPDATE TO '$next'" 2>"$work/errors"
+in_db upgraded 'CREATE EXTENSION pgbench_ext' "ALTER EXTENSION pgbench_ext UPDATE TO '$NEXT'" 2>"$work/errors"
 is "$(cat "$work/errors")" '' 'no errors'
 compared upgraded >"$work/upgraded"
 is "$(diff "$work/fresh" "$work/upgraded" | head -n 40)" '' 'the same as a fresh installation'
-is "$(in_db upgraded "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$next" \
-    "the version is $next"
+is "$(in_db upgraded "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$NEXT" \
+    "the version is $NEXT"
 is_this_version upgraded
 in_db upgraded "SELECT bench.load('pk', 100)" >/dev/null 2>&1
 run=$(in_db upgraded "SELECT bench.run('pk_select', transactions => 10)" 2>/dev/null)
@@ -132,7 +122,7 @@ in_db granted 'CREATE EXTENSION pgbench_ext' \
 in_db granted "DO \$\$ DECLARE t regclass; BEGIN
     FOR t IN SELECT c.oid FROM pg_extension e, unnest(e.extconfig) AS u (relation)
     JOIN pg_class c ON c.oid = u.relation AND c.relkind = 'r' WHERE e.extname = 'pgbench_ext' LOOP
-        EXECUTE format('INSERT INTO %1\$s SELECT * FROM jsonb_populate_record(NULL::%1\$s, (
+        EXECUTE format('INSERT INTO %1\$s (%2\$s) SELECT %2\$s FROM jsonb_populate_record(NULL::%1\$s, (
             SELECT jsonb_object_agg(attname, CASE
                 WHEN attname = ''purpose'' THEN ''\"trial\"''
                 WHEN attname IN (''feeders'', ''answers'', ''latencies'') THEN ''[]''
@@ -146,7 +136,9 @@ in_db granted "DO \$\$ DECLARE t regclass; BEGIN
                 WHEN atttypid = ''timestamptz''::regtype THEN ''\"2026-01-01 00:00:00+00\"''
                 WHEN atttypid::regtype::text LIKE ''%%[]'' THEN ''[]''
                 WHEN atttypid = ''text''::regtype THEN ''\"upgrade_ann\"'' ELSE ''7'' END::jsonb)
-            FROM pg_attribute WHERE attrelid = %1\$L::regclass AND attnum > 0 AND NOT attisdropped))', t);
+            FROM pg_attribute WHERE attrelid = %1\$L::regclass AND attnum > 0 AND NOT attisdropped))', t,
+            (SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
+             WHERE attrelid = t AND attnum > 0 AND NOT attisdropped AND attgenerated = ''));
     END LOOP; END \$\$"
 # And a fixture, loaded, with a workload on it, a server for targets, and views of a user.
 in_db granted 'CREATE SCHEMA bench_data' \
@@ -167,15 +159,15 @@ rows=$(in_db granted "$(in_db granted "$dumped")" | sort)
 PGDATABASE=granted pg_dump -Fc >"$work/dump"
 in_db restored 'CREATE EXTENSION pgbench_ext'
 pg_restore -d restored "$work/dump" >/dev/null 2>"$work/errors"
-in_db restored "ALTER EXTENSION pgbench_ext UPDATE TO '$next'" 2>>"$work/errors"
+in_db restored "ALTER EXTENSION pgbench_ext UPDATE TO '$NEXT'" 2>>"$work/errors"
 is "$(grep 'ERROR: ' "$work/errors")" \
     'pg_restore: error: could not execute query: ERROR:  schema "bench" already exists' \
     'a dump is restored and updated'
 is "$(($(wc -l <<<"$rows") >= 17))" 1 'with rows in each table'
 is "$(in_db restored "$contents" | sort)" "$rows" \
     'and they are the same here'
-is "$(in_db restored "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$next" \
-    "in a database of version $next"
+is "$(in_db restored "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$NEXT" \
+    "in a database of version $NEXT"
 in_db restored "SELECT count(*) FROM bench.summary, bench.runs, bench.history" >/dev/null 2>"$work/errors"
 is "$(cat "$work/errors")" '' 'and views read them'
 goes_on restored restored
@@ -187,7 +179,7 @@ tables=$(in_db granted "SELECT string_agg(relname, ' ') FROM pg_class WHERE reln
 for call in "bench.run('pk_select')" "bench.load('pk')" "bench.prune('1 day')" 'bench.report(1)' \
     "bench.export('{1}')" "count(*) FROM bench.start_sweep('pk_select', '{1}')" "bench.percentile(1, 0.5)"; do
     try_in fresh "SELECT $call"
-    like "$OUT" "ERROR:  55000: .*version.*DETAIL: .* $version, .* $next.*HINT: .*ALTER EXTENSION pgbench_ext UPDATE" \
+    like "$OUT" "ERROR:  55000: .*version.*DETAIL: .* $VERSION, .* $NEXT.*HINT: .*ALTER EXTENSION pgbench_ext UPDATE" \
         "with a library of another version: $call is refused"
 done
 
@@ -195,7 +187,7 @@ done
 while IFS='|' read -r query error; do
     in_db granted "CREATE VIEW upgrade_broken AS SELECT $query"
     before=$(compared granted)
-    try_in granted "ALTER EXTENSION pgbench_ext UPDATE TO '$next'"
+    try_in granted "ALTER EXTENSION pgbench_ext UPDATE TO '$NEXT'"
     like "$OUT" "ERROR:  $error" "a user's view ends the update: $error"
     is "$(compared granted)" "$before" 'and nothing has changed'
     in_db granted 'DROP VIEW upgrade_broken'
@@ -205,7 +197,7 @@ bench.wait_capture('a')|2BP01: cannot drop function wait_capture.*view public.up
 EOF
 
 wanted=$(in_db granted "${functions/\%s/$names}") wanted_tables=$(in_db granted "${relations/\%s/$tables}")
-in_db granted 'BEGIN' 'SAVEPOINT s' "ALTER EXTENSION pgbench_ext UPDATE TO '$next'" 'COMMIT' 2>"$work/errors"
+in_db granted 'BEGIN' 'SAVEPOINT s' "ALTER EXTENSION pgbench_ext UPDATE TO '$NEXT'" 'COMMIT' 2>"$work/errors"
 is "$(cat "$work/errors")" '' "the update succeeds below another one of the user's"
 is "$(in_db granted "${functions/\%s/$names}")" "$wanted" \
     'whoever was granted a function has its successor'
@@ -217,7 +209,7 @@ is "$(in_db granted "$contents" | sort)" "$rows" \
 is "$(in_db granted "SELECT DISTINCT owner_oid::regrole FROM bench_internal.run_log" \
     "SELECT role || tps FROM upgrade_view" "SELECT srvname FROM pg_foreign_server" | paste -sd' ')" \
     'upgrade_ann upgrade_ann1 upgrade_server' "they belong to their roles; a user's view and server work"
-in_db again "CREATE EXTENSION pgbench_ext VERSION '$next'"
+in_db again "CREATE EXTENSION pgbench_ext VERSION '$NEXT'"
 PGDATABASE=granted pg_dump | PGDATABASE=again psql -XAtq >/dev/null 2>"$work/errors"
 is "$(grep 'ERROR: ' "$work/errors")" 'ERROR:  schema "bench" already exists' 'pg_dump and restore after the update'
 is "$(in_db again "${functions/\%s/$names}")" "$wanted" "pg_dump carries the users' grants"
