@@ -279,8 +279,8 @@ together uproot
 # CREATE, ALTER and DROP EXTENSION in a database of hers, with what she has in public and what its sessions have set
 #
 sql 'CREATE DATABASE young OWNER mallory'
-statements=('DROP EXTENSION pgbench_ext CASCADE' 'CREATE EXTENSION pgbench_ext' "SELECT bench_internal.create_triggers()"
-    "SELECT bench_internal.make_own_roles()")
+statements=('DROP EXTENSION pgbench_ext CASCADE' 'CREATE EXTENSION pgbench_ext'
+    "SELECT bench_internal.create_triggers()" "SELECT bench_internal.make_own_roles()")
 if [ -w "$EXTENSIONS" ]; then
     next_version
     next_version_install >"$work/errors"

@@ -25,7 +25,8 @@ made_up() { # SCRIPT FILE…
 
 next_version
 made_up "s/^    wal_syncs +bigint,/&\n    made_up bigint,/
-    s/^( +EXECUTE.*)wal_syncs IS.*/&\n\1made_up IS %L', relation, 'Made up');/" "$NEXT_TREE/src/schema/tables/10_tables.sql"
+    s/^( +EXECUTE.*)wal_syncs IS.*/&\n\1made_up IS %L', relation, 'Made up');/" \
+    "$NEXT_TREE/src/schema/tables/10_tables.sql"
 made_up 's/c\.made_bytes/& AS made_size/; s/(sweep_changes\.)made_bytes/\1made_size/' \
     "$NEXT_TREE/src/schema/code/45_experiments.sql"
 made_up 's/prune\(older_than interval/&, made_up int DEFAULT NULL/' "$NEXT_TREE/src/schema/code/25_transfer.sql"

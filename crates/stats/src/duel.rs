@@ -232,10 +232,10 @@ pub fn compare(batches: &[[ArmBatch; 2]], metric: &DuelMetric, terms: Terms) -> 
     if let Some(last) = groups.last_mut() {
         add(last, &open);
     }
-    let mut moved = pseudo_values(&groups, &both);
+    let mut moved = pseudo_values(&groups, both);
     while groups.len() / 2 >= FEWEST && are_alike(&moved) {
         groups = groups.chunks(2).map(whole).collect();
-        moved = pseudo_values(&groups, &both);
+        moved = pseudo_values(&groups, both);
     }
     let comparison = compare_batches(means, both(&all).unwrap_or(f64::NAN), moved, terms);
     Some(DuelFigure { means, comparison, batches: groups.len() })
