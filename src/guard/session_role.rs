@@ -98,13 +98,15 @@ pub fn check_session(role: &Role, may_be_special: bool) -> Result<(), UserError>
         .hint("ALTER ROLE … RESET role, and ALTER DATABASE … RESET role."));
     }
     if !may_be_special && is_special(own)? {
-        return Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("role \"{}\" has special rights now", role.name),
-        )
-        .detail("It had none when its sessions were asked for."));
+        return Err(is_special_now(&role.name));
     }
     Ok(())
+}
+
+/// The error for a role that has special rights, and had none when its sessions were asked for.
+pub fn is_special_now(role: &str) -> UserError {
+    UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("role \"{role}\" has special rights now"))
+        .detail("It had none when its sessions were asked for.")
 }
 
 /// That a role which is named by run_as in options that are stored has no special rights: who uses the options has not named it, and

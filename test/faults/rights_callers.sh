@@ -197,6 +197,12 @@ for arguments in "driver => 'engine'" "driver => 'wire'"; do
     sql 'ALTER ROLE riser NOCREATEROLE'
 done
 uproot 'row trigger, BEFORE'
+under_way riser "bench.start('others', driver => 'wire', reconnect => true, $AMID)"
+sql 'ALTER ROLE riser SUPERUSER'
+sql "SELECT bench.wait($RUN, 20)" >/dev/null
+is "$(sql "SELECT error ->> 'sqlstate', error ->> 'message' FROM bench.runs WHERE run_id = $RUN")" \
+    '42501|role "riser" has special rights now' 'nor does a run get new connections of a role that has become a superuser'
+sql 'ALTER ROLE riser NOSUPERUSER'
 
 sql 'CREATE ROLE ghost LOGIN' "SELECT bench.allow('ghost', 'run', 'capture')" >/dev/null
 haunted() { # whatever has a text of the role that was dropped

@@ -22,8 +22,8 @@ pub const FLUSH_THRESHOLD: usize = 65_536;
 const KEPT: usize = 4096;
 
 /// The settings that are kept of what the server reports.
-const PARAMETERS: [&str; 4] =
-    ["server_version", "client_encoding", "in_hot_standby", "default_transaction_read_only"];
+const PARAMETERS: [&str; 5] =
+    ["server_version", "client_encoding", "in_hot_standby", "default_transaction_read_only", "is_superuser"];
 
 /// What a session has captured that never captures.
 static NOTHING: CapturedRows = CapturedRows::new();
@@ -196,8 +196,8 @@ impl WireSession {
         self.backend
     }
 
-    /// A setting that the server reports: server_version, client_encoding, in_hot_standby (since PostgreSQL 14) or
-    /// default_transaction_read_only (since 14). The others are not kept.
+    /// A setting that the server reports: server_version, client_encoding, is_superuser, in_hot_standby (since PostgreSQL 14)
+    /// or default_transaction_read_only (since 14). The others are not kept.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let place = PARAMETERS.iter().position(|parameter| *parameter == name)?;
         self.parameters[place].as_deref()

@@ -18,6 +18,7 @@ use bench_protocol::{Startup, WireSession};
 use super::failure::without_number;
 use super::{failed, failed_by, this_server};
 use crate::error::internal;
+use crate::guard::session_role::is_special_now;
 use crate::server::files::{open_regular, read_small};
 
 /// What each of its connections needs.
@@ -35,6 +36,8 @@ pub struct Route {
     attributes: SessionAttributes,
     /// The server has to ask for a password.
     needs_password: bool,
+    /// Its sessions may be a superuser's.
+    may_be_superuser: bool,
     /// How long a connection may take to be made; `None`: as long as it takes.
     pub timeout: Option<Duration>,
     /// It leads to another server than this one, as whose process its backends are not known here.
@@ -70,6 +73,8 @@ impl Route {
             binds: options.channel_binding != ChannelBinding::Disable,
             attributes: options.target_session_attrs,
             needs_password: false,
+            // Whose its sessions are, the user mapping says.
+            may_be_superuser: true,
             timeout,
             is_remote: true,
             is_watched: true,
@@ -188,6 +193,7 @@ impl Route {
             binds: false,
             attributes: SessionAttributes::Any,
             needs_password: false,
+            may_be_superuser: spec.may_be_special,
             timeout: None,
             is_remote: false,
             is_watched: true,
@@ -206,7 +212,7 @@ impl Route {
     /// not; and whether it was let in by what it may be let in by.
     ///
     /// # Errors
-    /// 08006, 2F003.
+    /// 08006, 2F003; 42501 for a superuser's session, where the run's role was none.
     pub fn check(&self, session: &WireSession) -> Result<(), UserError> {
         let report = |name| session.parameter(name);
         if let Suitability::Unsuitable(reason) =
@@ -216,6 +222,10 @@ impl Route {
         }
         if self.needs_password && !session.used_password() {
             return Err(failed_by(&self.to, not_asked()));
+        }
+        // Of other special rights the server does not tell: they were looked at when the run was asked for.
+        if !self.may_be_superuser && report("is_superuser") == Some("on") {
+            return Err(is_special_now(&self.startup.user));
         }
         Ok(())
     }
