@@ -201,7 +201,8 @@ under_way riser "bench.start('others', driver => 'wire', reconnect => true, $AMI
 sql 'ALTER ROLE riser SUPERUSER'
 sql "SELECT bench.wait($RUN, 20)" >/dev/null
 is "$(sql "SELECT error ->> 'sqlstate', error ->> 'message' FROM bench.runs WHERE run_id = $RUN")" \
-    '42501|role "riser" has special rights now' 'nor does a run get new connections of a role that has become a superuser'
+    '42501|role "riser" has special rights now' \
+    'nor does a run get new connections of a role that has become a superuser'
 sql 'ALTER ROLE riser NOSUPERUSER'
 
 sql 'CREATE ROLE ghost LOGIN' "SELECT bench.allow('ghost', 'run', 'capture')" >/dev/null

@@ -39,7 +39,8 @@ run_examples() { # FILE
 
 # pg_cron works in one database.
 run_cron_examples() {
-    sql 'CREATE EXTENSION pgbench_ext' 'CREATE EXTENSION pg_cron' && examples pg_cron "$PGHOST" "${documents[@]}" | psql -X -v ON_ERROR_STOP=1
+    sql 'CREATE EXTENSION pgbench_ext' 'CREATE EXTENSION pg_cron' &&
+        examples pg_cron "$PGHOST" "${documents[@]}" | psql -X -v ON_ERROR_STOP=1
 }
 
 # With limits that no machine of any load misses.
