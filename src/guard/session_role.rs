@@ -98,13 +98,13 @@ pub fn check_session(role: &Role, may_be_special: bool) -> Result<(), UserError>
         .hint("ALTER ROLE … RESET role, and ALTER DATABASE … RESET role."));
     }
     if !may_be_special && is_special(own)? {
-        return Err(is_special_now(&role.name));
+        return Err(became_special(&role.name));
     }
     Ok(())
 }
 
 /// The error for a role that has special rights, and had none when its sessions were asked for.
-pub fn is_special_now(role: &str) -> UserError {
+pub fn became_special(role: &str) -> UserError {
     UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("role \"{role}\" has special rights now"))
         .detail("It had none when its sessions were asked for.")
 }

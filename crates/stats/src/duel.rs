@@ -5,6 +5,7 @@
 //! and the interval too narrow: then batches are joined two by two until they are independent (Fishman, "Grouping observations in
 //! digital simulation", Management Science 24, 1978).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::compare::{Better, GroupComparison, Terms, batches as compare_batches};
@@ -76,6 +77,11 @@ impl ArmBatch {
         for (bucket, count) in &other.latencies {
             *self.latencies.entry(*bucket).or_default() += count;
         }
+    }
+
+    /// Its sums alone.
+    fn without_latencies(&self) -> Self {
+        Self { latencies: BTreeMap::new(), ..*self }
     }
 
     /// Whether nothing was counted.
@@ -212,53 +218,60 @@ pub fn whole(batches: &[[ArmBatch; 2]]) -> [ArmBatch; 2] {
 /// delete-a-group jackknife; Shao & Tu, "The jackknife and bootstrap", 2.3), so that a stall counts for as much as it weighs in
 /// the whole. Batches in which an arm lacks the figure are joined with those that follow, until both have it.
 pub fn compare(batches: &[[ArmBatch; 2]], metric: &DuelMetric, terms: Terms) -> Option<DuelFigure> {
-    let both = |of: &[ArmBatch; 2]| {
-        let [a, b] = [(metric.of)(&of[0])?, (metric.of)(&of[1])?];
+    let logarithm_of = |arms: &[ArmBatch; 2]| {
+        let [a, b] = [(metric.of)(&arms[0])?, (metric.of)(&arms[1])?];
         (a > 0.0 && b > 0.0).then(|| (b / a).ln())
     };
-    let all = whole(batches);
+    // Histograms take long to add up, and only percentiles need them.
+    let batches = match metric.is_percentile {
+        true => Cow::Borrowed(batches),
+        false => batches.iter().map(|arms| arms.each_ref().map(ArmBatch::without_latencies)).collect(),
+    };
+    let all = whole(&batches);
     let means = [(metric.of)(&all[0])?, (metric.of)(&all[1])?];
     let mut groups: Vec<[ArmBatch; 2]> = Vec::new();
     let mut open: [ArmBatch; 2] = Default::default();
-    for batch in batches {
+    for batch in batches.iter() {
         add(&mut open, batch);
-        if !metric.is_percentile {
-            open.iter_mut().for_each(|arm| arm.latencies.clear());
-        }
-        if both(&open).is_some() {
+        if logarithm_of(&open).is_some() {
             groups.push(std::mem::take(&mut open));
         }
     }
     if let Some(last) = groups.last_mut() {
         add(last, &open);
     }
-    let mut moved = pseudo_values(&groups, both);
-    while groups.len() / 2 >= FEWEST && are_alike(&moved) {
+    let logarithm = logarithm_of(&all).unwrap_or(f64::NAN);
+    let mut contributions = pseudo_values(&groups, logarithm, logarithm_of);
+    while groups.len() / 2 >= FEWEST && are_alike(&contributions) {
         groups = groups.chunks(2).map(whole).collect();
-        moved = pseudo_values(&groups, both);
+        contributions = pseudo_values(&groups, logarithm, logarithm_of);
     }
-    let comparison = compare_batches(means, both(&all).unwrap_or(f64::NAN), moved, terms);
+    let comparison = compare_batches(means, logarithm, contributions, terms);
     Some(DuelFigure { means, comparison, batches: groups.len() })
 }
 
 /// What each group contributes to the logarithm of the ratio: n times the whole's, less n − 1 times that of the others. Of groups
 /// that are independent these are nearly so too. Not finite where the others lack the figure.
-fn pseudo_values(groups: &[[ArmBatch; 2]], logarithm: impl Fn(&[ArmBatch; 2]) -> Option<f64>) -> Vec<f64> {
+fn pseudo_values(
+    groups: &[[ArmBatch; 2]],
+    logarithm_of_all: f64,
+    logarithm_of: impl Fn(&[ArmBatch; 2]) -> Option<f64>,
+) -> Vec<f64> {
     let count = groups.len() as f64;
-    let all = logarithm(&whole(groups)).unwrap_or(f64::NAN);
     // What stands before a group and behind it, each summed once.
     let mut behind = vec![<[ArmBatch; 2]>::default(); groups.len() + 1];
     for place in (0..groups.len()).rev() {
         behind[place] = whole(&[behind[place + 1].clone(), groups[place].clone()]);
     }
     let mut before: [ArmBatch; 2] = Default::default();
-    let mut found = Vec::with_capacity(groups.len());
+    let mut values = Vec::with_capacity(groups.len());
     for (place, group) in groups.iter().enumerate() {
         let others = whole(&[before.clone(), behind[place + 1].clone()]);
-        found.push(count * all - (count - 1.0) * logarithm(&others).unwrap_or(f64::NAN));
+        let logarithm_of_others = logarithm_of(&others).unwrap_or(f64::NAN);
+        values.push(count * logarithm_of_all - (count - 1.0) * logarithm_of_others);
         add(&mut before, group);
     }
-    found
+    values
 }
 
 /// Whether neighbouring batches are more alike than chance mostly makes them (one-sided, at 20 %): to join batches without need

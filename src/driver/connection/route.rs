@@ -18,7 +18,7 @@ use bench_protocol::{Startup, WireSession};
 use super::failure::without_number;
 use super::{failed, failed_by, this_server};
 use crate::error::internal;
-use crate::guard::session_role::is_special_now;
+use crate::guard::session_role::became_special;
 use crate::server::files::{open_regular, read_small};
 
 /// What each of its connections needs.
@@ -223,9 +223,9 @@ impl Route {
         if self.needs_password && !session.used_password() {
             return Err(failed_by(&self.to, not_asked()));
         }
-        // Of other special rights the server does not tell: they were looked at when the run was asked for.
+        // The server reports no other special right. All of them were checked when the run started.
         if !self.may_be_superuser && report("is_superuser") == Some("on") {
-            return Err(is_special_now(&self.startup.user));
+            return Err(became_special(&self.startup.user));
         }
         Ok(())
     }
