@@ -56,19 +56,27 @@ pub fn select_from<T: DeserializeOwned>(from: &str, arguments: &[DatumWithOid]) 
     select(&format!("SELECT {} FROM {from}", field_names::<T>().join(", ")), arguments)
 }
 
-/// Inserts rows into a table: of its columns those that the struct has fields for.
+/// Inserts rows into a table: the columns that the struct has fields for, and one that has the same value in all of them.
 ///
 /// # Errors
 /// The server's.
-pub fn insert<T: Serialize>(table: &str, rows: &[T]) -> Result<usize, UserError> {
-    let rows =
-        serde_json::to_value(rows).map_err(|error| internal(format!("{error}, in a row for {table}")))?;
-    let Some(first) = rows.as_array().and_then(|rows| rows.first()?.as_object()) else { return Ok(0) };
-    let columns = first.keys().map(String::as_str).collect::<Vec<&str>>().join(", ");
+pub fn insert<T: Serialize>(
+    table: &str,
+    (common, value): (&str, Value),
+    rows: impl IntoIterator<Item = T>,
+) -> Result<(), UserError> {
+    let mut objects = Vec::new();
+    for row in rows {
+        let mut object = object_of(row)?;
+        object.insert(common.to_owned(), value.clone());
+        objects.push(Value::Object(object));
+    }
+    let Some(columns) = objects.first().and_then(Value::as_object) else { return Ok(()) };
+    let columns = columns.keys().map(String::as_str).collect::<Vec<&str>>().join(", ");
     let sql = format!(
         "INSERT INTO {table} ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::{table}, $1)"
     );
-    run(&sql, &[JsonB(rows).into()])
+    run(&sql, &[JsonB(Value::Array(objects)).into()]).map(drop)
 }
 
 /// A row that a statement has found.
@@ -166,11 +174,19 @@ pgrx::impl_sql_translatable!(ResultRow, "record");
 
 /// The result of a function, each of whose rows is made as it is asked for.
 pub fn rows<T: Serialize>(all: impl IntoIterator<Item = T> + 'static) -> Rows {
-    SetOfIterator::new(all.into_iter().map(|row| match serde_json::to_value(row) {
-        Ok(Value::Object(fields)) => ResultRow(fields),
-        Ok(_) => raise(internal("a row of a result is no struct")),
-        Err(error) => raise(internal(error.to_string())),
-    }))
+    SetOfIterator::new(all.into_iter().map(|row| ResultRow(object_of(row).or_raise())))
+}
+
+/// A row by the names of its columns.
+///
+/// # Errors
+/// XX000 for what is not a struct.
+fn object_of(row: impl Serialize) -> Result<Map<String, Value>, UserError> {
+    match serde_json::to_value(row) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(internal("a row is not a struct")),
+        Err(error) => Err(internal(format!("{error}, in a row"))),
+    }
 }
 
 // SAFETY: what is returned is a row of the type that this call of the function is to return.

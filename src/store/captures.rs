@@ -218,14 +218,7 @@ pub struct CapturedStatement {
 
 /// Writes statements of a capture.
 pub fn put_captured_statements(capture: &str, statements: &[CapturedStatement]) -> Result<(), UserError> {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        capture: &'a str,
-        #[serde(flatten)]
-        statement: &'a CapturedStatement,
-    }
-    let rows: Vec<Row> = statements.iter().map(|statement| Row { capture, statement }).collect();
-    as_owner(|| insert("bench.capture_statements", &rows).map(drop))
+    as_owner(|| insert("bench.capture_statements", ("capture", capture.into()), statements))
 }
 
 /// Removes a capture with its statements, workloads and values, and so their feeders.

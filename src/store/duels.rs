@@ -17,12 +17,12 @@ use crate::server::spi::{fetch, fetch_all};
 
 /// Writes what was measured of a duel.
 pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
+    let of_run = || ("run_id", Value::from(run_id));
     for (arm, name) in ARMS.into_iter().enumerate() {
         let batches = || duel.batches.iter().map(|batch| &batch[arm]);
         let counts = |of: fn(&ArmBatch) -> u64| -> Vec<u64> { batches().map(of).collect() };
         let sums = |of: fn(&ArmBatch) -> f64| -> Vec<f64> { batches().map(of).collect() };
         let row = json!({
-            "run_id": run_id,
             "arm": name,
             "transactions": counts(|of| of.transactions),
             "latency_ms": sums(|of| of.latency_ms),
@@ -36,40 +36,18 @@ pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
             "rows": counts(|of| of.rows),
             "latencies": batches().map(|of| &of.latencies).collect::<Vec<_>>(),
         });
-        insert("bench_internal.duel_log", &[row])?;
+        insert("bench_internal.duel_log", of_run(), [row])?;
     }
-    let commands: Vec<Value> = duel
-        .commands
-        .iter()
-        .map(|DuelCommand { script, command, batches }| {
-            let (executions, latency_ms): (Vec<u64>, Vec<f64>) = batches.iter().copied().unzip();
-            json!({
-                "run_id": run_id,
-                "script": script,
-                "command": command,
-                "executions": executions,
-                "latency_ms": latency_ms,
-            })
-        })
-        .collect();
-    insert("bench_internal.duel_statement_log", &commands)?;
-    let waits: Vec<Value> = duel
-        .waits
-        .iter()
-        .flat_map(|of| ARMS.into_iter().zip([of.a, of.b]).map(move |(arm, share)| (of, arm, share)))
-        .filter(|(.., share)| *share > 0.0)
-        .map(|(of, arm, share)| {
-            json!({
-                "run_id": run_id,
-                "arm": arm,
-                "wait_event_type": of.wait_event_type,
-                "wait_event": of.wait_event,
-                "share": share,
-            })
-        })
-        .collect();
-    insert("bench_internal.duel_wait_log", &waits)?;
-    Ok(())
+    let commands = duel.commands.iter().map(|DuelCommand { script, command, batches }| {
+        let (executions, latency_ms): (Vec<u64>, Vec<f64>) = batches.iter().copied().unzip();
+        json!({ "script": script, "command": command, "executions": executions, "latency_ms": latency_ms })
+    });
+    insert("bench_internal.duel_statement_log", of_run(), commands)?;
+    let shares = duel.waits.iter().flat_map(|wait| [(wait, ARMS[0], wait.a), (wait, ARMS[1], wait.b)]);
+    let waits = shares.filter(|(.., share)| *share > 0.0).map(|(DuelWait { wait_event_type, wait_event, .. }, arm, share)| {
+        json!({ "arm": arm, "wait_event_type": wait_event_type, "wait_event": wait_event, "share": share })
+    });
+    insert("bench_internal.duel_wait_log", of_run(), waits)
 }
 
 /// A duel whose arms are to be compared; `margin`: instead of the run's.

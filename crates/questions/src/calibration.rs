@@ -10,7 +10,7 @@ use bench_stats::steady::truncation;
 use bench_stats::trend::BATCHES;
 use bench_stats::variation::{coefficient, drift, serial_correlation};
 use bench_stats::{compare, parts, robust};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::comparison::{Comparison, metrics};
 
@@ -33,6 +33,13 @@ const MOST_SECS: f64 = 3600.0;
 /// Drift and correlation are told from chance at this probability.
 const ALPHA: f64 = 0.05;
 
+fn with_infinity<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) if value.is_infinite() => serializer.serialize_str("Infinity"),
+        value => value.serialize(serializer),
+    }
+}
+
 /// A line of `bench.calibrate`: a metric, and comparisons of so many runs a side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CalibrationLine {
@@ -42,6 +49,8 @@ pub struct CalibrationLine {
     /// Standard deviation between the runs / mean, with its 95 % interval.
     pub cv: Option<f64>,
     pub cv_low: Option<f64>,
+    /// Infinite where so few runs bound it by nothing, which JSON has only as a text.
+    #[serde(serialize_with = "with_infinity")]
     pub cv_high: Option<f64>,
     /// Runs a side of a comparison.
     pub rounds: u32,

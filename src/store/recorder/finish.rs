@@ -4,12 +4,14 @@ use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
 use bench_model::spec::RunSpec;
 use bench_results::{CommandSummary, DuelMeasured, Environment, Event};
+use serde::Serialize;
 
 use super::end::{Part, RunColumns, RunEnd, RunStatus};
 use super::lines::{self, ErrorRow, EventLine};
 use super::relations;
 use crate::observe::audit::AuditRow;
 use crate::server::jsonb::json_of;
+use crate::server::rows::insert;
 use crate::server::spi::run;
 use crate::store::duels::put_duel;
 use crate::store::totals::{Totals, ms, percentile_ms};
@@ -72,23 +74,23 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     end.part("bench.scripts", || {
         let scripts = (0..).zip(closing.scripts.iter().zip(&closing.spec.scripts));
         let row = |(index, (totals, script))| lines::script_line(index, script, totals, closing.spec);
-        lines::put("bench_internal.script_log", run_id, scripts.map(row))
+        put("bench_internal.script_log", run_id, scripts.map(row))
     });
-    end.part("bench.statements", || lines::put("bench_internal.statement_log", run_id, closing.statements));
+    end.part("bench.statements", || put("bench_internal.statement_log", run_id, closing.statements));
     end.part("bench_internal.call_log", || {
         let calls = closing.calls.iter().map(|(script, counts)| lines::call_line(*script, counts));
-        lines::put("bench_internal.call_log", run_id, calls)
+        put("bench_internal.call_log", run_id, calls)
     });
     end.part("bench.duels", || closing.duel.map_or(Ok(()), |duel| put_duel(run_id, duel)));
-    end.part("bench.errors", || lines::put("bench_internal.error_log", run_id, closing.errors));
-    end.part("bench.audit", || lines::put("bench_internal.audit_log", run_id, closing.audit));
+    end.part("bench.errors", || put("bench_internal.error_log", run_id, closing.errors));
+    end.part("bench.audit", || put("bench_internal.audit_log", run_id, closing.audit));
     end.part("bench.waits", || {
         let waits = closing.waits.iter().map(|(key, share)| lines::wait_line(key, *share));
-        lines::put("bench_internal.wait_log", run_id, waits)
+        put("bench_internal.wait_log", run_id, waits)
     });
     end.part("bench.events", || {
         let events = (1..).zip(closing.events).map(|(event, what)| EventLine { event, what });
-        lines::put("bench_internal.event_log", run_id, events)
+        put("bench_internal.event_log", run_id, events)
     });
     end.part("bench.relations", || relations::lines(run_id, closing.relations));
     let m = &closing.measured.moments;
@@ -102,6 +104,11 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
         RunColumns::Whole => whole_row(run_id, status, error, closing),
         RunColumns::StatusOnly => status_only(run_id, status, error),
     })
+}
+
+/// Writes rows of a run into a table.
+fn put<T: Serialize>(table: &str, run_id: i64, rows: impl IntoIterator<Item = T>) -> Result<(), UserError> {
+    insert(table, ("run_id", run_id.into()), rows)
 }
 
 /// The row of a run with its status and its error, and nothing else.

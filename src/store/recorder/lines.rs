@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::observe::waits::split;
 use crate::server::jsonb::json_of;
-use crate::server::rows::insert;
 use crate::server::spi::{run, timestamp};
 use crate::store::totals::{Totals, ms, percentile_ms};
 
@@ -32,22 +31,6 @@ pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), 
         &[run_id.into(), script.into(), lows.into(), highs.into(), counts.into()],
     )
     .map(drop)
-}
-
-/// Writes rows of a run into a table: of its columns those that the row has fields for.
-pub fn put<T: Serialize>(
-    table: &str,
-    run_id: i64,
-    rows: impl IntoIterator<Item = T>,
-) -> Result<(), UserError> {
-    #[derive(Serialize)]
-    struct OfRun<T> {
-        run_id: i64,
-        #[serde(flatten)]
-        row: T,
-    }
-    let rows: Vec<OfRun<T>> = rows.into_iter().map(|row| OfRun { run_id, row }).collect();
-    insert(table, &rows).map(drop)
 }
 
 /// A row of bench_internal.script_log.
