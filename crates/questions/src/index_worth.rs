@@ -60,7 +60,7 @@ fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms
     let margin = saved.map_or(0.0, |(whole, _)| whole * terms.margin);
     let saved = saved.map(|(_, saved)| saved);
     let verdict = match (saved, cost) {
-        (Some(saved), Some(cost)) => verdict(saved.low - cost.high, saved.high - cost.low, margin),
+        (Some(saved), Some(cost)) => verdict(difference_of(saved, cost), margin),
         _ => NOT_MEASURED,
     };
     let error = why_missing(reads, saved).or_else(|| why_missing(writes, cost));
@@ -93,11 +93,23 @@ fn why_missing(duels: Option<&VariantDuels>, difference: Option<Estimate>) -> Op
     duels.error.clone().or_else(unfit)
 }
 
-/// By what an index earns at least and at most, in microseconds.
-fn verdict(least: f64, most: f64, margin: f64) -> &'static str {
-    if least > 0.0 && most > margin {
+/// One less the other, which were measured independently: their distances from the limits add up as standard errors do
+/// (Zou & Donner, "Construction of confidence limits about effect measures: a general approach", Statistics in Medicine 27,
+/// 2008).
+fn difference_of(one: Estimate, other: Estimate) -> Estimate {
+    let value = one.value - other.value;
+    Estimate {
+        value,
+        low: value - (one.value - one.low).hypot(other.high - other.value),
+        high: value + (one.high - one.value).hypot(other.value - other.low),
+    }
+}
+
+/// The verdict on an index, by what it earns in microseconds.
+fn verdict(earned: Estimate, margin: f64) -> &'static str {
+    if earned.low > 0.0 && earned.high > margin {
         "earns"
-    } else if most < 0.0 && least < -margin {
+    } else if earned.high < 0.0 && earned.low < -margin {
         "costs"
     } else {
         "no difference seen"
@@ -180,6 +192,16 @@ mod tests {
         );
         let of_processor = index_worth(&asked(&["good"]), &found, true);
         assert!((of_processor[0].saved_us.unwrap() - 100.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn independent_intervals_add_up_as_standard_errors_do() {
+        let estimate = |value: f64, low: f64, high: f64| Estimate { value, low, high };
+        let found = difference_of(estimate(10.0, 7.0, 16.0), estimate(4.0, -4.0, 8.0));
+        assert_eq!(found, estimate(6.0, 1.0, 16.0));
+        assert_eq!(verdict(found, 2.0), "earns");
+        assert_eq!(verdict(difference_of(estimate(4.0, -4.0, 8.0), estimate(10.0, 7.0, 16.0)), 2.0), "costs");
+        assert_eq!(verdict(estimate(1.0, -1.0, 3.0), 2.0), "no difference seen");
     }
 
     #[test]
