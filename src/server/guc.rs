@@ -280,9 +280,18 @@ pub fn set_for_session(name: &CStr, value: &CStr) {
 /// Whether only superusers may read the parameter.
 pub fn is_for_superusers(name: &str) -> bool {
     let Ok(name) = CString::new(name) else { return true };
-    // SAFETY: a NUL-terminated name; one that does not exist has no flags.
-    let flags = unsafe { pg_sys::GetConfigOptionFlags(name.as_ptr(), true) };
-    flags & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0
+    flags(&name) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0
+}
+
+/// Whether the planner may depend on the parameter: those that EXPLAIN (SETTINGS) shows, and those of extensions.
+pub fn concerns_plans(name: &CStr) -> bool {
+    flags(name) & pg_sys::GUC_EXPLAIN as i32 != 0 || name.to_bytes().contains(&b'.')
+}
+
+/// What the server notes of a parameter; nothing of one that does not exist.
+fn flags(name: &CStr) -> i32 {
+    // SAFETY: a NUL-terminated name.
+    unsafe { pg_sys::GetConfigOptionFlags(name.as_ptr(), true) }
 }
 
 /// maintenance_work_mem of this session, in kB.

@@ -29,13 +29,22 @@ pub fn own_cpu_ns() -> i64 {
 
 /// Context switches of this process so far, voluntary or not; 0 where the platform does not count them.
 pub fn own_switches() -> i64 {
+    let usage = own_usage();
+    usage.ru_nvcsw + usage.ru_nivcsw
+}
+
+/// Minor page faults of this process so far: pages that the kernel gave it without reading them; 0 where they are not counted.
+pub fn own_minor_faults() -> i64 {
+    own_usage().ru_minflt
+}
+
+fn own_usage() -> libc::rusage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: a valid pointer; the struct is plain, and stays all zeroes where the call fails.
-    let usage = unsafe {
+    unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
-    };
-    usage.ru_nvcsw + usage.ru_nivcsw
+    }
 }
 
 /// Raises the number of files that this process may have open as far as it is allowed to; the number then.

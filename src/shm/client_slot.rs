@@ -100,6 +100,7 @@ pub struct ArmSums {
     pub blocks: Counter,
     pub wal_bytes: Counter,
     pub rows: Counter,
+    pub minor_faults: Counter,
 }
 
 /// Both arms in one batch, of one client.
@@ -143,6 +144,16 @@ pub struct ClientSlot {
     pub errors: [ErrorEntry; 8],
     /// Of a duel: the arm whose stretch is under way, from 1; 0 before.
     pub arm: AtomicU32,
+    /// Of a duel: what each arm did in the ramp, where the session has executed no other.
+    pub alone: [ArmAlone; 2],
+}
+
+/// Transactions of one arm in a session that has executed no other.
+#[repr(C)]
+pub struct ArmAlone {
+    pub transactions: Counter,
+    pub cpu_ns: Counter,
+    pub minor_faults: Counter,
 }
 
 impl ClientSlot {

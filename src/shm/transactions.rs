@@ -15,7 +15,7 @@ use super::{
     BatchOfArms, ClientSlot, CommandCounters, CommandTimes, Header, PhaseTotals, Segment, StopReason, Tally,
     TotalsOf,
 };
-use crate::server::process::{current_timestamp, now_ns, own_cpu_ns, own_switches};
+use crate::server::process::{current_timestamp, now_ns, own_cpu_ns, own_minor_faults, own_switches};
 use crate::server::usage::Usage;
 
 /// One client's pen.
@@ -48,6 +48,11 @@ pub struct ClientCounters<'a> {
     batches_ns: i64,
     /// In a duel, where the client is this process's only one.
     stretch: Option<Stretch>,
+    ramp_middle_ns: i64,
+    /// Processor time and minor page faults of the process when a transaction of the ramp's second half ended.
+    alone: Option<(i64, i64)>,
+    /// The next transaction is of no arm: it makes plans anew which the other arm's stretch has cost it.
+    is_settling: bool,
 }
 
 /// What a client does for one arm, between two switches.
@@ -56,6 +61,7 @@ struct Stretch {
     began_cpu_ns: i64,
     /// What the session had used, and the rows of its statements.
     began: (Usage, u64),
+    began_minor_faults: i64,
     measured: u64,
     /// Whether it has transactions that are not measured.
     has_others: bool,
@@ -84,6 +90,9 @@ impl<'a> ClientCounters<'a> {
             arms: segment.arms(slot),
             batches_ns: 1,
             stretch: None,
+            ramp_middle_ns: i64::MAX,
+            alone: None,
+            is_settling: false,
         }
     }
 
@@ -98,7 +107,9 @@ impl<'a> ClientCounters<'a> {
     pub fn begin(&mut self) {
         self.timeline = self.header.timeline.load();
         self.batches_ns = (self.timeline.measure_end_ns - self.timeline.measure_start_ns).max(1);
-        if now_ns() >= self.timeline.measure_start_ns {
+        let now_ns = now_ns();
+        self.ramp_middle_ns = now_ns.midpoint(self.timeline.warmup_start_ns);
+        if now_ns >= self.timeline.measure_start_ns {
             self.count_cpu();
         }
     }
@@ -116,6 +127,7 @@ impl<'a> ClientCounters<'a> {
             sums.blocks.add(usage.blocks.saturating_sub(before.blocks));
             sums.wal_bytes.add(usage.wal_bytes.saturating_sub(before.wal_bytes));
             sums.rows.add(self.rows() - rows_before);
+            sums.minor_faults.add((own_minor_faults() - stretch.began_minor_faults).max(0).unsigned_abs());
         }
     }
 
@@ -124,12 +136,47 @@ impl<'a> ClientCounters<'a> {
         self.commands.iter().map(|command| command.rows.get()).sum()
     }
 
-    /// In a duel: what comes next is of this arm.
-    pub fn begin_stretch(&mut self, arm: usize) {
+    /// In a duel: what comes next is of this arm; where the session has to `settle`, from the next transaction's end on.
+    pub fn begin_stretch(&mut self, arm: usize, settle: bool) {
+        self.is_settling = settle;
         self.slot.arm.store(arm as u32 + 1, Relaxed);
         let began = (Usage::of_session(), self.rows());
+        let began_minor_faults = own_minor_faults();
         let began_cpu_ns = own_cpu_ns();
-        self.stretch = Some(Stretch { arm, began_cpu_ns, began, measured: 0, has_others: false, batch: 0 });
+        self.stretch = Some(Stretch {
+            arm,
+            began_cpu_ns,
+            began,
+            began_minor_faults,
+            measured: 0,
+            has_others: false,
+            batch: 0,
+        });
+    }
+
+    /// The session has made its plans anew.
+    #[cold]
+    fn settled(&mut self) {
+        match self.stretch.take() {
+            Some(stretch) => self.begin_stretch(stretch.arm, false),
+            None => self.is_settling = false,
+        }
+    }
+
+    /// A transaction of the ramp has ended, in which the session executes one arm only: counts what it used. Not of the first
+    /// half, in which the session makes its plans and fills its caches.
+    #[cold]
+    fn count_alone(&mut self, arm: usize, end_ns: i64) {
+        if end_ns < self.ramp_middle_ns || end_ns >= self.timeline.warmup_start_ns {
+            return;
+        }
+        let now = (own_cpu_ns(), own_minor_faults());
+        if let Some((cpu_ns, minor_faults)) = self.alone.replace(now) {
+            let sums = &self.slot.alone[arm];
+            sums.transactions.add(1);
+            sums.cpu_ns.add((now.0 - cpu_ns).max(0).unsigned_abs());
+            sums.minor_faults.add((now.1 - minor_faults).max(0).unsigned_abs());
+        }
     }
 
     /// Counts a transaction of a duel, whose scripts are each arm's by turns.
@@ -137,6 +184,8 @@ impl<'a> ClientCounters<'a> {
         if !is_measured {
             if let Some(stretch) = &mut self.stretch {
                 stretch.has_others = true;
+                let arm = stretch.arm;
+                self.count_alone(arm, t.end_ns);
             }
             return;
         }
@@ -267,13 +316,19 @@ impl TransactionRecorder for ClientCounters<'_> {
         &self.header.stretch_ns
     }
 
+    #[inline]
+    fn ramp_end_ns(&self) -> i64 {
+        self.timeline.warmup_start_ns
+    }
+
     fn is_stopped(&self) -> bool {
         self.header.stop() != StopReason::None
     }
 
     #[inline]
     fn is_measured(&mut self, end_ns: i64) -> bool {
-        matches!(self.phase_at(end_ns), Phase::Interval(interval) if !self.timeline.is_warmup(interval))
+        !self.is_settling
+            && matches!(self.phase_at(end_ns), Phase::Interval(interval) if !self.timeline.is_warmup(interval))
     }
 
     #[inline]
@@ -284,6 +339,8 @@ impl TransactionRecorder for ClientCounters<'_> {
                 self.count_drained(t);
                 TotalsOf::Drain
             }
+            // One that an error has ended counts as everywhere.
+            Phase::Interval(_) if self.is_settling && t.outcome == Outcome::Committed => TotalsOf::Warmup,
             Phase::Interval(interval) => {
                 let limit_ns = self.limit_ns;
                 self.write(interval, t.script, |tally| count_in(tally, t, limit_ns))
@@ -300,6 +357,9 @@ impl TransactionRecorder for ClientCounters<'_> {
         }
         if !self.arms.is_empty() {
             self.count_for_arm(t, of == TotalsOf::Measured);
+        }
+        if self.is_settling {
+            self.settled();
         }
         of == TotalsOf::Measured
     }

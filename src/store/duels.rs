@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{ARMS, MARGIN};
-use bench_results::{Duel, DuelCommand, DuelMeasured, DuelWait};
+use bench_results::{Duel, DuelCommand, DuelMeasured, DuelWait, UsedAlone};
 use bench_stats::duel::{ArmBatch, BATCHES};
 use bench_stats::histogram;
 use pgrx::JsonB;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::work::check_visible;
@@ -15,10 +16,18 @@ use super::{as_owner, statements};
 use crate::server::rows::{insert, select};
 use crate::server::spi::{fetch, fetch_all};
 
+/// What an arm used in sessions that had executed no other.
+#[derive(Deserialize)]
+struct ArmAlone {
+    arm: String,
+    #[serde(flatten)]
+    used: UsedAlone,
+}
+
 /// Writes what was measured of a duel.
 pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
     let of_run = || ("run_id", Value::from(run_id));
-    for (arm, name) in ARMS.into_iter().enumerate() {
+    for ((arm, name), alone) in ARMS.into_iter().enumerate().zip(&duel.alone) {
         let batches = || duel.batches.iter().map(|batch| &batch[arm]);
         let counts = |of: fn(&ArmBatch) -> u64| -> Vec<u64> { batches().map(of).collect() };
         let sums = |of: fn(&ArmBatch) -> f64| -> Vec<f64> { batches().map(of).collect() };
@@ -34,6 +43,9 @@ pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
             "blocks": counts(|of| of.blocks),
             "wal_bytes": counts(|of| of.wal_bytes),
             "rows": counts(|of| of.rows),
+            "minor_faults": counts(|of| of.minor_faults),
+            "alone_busy_us": alone.as_ref().map(|of| of.cpu_us),
+            "alone_minor_faults": alone.as_ref().map(|of| of.minor_faults),
             "latencies": batches().map(|of| &of.latencies).collect::<Vec<_>>(),
         });
         insert("bench_internal.duel_log", of_run(), [row])?;
@@ -91,6 +103,7 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
             batches,
             commands: commands(run_id)?,
             waits: waits(run_id)?,
+            alone: alone(run_id)?,
         };
         let margin = margin.or(measured.margin).unwrap_or(MARGIN);
         let (scripts, statements) = (statements::scripts(run_id)?, statements::commands(run_id)?);
@@ -112,14 +125,15 @@ pub(super) fn duel_batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError>
 }
 
 fn batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
-    let sql = "SELECT arm, latencies, latency_ms, busy_us, transactions, failed, retried, timed, counted, blocks, wal_bytes, rows \
+    let sql = "SELECT arm, latencies, latency_ms, busy_us, transactions, failed, retried, timed, counted, blocks, wal_bytes, rows, \
+                   minor_faults \
                FROM bench_internal.duel_log WHERE run_id = $1";
     let arms = fetch_all(sql, &[run_id.into()], |row| {
         let arm = row.get::<String>(1)?.unwrap_or_default();
         let latencies = row.get::<JsonB>(2)?.map(|json| json.0).unwrap_or_default();
         let sums = |place| Ok::<_, pgrx::spi::Error>(at_most(row.get::<Vec<Option<f64>>>(place)?));
         let mut counts = Vec::new();
-        for place in 5..=12 {
+        for place in 5..=13 {
             counts.push(at_most(row.get::<Vec<Option<i64>>>(place)?));
         }
         Ok((arm, latencies, [sums(3)?, sums(4)?], counts))
@@ -141,6 +155,7 @@ fn batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
                 blocks: count(5),
                 wal_bytes: count(6),
                 rows: count(7),
+                minor_faults: count(8),
                 latencies: latencies.get(place).map(buckets).unwrap_or_default(),
             };
         }
@@ -166,6 +181,13 @@ fn commands(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
         let batches = executions.zip(latencies_ms).collect();
         Ok(DuelCommand { script: place(1)?, command: place(2)?, batches })
     })
+}
+
+fn alone(run_id: i64) -> Result<[Option<UsedAlone>; 2], UserError> {
+    let sql = "SELECT arm, alone_busy_us AS cpu_us, alone_minor_faults AS minor_faults FROM bench_internal.duel_log \
+               WHERE run_id = $1 AND alone_busy_us IS NOT NULL AND alone_minor_faults IS NOT NULL";
+    let rows: Vec<ArmAlone> = select(sql, &[run_id.into()])?;
+    Ok(ARMS.map(|name| rows.iter().find(|row| row.arm == name).map(|row| row.used)))
 }
 
 fn waits(run_id: i64) -> Result<Vec<DuelWait>, UserError> {

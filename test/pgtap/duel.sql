@@ -12,8 +12,8 @@ CREATE TEMP TABLE found AS SELECT *
 FROM bench.duel('pk_select', '{}', '{"enable_indexscan": "off", "settings": {"enable_indexonlyscan": false}}',
     clients => 3, secs => 5, seed => 7);
 SELECT is(array_agg(metric), '{latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms,server_cpu_us,blocks,'
-    'wal_bytes,rows,failed,retried}', 'all metrics are there') FROM found;
-SELECT is_empty($$ SELECT * FROM found WHERE metric NOT IN ('wal_bytes', 'failed', 'retried')
+    'wal_bytes,rows,failed,retried,minor_faults}', 'all metrics are there') FROM found;
+SELECT is_empty($$ SELECT * FROM found WHERE metric NOT IN ('wal_bytes', 'failed', 'retried', 'minor_faults')
     AND (ratio_low <= ratio AND ratio <= ratio_high AND a > 0 AND b > 0) IS NOT TRUE $$,
     'those with figures have intervals');
 SELECT results_eq($$ SELECT a, b, ratio, verdict FROM found WHERE metric = 'rows' $$,

@@ -158,6 +158,17 @@ pub struct DuelMeasured {
     pub batches: Vec<[ArmBatch; 2]>,
     pub commands: Vec<DuelCommand>,
     pub waits: Vec<DuelWait>,
+    /// What each arm used in sessions that had executed no other.
+    pub alone: [Option<UsedAlone>; 2],
+}
+
+/// What a transaction used of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UsedAlone {
+    /// Microseconds of processor time.
+    pub cpu_us: f64,
+    /// Minor page faults.
+    pub minor_faults: f64,
 }
 
 /// A command of an arm's script.
@@ -177,17 +188,21 @@ impl Duel {
         scripts: &[ScriptSummary],
         statements: &[CommandSummary],
     ) -> Self {
-        let DuelMeasured { a, b, versions, sessions, margin: of_run, secs, batches, commands, waits } =
-            measured;
-        let (count, confidence) = duel::looked_at(batches.len(), of_run.is_some());
+        let DuelMeasured { sessions, secs, ref batches, ref commands, .. } = measured;
+        let (count, confidence) = duel::looked_at(batches.len(), measured.margin.is_some());
         let counted = &batches[..count];
         let terms = Terms { margin, confidence, better: Better::Lower };
         let sums = duel::whole(counted);
-        let metrics = METRICS
-            .iter()
-            .map(|metric| line(metric.name, metric.is_time, duel::compare(counted, metric, terms)));
+        let influence = Influence::of(measured.alone, &sums);
+        let metrics = METRICS.iter().map(|metric| {
+            let line = line(metric.name, metric.is_time, duel::compare(counted, metric, terms));
+            match &influence {
+                Some(influence) if metric.is_time => influence.judge(line),
+                _ => line,
+            }
+        });
         let transactions = [sums[0].transactions, sums[1].transactions];
-        let pairs = Pairs { scripts, statements, commands: &commands, count, transactions, sessions };
+        let pairs = Pairs { scripts, statements, commands, count, transactions, sessions };
         let elapsed = |place: usize| secs * (place + 1) as f64 / BATCHES as f64;
         let batch = |(place, [a, b]): (usize, &[ArmBatch; 2])| DuelBatch {
             elapsed: elapsed(place),
@@ -199,13 +214,13 @@ impl Duel {
             statements: pairs.compared(terms),
             batches: counted.iter().enumerate().map(batch).collect(),
             latencies: [buckets(&sums[0]), buckets(&sums[1])],
-            a,
-            b,
-            versions,
+            a: measured.a,
+            b: measured.b,
+            versions: measured.versions,
             margin,
             confidence,
             transactions,
-            waits,
+            waits: measured.waits,
         }
     }
 
@@ -217,6 +232,59 @@ impl Duel {
     /// A metric by its name.
     pub fn metric(&self, name: &str) -> Option<&DuelLine> {
         self.metrics.iter().find(|line| line.metric == name)
+    }
+}
+
+/// Arms whose processor times are this much farther apart alone than in the duel, or nearer, influence each other, if page
+/// faults differ as well: a fraction, of which the other half is noise of some tens of milliseconds.
+const INFLUENCE: f64 = 0.05;
+
+/// So many page faults of a transaction are none of a table's pages that a session meets for the first time.
+const FAULTS: f64 = 0.5;
+
+/// What the arms do to each other within a session: memory that malloc has once kept instead of returning it to the kernel, it
+/// keeps for both.
+struct Influence {
+    /// By how much the logarithm of the ratio of processor times is another one alone.
+    shift: f64,
+    advice: String,
+}
+
+impl Influence {
+    /// `None` where none is seen, or is not known.
+    fn of(alone: [Option<UsedAlone>; 2], sums: &[ArmBatch; 2]) -> Option<Self> {
+        let shared = sums.each_ref().map(|arm| {
+            let (cpu_us, minor_faults) = arm.cpu_avg_us().zip(arm.minor_faults_avg())?;
+            (cpu_us > 0.0).then_some(UsedAlone { cpu_us, minor_faults })
+        });
+        let [a, b] = [0, 1].map(|arm| alone[arm].or(shared[arm]).zip(shared[arm]));
+        let ((a_alone, a), (b_alone, b)) = a.zip(b)?;
+        let shift = (b_alone.cpu_us / b.cpu_us / (a_alone.cpu_us / a.cpu_us)).ln();
+        let faults = (b_alone.minor_faults - b.minor_faults) - (a_alone.minor_faults - a.minor_faults);
+        if !shift.is_finite() || shift.abs() < INFLUENCE || faults.abs() < FAULTS {
+            return None;
+        }
+        let told = |alone: UsedAlone, shared: UsedAlone| {
+            format!(
+                "{:.1} µs and {:.1} page faults alone, {:.1} µs and {:.1} in the duel",
+                alone.cpu_us, alone.minor_faults, shared.cpu_us, shared.minor_faults
+            )
+        };
+        let (a, b) = (told(a_alone, a), told(b_alone, b));
+        let advice = format!(
+            "one arm uses memory that the other has left, a: {a}, b: {b}: compare them with bench.ab"
+        );
+        Some(Self { shift, advice })
+    }
+
+    /// A metric that is a time, without a verdict unless the arms differ by far more.
+    fn judge(&self, line: DuelLine) -> DuelLine {
+        let difference = line.ratio.map_or(0.0, f64::ln).abs();
+        if self.shift.abs() < difference / 10.0 {
+            return line;
+        }
+        let verdict = Verdict::Inconclusive.as_str().to_owned();
+        DuelLine { verdict, advice: Some(self.advice.clone()), ..line }
     }
 }
 
@@ -452,6 +520,31 @@ mod tests {
         assert!((duel.statements[1].effect_us.unwrap() - 100.0).abs() < 2.0);
         assert_eq!((duel.statements[1].workload.as_str(), duel.statements[1].a_rows), ("x", Some(2.0)));
         assert_eq!(duel.batches.last().map(|batch| batch.elapsed), Some(64.0));
+    }
+
+    #[test]
+    fn arms_that_influence_each_other_leave_times_undecided() {
+        let verdicts = |alone: [Option<(f64, f64)>; 2], faults: [u64; 2]| {
+            let used = |(cpu_us, minor_faults)| UsedAlone { cpu_us, minor_faults };
+            let mut measured = DuelMeasured { alone: alone.map(|of| of.map(used)), ..measured(None) };
+            for batch in &mut measured.batches {
+                for (arm, minor_faults) in batch.iter_mut().zip(faults) {
+                    (arm.counted, arm.minor_faults) = (10, 10 * minor_faults);
+                }
+            }
+            let duel = Duel::new(measured, 0.02, &[], &[]);
+            ["latency_avg_ms", "server_cpu_us"].map(|name| duel.metric(name).unwrap().verdict.clone())
+        };
+        let (decided, undecided) = (["slower", "same"], ["inconclusive", "inconclusive"]);
+        // b takes 1.1 ms instead of 1; both take 500 µs of a processor.
+        assert_eq!(verdicts([None, None], [0, 200]), decided);
+        assert_eq!(verdicts([Some((500.0, 0.0)), Some((500.0, 200.0))], [0, 200]), decided);
+        assert_eq!(verdicts([Some((600.0, 17.0)), Some((500.0, 0.0))], [0, 0]), undecided);
+        assert_eq!(verdicts([Some((600.0, 17.0)), None], [0, 0]), undecided);
+        // Both alike; by noise; for another reason.
+        assert_eq!(verdicts([Some((600.0, 17.0)), Some((600.0, 17.0))], [0, 0]), decided);
+        assert_eq!(verdicts([Some((520.0, 17.0)), Some((500.0, 0.0))], [0, 0]), decided);
+        assert_eq!(verdicts([Some((600.0, 0.2)), Some((500.0, 0.0))], [0, 0]), decided);
     }
 
     #[test]

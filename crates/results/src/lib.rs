@@ -23,7 +23,7 @@ pub mod unwritten_parts;
 
 pub use bench_model::views::ServerSetting;
 pub use document::{Document, SCHEMA_VERSION};
-pub use duel::{Duel, DuelBatch, DuelCommand, DuelLine, DuelMeasured, DuelStatement, DuelWait};
+pub use duel::{Duel, DuelBatch, DuelCommand, DuelLine, DuelMeasured, DuelStatement, DuelWait, UsedAlone};
 pub use environment::Environment;
 pub use fidelity::{FidelityPart, Unreplayed, whole};
 pub use finding::{Finding, Severity, Topic};

@@ -57,6 +57,8 @@ pub struct ArmBatch {
     pub wal_bytes: u64,
     /// Rows that their statements returned or changed.
     pub rows: u64,
+    /// Minor page faults of the session meanwhile.
+    pub minor_faults: u64,
     /// Latencies, by bucket of [`super::histogram`].
     pub latencies: BTreeMap<u32, u64>,
 }
@@ -74,6 +76,7 @@ impl ArmBatch {
         self.blocks += other.blocks;
         self.wal_bytes += other.wal_bytes;
         self.rows += other.rows;
+        self.minor_faults += other.minor_faults;
         for (bucket, count) in &other.latencies {
             *self.latencies.entry(*bucket).or_default() += count;
         }
@@ -116,6 +119,11 @@ impl ArmBatch {
         Self::per_transaction(self.cpu_us, self.timed)
     }
 
+    /// Minor page faults of a transaction.
+    pub fn minor_faults_avg(&self) -> Option<f64> {
+        Self::per_transaction(self.minor_faults as f64, self.counted)
+    }
+
     fn attempts(&self) -> u64 {
         self.transactions + self.failed
     }
@@ -145,7 +153,7 @@ impl DuelMetric {
 }
 
 /// All of them; the first is what a run that ends early is decided by.
-pub const METRICS: [DuelMetric; 10] = [
+pub const METRICS: [DuelMetric; 11] = [
     DuelMetric::mean("latency_avg_ms", true, ArmBatch::latency_avg_ms),
     DuelMetric::percentile("latency_p50_ms", |batch| batch.percentile_ms(0.5)),
     DuelMetric::percentile("latency_p95_ms", |batch| batch.percentile_ms(0.95)),
@@ -162,6 +170,7 @@ pub const METRICS: [DuelMetric; 10] = [
     DuelMetric::mean("retried", false, |batch| {
         ArmBatch::per_transaction(batch.retried as f64, batch.attempts())
     }),
+    DuelMetric::mean("minor_faults", false, ArmBatch::minor_faults_avg),
 ];
 
 /// A figure of both arms.

@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod client_session;
 mod conditions;
 pub mod hidden_indexes;
+pub mod nested_plans;
 pub mod plans;
 pub mod raw;
 pub mod results;

@@ -144,6 +144,11 @@ impl PreparedStatement {
         &self.source
     }
 
+    /// What the server keeps of it; NULL of an empty one.
+    pub fn plan_source(&self) -> *mut pg_sys::CachedPlanSource {
+        self.plan.plan_source
+    }
+
     /// Puts numbers and truth values into the parameter list, and sets aside the text of what
     /// has to go through an input function.
     #[inline]

@@ -8,12 +8,15 @@ use bench_model::spec::{ARMS, Results, RunSpec};
 use pgrx::pg_sys;
 
 use super::setters::with_setters;
-use crate::driver::session::{Session, hidden_indexes};
+use super::statements::ClientStatements;
+use crate::driver::session::{Session, hidden_indexes, nested_plans};
 use crate::server::guc;
 
 /// Both arms.
 pub struct Arms {
     arms: [ArmOfSession; 2],
+    /// Whether the planner may plan the same statement otherwise in the other arm.
+    plan_differently: bool,
 }
 
 struct ArmOfSession {
@@ -35,7 +38,22 @@ impl Arms {
             let results = duel.arms[arm].results.unwrap_or(spec.options.results);
             Ok::<_, SqlError>(ArmOfSession { settings, values: OnceCell::new(), hidden, results })
         };
-        Ok(Some(Self { arms: [arm(0)?, arm(1)?] }))
+        let arms = [arm(0)?, arm(1)?];
+        let concerns_plans = |(name, value, _): &(CString, CString, _)| {
+            guc::concerns_plans(name)
+                && !arms[1].settings.iter().any(|(other, set, _)| (other, set) == (name, value))
+        };
+        let plan_differently =
+            arms[0].hidden != arms[1].hidden || arms[0].settings.iter().any(concerns_plans);
+        if plan_differently {
+            nested_plans::watch();
+        }
+        Ok(Some(Self { arms, plan_differently }))
+    }
+
+    /// Drops the plans that functions, triggers and foreign keys have kept of the other arm, if there are any; whether there were.
+    pub fn drop_nested_plans(&self, statements: &ClientStatements) -> bool {
+        self.plan_differently && nested_plans::drop_shared(statements.plan_sources())
     }
 
     /// What the session does from here on is of this arm.

@@ -6,6 +6,7 @@ use bench_base::error::SqlError;
 use bench_model::client::{ClientWorkload, Program};
 use bench_model::spec::QueryMode;
 use bench_script::{Action, Parameterized, Sql, Variables, with_caret};
+use pgrx::pg_sys;
 
 use crate::driver::session::{Log, PreparedStatement, Session, StatementStats, Traits, Unprepared};
 use crate::shm::{CommandCounters, CommandPlans};
@@ -78,6 +79,14 @@ impl<'a> ClientStatements<'a> {
     /// Leaves room for the statements of a script that this client does not execute.
     pub fn skip(&mut self, program: &Program) {
         self.steps.extend(program.script.commands.iter().map(|_| CommandStep::Meta));
+    }
+
+    /// What the server keeps of those that are prepared.
+    pub fn plan_sources(&self) -> impl Iterator<Item = *mut pg_sys::CachedPlanSource> + '_ {
+        self.steps.iter().filter_map(|step| match step {
+            CommandStep::Prepared(statement) => Some(statement.plan_source()),
+            _ => None,
+        })
     }
 
     /// Executes a command's statement and keeps what `\gset` and `\aset` ask for.

@@ -172,7 +172,8 @@ fn run_transactions(
                 leave_arm(current_arm)?;
                 arms.map_or(Ok(()), |arms| arms.enter(&statements.session, arm))?;
                 current_arm = Some(arm);
-                recorder.begin_stretch(arm);
+                let settle = arms.is_some_and(|arms| arms.drop_nested_plans(statements));
+                recorder.begin_stretch(arm, settle);
                 client.switched(workload, recorder)
             }
             // A worker is its own session.

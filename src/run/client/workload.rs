@@ -84,6 +84,7 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> ClientSt
             seed: spec.seed.cast_unsigned(),
             has_several_clients: spec.options.clients > 1,
             longest_ns: longest_stretch_ns(extent),
+            first: (client % 2) as usize,
             only: duel.arm_of(client),
         }),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_model::spec::RunSpec;
 use bench_model::timeline::Timeline;
-use bench_results::{DuelCommand, DuelMeasured, DuelWait};
+use bench_results::{DuelCommand, DuelMeasured, DuelWait, UsedAlone};
 use bench_script::{Symbols, parse};
 use bench_stats::Histogram;
 use bench_stats::duel;
@@ -137,8 +137,27 @@ impl DuelWatch {
         };
         let commands = self.commands.iter().enumerate().map(of_command).collect();
         let waits = if self.knows_waits { waits_of(times, &duel::whole(&batches)) } else { Vec::new() };
-        DuelMeasured { batches, commands, waits, ..DuelMeasured::default() }
+        DuelMeasured { batches, commands, waits, alone: alone(segment), ..DuelMeasured::default() }
     }
+}
+
+/// What a transaction of each arm used in sessions that had executed no other.
+fn alone(segment: &Segment) -> [Option<UsedAlone>; 2] {
+    [0, 1].map(|arm| {
+        let of_slots = (0..segment.shape().slots).map(|slot| &segment.slot(slot).alone[arm]);
+        let sums = of_slots.fold([0, 0, 0], |[transactions, cpu_ns, minor_faults], one| {
+            [
+                transactions + one.transactions.get(),
+                cpu_ns + one.cpu_ns.get(),
+                minor_faults + one.minor_faults.get(),
+            ]
+        });
+        let [transactions, cpu_ns, minor_faults] = sums.map(|sum| sum as f64);
+        (transactions > 0.0).then(|| UsedAlone {
+            cpu_us: cpu_ns / transactions / 1e3,
+            minor_faults: minor_faults / transactions,
+        })
+    })
 }
 
 /// What each client has counted of each batch, of all of them together.
@@ -158,6 +177,7 @@ fn sums(segment: &Segment) -> Vec<[ArmBatch; 2]> {
                     blocks: one.blocks.get(),
                     wal_bytes: one.wal_bytes.get(),
                     rows: one.rows.get(),
+                    minor_faults: one.minor_faults.get(),
                     latencies: BTreeMap::new(),
                 });
             }

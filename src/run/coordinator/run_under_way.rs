@@ -43,6 +43,9 @@ const UNTIL_COMPLETE_MS: i64 = 2;
 /// How long the links to other nodes have for a reading of those nodes' state.
 pub const LINKS_NS: i64 = 5_000_000_000;
 
+/// How much longer the ramp of a duel is, in which each session executes one arm only.
+const ALONE_NS: i64 = 300_000_000;
+
 /// The kind of worker that a coordinator is.
 pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_coordinator_main",
@@ -305,7 +308,10 @@ impl<'a> RunUnderWay<'a> {
         }
         match self.spec.options.extent {
             // Time for every client to be woken, so that the first interval has all of them.
-            Extent::Secs(_) => 10_000_000 + 500_000 * i64::from(self.segment.clients()),
+            Extent::Secs(_) => {
+                let alone_ns = if self.spec.options.duel.is_some() { ALONE_NS } else { 0 };
+                10_000_000 + 500_000 * i64::from(self.segment.clients()) + alone_ns
+            }
             // Each transaction counts.
             Extent::Transactions(_) => 0,
         }

@@ -90,6 +90,9 @@ pub trait TransactionRecorder {
     /// Nanoseconds that a stretch of a duel's arms takes, of all clients; 0 as long as none has asked for more than the least.
     fn stretch_ns(&self) -> &AtomicI64;
 
+    /// When the ramp ends, by the clock.
+    fn ramp_end_ns(&self) -> i64;
+
     /// Whether somebody has asked for the end of the run.
     fn is_stopped(&self) -> bool;
 

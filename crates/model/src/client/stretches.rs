@@ -1,6 +1,7 @@
 //! The arms of a duel, by turns. A block is two stretches of time, one for each arm, in an order that is drawn anew for each block:
 //! what the machine does meanwhile falls on both alike. The clock says which stretch it is, and a transaction is of the arm in
 //! whose stretch it begins: so all clients are of the same arm at the same time, and what they wait for, they wait for in it.
+//! In the ramp each client stays in one arm, so that what an arm does to a session that has executed no other is known as well.
 
 use std::sync::atomic::Ordering::*;
 
@@ -21,6 +22,8 @@ pub struct Turns {
     pub has_several_clients: bool,
     /// A stretch is never longer, however long transactions take.
     pub longest_ns: i64,
+    /// The client is of this arm in the ramp.
+    pub first: usize,
     /// The client is of this arm all the time.
     pub only: Option<usize>,
 }
@@ -67,7 +70,11 @@ impl Stretches {
             }
         }
         (self.number, self.width_ns, self.began_ns, self.transactions) = (number, width_ns, now_ns, 0);
-        self.arm = self.turns.only.unwrap_or_else(|| arm_of(self.turns.seed, number));
+        self.arm = match self.turns {
+            Turns { only: Some(arm), .. } => arm,
+            Turns { first, .. } if now_ns < ledger.ramp_end_ns() => first,
+            Turns { seed, .. } => arm_of(seed, number),
+        };
         Some(self.arm)
     }
 
@@ -119,7 +126,8 @@ mod tests {
     use super::*;
     use crate::client::tests::recorder;
 
-    const TURNS: Turns = Turns { seed: 7, has_several_clients: false, longest_ns: i64::MAX, only: None };
+    const TURNS: Turns =
+        Turns { seed: 7, has_several_clients: false, longest_ns: i64::MAX, first: 0, only: None };
 
     /// Nanoseconds that a client spends in each arm within ten seconds, where its transactions take so long, and its transactions.
     fn spent(turns: Turns, transaction_ns: [i64; 2]) -> ([i64; 2], [i64; 2]) {
@@ -162,6 +170,23 @@ mod tests {
             one.turn(now_ns, &recorder);
             other.turn(now_ns + 1, &recorder);
             assert_eq!(one.take(), other.take(), "at {now_ns}");
+        }
+    }
+
+    #[test]
+    fn a_client_stays_in_its_first_arm_until_the_ramp_ends() {
+        for first in [0, 1] {
+            let (mut stretches, mut recorder) = (Stretches::new(Turns { first, ..TURNS }), recorder());
+            recorder.ramp_end_ns = 200_000_000;
+            let mut arms = Vec::new();
+            for now_ns in (0..400_000_000).step_by(1_000_000) {
+                let begins = stretches.turn(now_ns, &recorder).is_some();
+                arms.push(stretches.take());
+                assert_eq!(begins, now_ns % STRETCH_NS == 0, "at {now_ns}");
+            }
+            let (ramp, rest) = arms.split_at(201);
+            assert!(ramp.iter().all(|arm| *arm == first));
+            assert!(rest.contains(&0) && rest.contains(&1));
         }
     }
 

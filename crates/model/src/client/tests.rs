@@ -35,6 +35,7 @@ pub(super) struct TestRecorder {
     connects: u32,
     arrivals: AtomicI64,
     stretch_ns: AtomicI64,
+    pub ramp_end_ns: i64,
 }
 
 impl TransactionRecorder for TestRecorder {
@@ -59,6 +60,9 @@ impl TransactionRecorder for TestRecorder {
     }
     fn stretch_ns(&self) -> &AtomicI64 {
         &self.stretch_ns
+    }
+    fn ramp_end_ns(&self) -> i64 {
+        self.ramp_end_ns
     }
     fn is_stopped(&self) -> bool {
         self.is_stopped

@@ -122,7 +122,7 @@ fn arms_take_turns_and_do_the_same() {
     workload.is_duel = true;
     workload.programs.iter_mut().take(2).for_each(|program| program.weight = 3);
     let mut recorder = recorder();
-    let turns = Turns { seed: 7, has_several_clients: false, longest_ns: i64::MAX, only: None };
+    let turns = Turns { seed: 7, has_several_clients: false, longest_ns: i64::MAX, first: 0, only: None };
     let beginning = ClientStart { turns: Some(turns), ..beginning(&workload, 40_000) };
     let mut client = Client::new(&workload, beginning, None, 0);
     let mut step = client.start(&recorder);
