@@ -152,8 +152,10 @@ pub struct ClientSlot {
 #[repr(C)]
 pub struct ArmAlone {
     pub transactions: Counter,
-    pub cpu_ns: Counter,
+    pub cpu_us: Counter,
+    pub cpu_us_squared: Counter,
     pub minor_faults: Counter,
+    pub minor_faults_squared: Counter,
 }
 
 impl ClientSlot {

@@ -174,8 +174,12 @@ impl<'a> ClientCounters<'a> {
         if let Some((cpu_ns, minor_faults)) = self.alone.replace(now) {
             let sums = &self.slot.alone[arm];
             sums.transactions.add(1);
-            sums.cpu_ns.add((now.0 - cpu_ns).max(0).unsigned_abs());
-            sums.minor_faults.add((now.1 - minor_faults).max(0).unsigned_abs());
+            let cpu_us = ((now.0 - cpu_ns) / 1000).max(0).unsigned_abs();
+            let minor_faults = (now.1 - minor_faults).max(0).unsigned_abs();
+            sums.cpu_us.add(cpu_us);
+            sums.cpu_us_squared.add(cpu_us * cpu_us);
+            sums.minor_faults.add(minor_faults);
+            sums.minor_faults_squared.add(minor_faults * minor_faults);
         }
     }
 

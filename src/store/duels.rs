@@ -16,14 +16,6 @@ use super::{as_owner, statements};
 use crate::server::rows::{insert, select};
 use crate::server::spi::{fetch, fetch_all};
 
-/// What an arm used in sessions that had executed no other.
-#[derive(Deserialize)]
-struct ArmAlone {
-    arm: String,
-    #[serde(flatten)]
-    used: UsedAlone,
-}
-
 /// Writes what was measured of a duel.
 pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
     let of_run = || ("run_id", Value::from(run_id));
@@ -44,8 +36,7 @@ pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
             "wal_bytes": counts(|of| of.wal_bytes),
             "rows": counts(|of| of.rows),
             "minor_faults": counts(|of| of.minor_faults),
-            "alone_busy_us": alone.as_ref().map(|of| of.cpu_us),
-            "alone_minor_faults": alone.as_ref().map(|of| of.minor_faults),
+            "alone": alone,
             "latencies": batches().map(|of| &of.latencies).collect::<Vec<_>>(),
         });
         insert("bench_internal.duel_log", of_run(), [row])?;
@@ -184,10 +175,13 @@ fn commands(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
 }
 
 fn alone(run_id: i64) -> Result<[Option<UsedAlone>; 2], UserError> {
-    let sql = "SELECT arm, alone_busy_us AS cpu_us, alone_minor_faults AS minor_faults FROM bench_internal.duel_log \
-               WHERE run_id = $1 AND alone_busy_us IS NOT NULL AND alone_minor_faults IS NOT NULL";
-    let rows: Vec<ArmAlone> = select(sql, &[run_id.into()])?;
-    Ok(ARMS.map(|name| rows.iter().find(|row| row.arm == name).map(|row| row.used)))
+    let sql = "SELECT arm, alone FROM bench_internal.duel_log WHERE run_id = $1";
+    let rows = fetch_all(sql, &[run_id.into()], |row| Ok((row.get::<String>(1)?, row.get::<JsonB>(2)?)))?;
+    // Of an imported run it may be anything.
+    Ok(ARMS.map(|name| {
+        let (_, alone) = rows.iter().find(|(arm, _)| arm.as_deref() == Some(name))?;
+        UsedAlone::deserialize(&alone.as_ref()?.0).ok()
+    }))
 }
 
 fn waits(run_id: i64) -> Result<Vec<DuelWait>, UserError> {

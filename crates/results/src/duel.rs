@@ -162,13 +162,14 @@ pub struct DuelMeasured {
     pub alone: [Option<UsedAlone>; 2],
 }
 
-/// What a transaction used of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// What a transaction used of the machine, with standard errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UsedAlone {
     /// Microseconds of processor time.
     pub cpu_us: f64,
-    /// Minor page faults.
+    pub cpu_us_error: f64,
     pub minor_faults: f64,
+    pub minor_faults_error: f64,
 }
 
 /// A command of an arm's script.
@@ -235,12 +236,15 @@ impl Duel {
     }
 }
 
-/// Arms whose processor times are this much farther apart alone than in the duel, or nearer, influence each other, if page
-/// faults differ as well: a fraction, of which the other half is noise of some tens of milliseconds.
+/// Arms whose processor times are this much farther apart alone than in the duel, or nearer, influence each other, if their page
+/// faults are others as well: a fraction.
 const INFLUENCE: f64 = 0.05;
 
-/// So many page faults of a transaction are none of a table's pages that a session meets for the first time.
+/// So many page faults of a transaction are none of pages that a session meets for the first time.
 const FAULTS: f64 = 0.5;
+
+/// So many standard errors are no noise, though transactions that follow each other are not independent.
+const CERTAIN: f64 = 5.0;
 
 /// What the arms do to each other within a session: memory that malloc has once kept instead of returning it to the kernel, it
 /// keeps for both.
@@ -253,15 +257,20 @@ struct Influence {
 impl Influence {
     /// `None` where none is seen, or is not known.
     fn of(alone: [Option<UsedAlone>; 2], sums: &[ArmBatch; 2]) -> Option<Self> {
+        // The duel is so much longer that its own noise is nothing beside that of the time before it.
         let shared = sums.each_ref().map(|arm| {
             let (cpu_us, minor_faults) = arm.cpu_avg_us().zip(arm.minor_faults_avg())?;
-            (cpu_us > 0.0).then_some(UsedAlone { cpu_us, minor_faults })
+            (cpu_us > 0.0).then_some(UsedAlone { cpu_us, minor_faults, ..UsedAlone::default() })
         });
         let [a, b] = [0, 1].map(|arm| alone[arm].or(shared[arm]).zip(shared[arm]));
         let ((a_alone, a), (b_alone, b)) = a.zip(b)?;
         let shift = (b_alone.cpu_us / b.cpu_us / (a_alone.cpu_us / a.cpu_us)).ln();
+        let error = (a_alone.cpu_us_error / a_alone.cpu_us).hypot(b_alone.cpu_us_error / b_alone.cpu_us);
         let faults = (b_alone.minor_faults - b.minor_faults) - (a_alone.minor_faults - a.minor_faults);
-        if !shift.is_finite() || shift.abs() < INFLUENCE || faults.abs() < FAULTS {
+        let faults_error = a_alone.minor_faults_error.hypot(b_alone.minor_faults_error);
+        let is_certain =
+            shift.abs() > INFLUENCE.max(CERTAIN * error) && faults.abs() > FAULTS.max(CERTAIN * faults_error);
+        if !(shift.is_finite() && is_certain) {
             return None;
         }
         let told = |alone: UsedAlone, shared: UsedAlone| {
@@ -524,8 +533,10 @@ mod tests {
 
     #[test]
     fn arms_that_influence_each_other_leave_times_undecided() {
-        let verdicts = |alone: [Option<(f64, f64)>; 2], faults: [u64; 2]| {
-            let used = |(cpu_us, minor_faults)| UsedAlone { cpu_us, minor_faults };
+        let verdicts_at = |errors: [f64; 2], alone: [Option<(f64, f64)>; 2], faults: [u64; 2]| {
+            let [cpu_us_error, minor_faults_error] = errors;
+            let used =
+                |(cpu_us, minor_faults)| UsedAlone { cpu_us, cpu_us_error, minor_faults, minor_faults_error };
             let mut measured = DuelMeasured { alone: alone.map(|of| of.map(used)), ..measured(None) };
             for batch in &mut measured.batches {
                 for (arm, minor_faults) in batch.iter_mut().zip(faults) {
@@ -535,6 +546,7 @@ mod tests {
             let duel = Duel::new(measured, 0.02, &[], &[]);
             ["latency_avg_ms", "server_cpu_us"].map(|name| duel.metric(name).unwrap().verdict.clone())
         };
+        let verdicts = |alone, faults| verdicts_at([1.0, 0.1], alone, faults);
         let (decided, undecided) = (["slower", "same"], ["inconclusive", "inconclusive"]);
         // b takes 1.1 ms instead of 1; both take 500 µs of a processor.
         assert_eq!(verdicts([None, None], [0, 200]), decided);
@@ -545,6 +557,9 @@ mod tests {
         assert_eq!(verdicts([Some((600.0, 17.0)), Some((600.0, 17.0))], [0, 0]), decided);
         assert_eq!(verdicts([Some((520.0, 17.0)), Some((500.0, 0.0))], [0, 0]), decided);
         assert_eq!(verdicts([Some((600.0, 0.2)), Some((500.0, 0.0))], [0, 0]), decided);
+        for errors in [[30.0, 0.1], [1.0, 3.0]] {
+            assert_eq!(verdicts_at(errors, [Some((600.0, 17.0)), Some((500.0, 0.0))], [0, 0]), decided);
+        }
     }
 
     #[test]

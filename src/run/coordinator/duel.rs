@@ -11,7 +11,7 @@ use bench_stats::duel;
 use bench_stats::duel::{ArmBatch, BATCHES};
 
 use crate::observe::waits::{self, WaitTimes};
-use crate::shm::{CommandTimes, Segment};
+use crate::shm::{CommandTimes, Counter, Segment};
 
 /// The batches of a run that have ended.
 pub struct DuelWatch {
@@ -145,19 +145,25 @@ impl DuelWatch {
 fn alone(segment: &Segment) -> [Option<UsedAlone>; 2] {
     [0, 1].map(|arm| {
         let of_slots = (0..segment.shape().slots).map(|slot| &segment.slot(slot).alone[arm]);
-        let sums = of_slots.fold([0, 0, 0], |[transactions, cpu_ns, minor_faults], one| {
-            [
-                transactions + one.transactions.get(),
-                cpu_ns + one.cpu_ns.get(),
-                minor_faults + one.minor_faults.get(),
-            ]
+        let sums = of_slots.map(|one| {
+            let sums = [&one.transactions, &one.cpu_us, &one.cpu_us_squared];
+            let [transactions, cpu_us, cpu_us_squared] = sums.map(Counter::get);
+            [transactions, cpu_us, cpu_us_squared, one.minor_faults.get(), one.minor_faults_squared.get()]
         });
-        let [transactions, cpu_ns, minor_faults] = sums.map(|sum| sum as f64);
-        (transactions > 0.0).then(|| UsedAlone {
-            cpu_us: cpu_ns / transactions / 1e3,
-            minor_faults: minor_faults / transactions,
-        })
+        let [transactions, cpu_us, cpu_us_squared, faults, faults_squared] = sums
+            .reduce(|all, one| std::array::from_fn(|place| all[place] + one[place]))?
+            .map(|sum| sum as f64);
+        let (cpu_us, cpu_us_error) = mean_and_error(transactions, cpu_us, cpu_us_squared)?;
+        let (minor_faults, minor_faults_error) = mean_and_error(transactions, faults, faults_squared)?;
+        Some(UsedAlone { cpu_us, cpu_us_error, minor_faults, minor_faults_error })
     })
+}
+
+/// The mean of values whose sum and sum of squares are known, and its standard error; `None` of fewer than two.
+fn mean_and_error(count: f64, sum: f64, squares: f64) -> Option<(f64, f64)> {
+    let mean = sum / count;
+    let variance = (squares - sum * mean).max(0.0) / (count - 1.0);
+    (count > 1.0).then(|| (mean, (variance / count).sqrt()))
 }
 
 /// What each client has counted of each batch, of all of them together.

@@ -14,8 +14,7 @@ CREATE TABLE bench_internal.duel_log (
     wal_bytes    bigint[] NOT NULL,
     rows         bigint[] NOT NULL,
     minor_faults bigint[] NOT NULL,
-    alone_busy_us double precision,
-    alone_minor_faults double precision,
+    alone        jsonb,
     latencies    jsonb NOT NULL,
     PRIMARY KEY (run_id, node, arm)
 );
@@ -34,8 +33,7 @@ COMMENT ON COLUMN bench_internal.duel_log.blocks IS 'Blocks of shared buffers th
 COMMENT ON COLUMN bench_internal.duel_log.wal_bytes IS 'Bytes of WAL that they wrote';
 COMMENT ON COLUMN bench_internal.duel_log.rows IS 'Rows that their statements returned or changed';
 COMMENT ON COLUMN bench_internal.duel_log.minor_faults IS 'Minor page faults of the sessions meanwhile';
-COMMENT ON COLUMN bench_internal.duel_log.alone_busy_us IS 'Processor time per transaction in microseconds before the measurement, in sessions that had executed no other arm; NULL if there are none';
-COMMENT ON COLUMN bench_internal.duel_log.alone_minor_faults IS 'Minor page faults per transaction of these';
+COMMENT ON COLUMN bench_internal.duel_log.alone IS 'Processor time (cpu_us) and minor page faults (minor_faults) per transaction before the measurement, in sessions that had executed no other arm, each with its standard error (…_error); NULL if there are too few';
 COMMENT ON COLUMN bench_internal.duel_log.latencies IS 'Array of histograms of all latencies, as bucket: count; bucket numbers as in bench.latencies, in order of low_ms';
 
 CREATE TABLE bench_internal.duel_statement_log (
