@@ -3,7 +3,8 @@
 //! `docs/functions.md` has a section for each group of functions (`## Runs`) and in it one for each function
 //! (`### bench.run`): a paragraph, and an example in a fence of SQL. A table with the header `| argument | meaning |`, on
 //! any of the pages, is of the function whose signature begins the fence before it. Its row `others` names the function
-//! that has the rest. A table with the header `| column | meaning |` is of the rows that the function returns.
+//! that has the rest. Arguments that mean the same everywhere are in a table before the first signature. A table with the
+//! header `| column | meaning |` is of the rows that the function returns.
 
 use std::collections::HashMap;
 
@@ -106,7 +107,7 @@ impl Help {
 
     /// What an argument of a function means, as plain text; `None` where no page says it.
     pub fn meaning(&self, function: &str, argument: &str) -> Option<String> {
-        meaning(&self.arguments, function, argument)
+        meaning(&self.arguments, function, argument).or_else(|| meaning(&self.arguments, "", argument))
     }
 
     /// What a column of a function's result means, likewise.
@@ -136,8 +137,7 @@ impl Help {
         lines.push(String::new());
         lines.extend(summary.into_iter().flat_map(|summary| wrapped(summary, WIDTH)));
         if !arguments.is_empty() {
-            lines.push(String::new());
-            lines.push("Arguments:".to_owned());
+            lines.extend([String::new(), "Arguments:".to_owned()]);
         }
         for argument in arguments {
             let default = argument.default.as_ref().map(|default| format!(" DEFAULT {default}"));
@@ -158,8 +158,7 @@ impl Help {
                 ));
             }
         }
-        lines.push(String::new());
-        lines.push("Example:".to_owned());
+        lines.extend([String::new(), "Example:".to_owned()]);
         lines.extend(self.example(name).iter().map(|line| format!("  {line}")));
         lines
     }

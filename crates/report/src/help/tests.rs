@@ -49,7 +49,9 @@ fn arguments_are_taken_from_the_page_that_has_them() {
     assert_ne!(help.meaning("sweep", "clients"), help.meaning("run", "clients"));
     assert_eq!(help.meaning("start_sweep", "clients"), help.meaning("sweep", "clients"));
     assert_eq!(help.meaning("wait", "format"), None);
-    assert_eq!(help.meaning("nothing", "run_id"), None);
+    assert_eq!(help.meaning("nothing", "nothing"), None);
+    // Of all functions that take one.
+    assert_eq!(help.meaning("delete_run", "run_id").as_deref(), Some("the run"));
     let options = help.meaning("load", "options").expect("a meaning");
     assert!(options.len() > 20 && !options.contains("below"), "{options}");
     // Links and backquotes are left to the page.
