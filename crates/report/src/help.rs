@@ -2,9 +2,9 @@
 //!
 //! `docs/functions.md` has a section for each group of functions (`## Runs`) and in it one for each function
 //! (`### bench.run`): a paragraph, and an example in a fence of SQL. A table with the header `| argument | meaning |`, on
-//! any of the pages, is of the function whose signature begins the fence before it. Its row `others` names the function
-//! that has the rest. Arguments that mean the same everywhere are in a table before the first signature. A table with the
-//! header `| column | meaning |` is of the rows that the function returns.
+//! any of the pages, is of the function whose signature begins the fence before it. Its row `others`, or `… as bench.run …`
+//! in the signature's first line, names the function that has the rest. Arguments that mean the same everywhere are in a
+//! table before the first signature. A table with the header `| column | meaning |` is of the rows that the function returns.
 
 use std::collections::HashMap;
 
@@ -117,8 +117,7 @@ impl Help {
 
     /// Arguments that the pages explain for a function, those of its `others` left out.
     pub fn arguments(&self, function: &str) -> Vec<&'static str> {
-        let rows = self.arguments.get(function).map_or(&[][..], Vec::as_slice);
-        rows.iter().flat_map(|(cell, _)| names_in(cell)).collect()
+        self.arguments.get(function).into_iter().flatten().flat_map(|(cell, _)| names_in(cell)).collect()
     }
 
     /// The example of a function; empty where the page has none.
@@ -151,11 +150,8 @@ impl Help {
             for column in columns.split(", ") {
                 lines.push(format!("  {column}"));
                 let column_name = column.split(' ').next().unwrap_or_default().trim_matches('"');
-                lines.extend(indented(
-                    &self.column(name, column_name).unwrap_or_default(),
-                    "      ",
-                    "      ",
-                ));
+                let meaning = self.column(name, column_name).unwrap_or_default();
+                lines.extend(indented(&meaning, "      ", "      "));
             }
         }
         lines.extend([String::new(), "Example:".to_owned()]);
@@ -251,7 +247,8 @@ fn meaning(tables: &Tables, function: &str, name: &str) -> Option<String> {
         return Some(plain(meaning));
     }
     let (_, others) = rows.iter().find(|(cell, _)| *cell == "others")?;
-    let other = names_in(others).find_map(|other| other.strip_prefix("bench."))?;
+    let (_, other) = others.split_once("bench.")?;
+    let other = other.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
     (other != function).then(|| meaning(tables, other, name))?
 }
 
@@ -262,8 +259,10 @@ fn read_tables(page: &'static str, header: &str, mut tables: Tables) -> Tables {
     let mut in_table = false;
     for line in page.lines() {
         let signature = line.strip_prefix("bench.").and_then(|text| text.split_once('('));
-        if opens && let Some((name, _)) = signature {
+        if opens && let Some((name, arguments)) = signature {
             function = name;
+            let others = arguments.split_once("… as ").filter(|_| header == "argument");
+            tables.entry(name).or_default().extend(others.map(|(_, others)| ("others", others)));
         }
         opens = line == "```";
         let cells: Option<(&str, &str)> = (|| {
