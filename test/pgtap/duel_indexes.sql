@@ -49,6 +49,24 @@ SELECT is((SELECT count(*) FROM parent WHERE id > -20000), (SELECT count(*) FROM
 RESET enable_seqscan;
 
 --
+-- Plans inside functions
+--
+CREATE TABLE asked (id int, other int);
+INSERT INTO asked SELECT i, i % 500 FROM generate_series(1, 20000) AS i;
+CREATE INDEX asked_other ON asked (other);
+ANALYZE asked;
+CREATE FUNCTION ask(int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+    RETURN (SELECT count(*) FROM asked WHERE other = $1);
+END $$;
+SELECT bench.duel(NULL, '{}', '{"hide_indexes": "asked_other"}', clients => 2, secs => 2,
+    script => 'SELECT ask(7)') \g /dev/null
+SELECT ok(a < 60 AND b > 80, 'are each arm''s own: a uses the index, b reads ' || b || ' blocks and a ' || a)
+FROM bench.duel_results(last_run()) WHERE metric = 'blocks';
+SELECT ok(harness > 0, 'what makes them anew is run and not counted') FROM bench.audit(last_run())
+WHERE counter = 'committed: warm-up';
+SELECT is_empty(format('SELECT * FROM bench.audit(%s) WHERE NOT ok', last_run()), 'and the audit holds');
+
+--
 -- DDL meanwhile: the duel goes on, and nobody waits longer than for any other run
 --
 CREATE TABLE looked (id int, other int);

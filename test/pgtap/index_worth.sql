@@ -46,6 +46,9 @@ SELECT results_eq('SELECT index, bytes > 0, definition FROM found ORDER BY index
 SELECT is(error, NULL, 'nothing went wrong') FROM found;
 SELECT is(count(*), 6::bigint, 'each is two duels') FROM found, bench.duels
 WHERE run_id IN (reads_run_id, writes_run_id);
+SELECT is(count(*), 3::bigint, 'pending lists of GIN indexes are emptied within the time of one')
+FROM found JOIN bench.duels ON run_id = writes_run_id
+WHERE '{"gin_pending_list_limit": "1MB"}' <@ a AND '{"gin_pending_list_limit": "1MB"}' <@ b;
 SELECT results_eq(format('SELECT index, cost_us, verdict FROM bench.index_worth_results(%s)', :sweep),
     'SELECT index, cost_us, verdict FROM found', 'results are there for later, too');
 SELECT matches(bench.sweep_report(:sweep), 'of 3 indexes ' || count(*) FILTER (WHERE verdict = 'earns') || ' earn more',

@@ -225,7 +225,7 @@ BEGIN
                              round(v.candidate_ms::numeric, 4), round(v.baseline_ms::numeric, 4), round(v.ratio_low::numeric, 3),
                              round(v.ratio_high::numeric, 3), v.baseline_failed, v.candidate_failed,
                              CASE WHEN v.plan_changed THEN ', another plan' END), E'\n' ORDER BY v.effect DESC)
-               FILTER (WHERE v.verdict IN ('slower', 'fails'))
+               FILTER (WHERE v.verdict = 'fails' OR v.verdict = 'slower' AND v.ratio_low > 1 + margin)
     INTO executed, slower FROM bench.verify(workload, a, b, margin, clients => clients, secs => secs) AS v;
     RETURN bench_internal.tap(executed > 0 AND slower IS NULL,
                               coalesce(description, format('%s: no statement of b is slower', coalesce(workload, 'scripts'))),

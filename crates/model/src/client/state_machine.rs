@@ -150,25 +150,8 @@ impl Client {
     /// After [`Step::Between`].
     #[inline]
     pub fn next<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
-        match self.stretches.as_mut().and_then(|stretches| stretches.turn(self.now_ns, ledger)) {
-            Some(arm) => Step::Switch { arm },
-            None => self.choose(workload, ledger),
-        }
-    }
-
-    /// After [`Step::Switch`], which is no part of a transaction.
-    pub fn switched<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
-        self.now_ns = ledger.now_ns();
-        self.choose(workload, ledger)
-    }
-
-    #[inline]
-    fn choose<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let pause_ns;
         (self.program, pause_ns) = self.choice.next(workload);
-        if let Some(stretches) = &mut self.stretches {
-            self.program += stretches.take();
-        }
         if let Some(pause_ns) = pause_ns {
             // What is late by then counts as latency, as under a rate.
             self.due_ns = self.now_ns.saturating_add(pause_ns);
@@ -177,9 +160,10 @@ impl Client {
         let Some(pace) = &mut self.pace else {
             // One reading of the clock ends a transaction and starts the next.
             (self.due_ns, self.start_ns) = (self.now_ns, self.now_ns);
-            return self.begin(workload, ledger);
+            return self.take_turn(workload, ledger);
         };
-        match pace.next_due(ledger, self.program, &mut self.left, &mut self.log) {
+        let script = self.program + self.stretches.as_ref().map_or(0, Stretches::arm);
+        match pace.next_due(ledger, script, &mut self.left, &mut self.log) {
             None => Step::End(None),
             Some(due_ns) => {
                 self.due_ns = due_ns;
@@ -187,6 +171,28 @@ impl Client {
                 Step::Wait { until_ns: due_ns.min(ledger.end_ns()) }
             }
         }
+    }
+
+    /// Begins the transaction; in a duel in the arm of the moment, to which the session may have to be switched.
+    #[inline]
+    fn take_turn<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
+        let Some(stretches) = &mut self.stretches else { return self.begin(workload, ledger) };
+        if let Some(arm) = stretches.turn(self.start_ns, ledger) {
+            return Step::Switch { arm };
+        }
+        self.program += stretches.take();
+        self.begin(workload, ledger)
+    }
+
+    /// After [`Step::Switch`], which is no part of a transaction.
+    pub fn switched<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
+        let now_ns = ledger.now_ns();
+        if self.due_ns == self.start_ns {
+            self.due_ns = now_ns;
+        }
+        self.start_ns = now_ns;
+        self.program += self.stretches.as_mut().map_or(0, Stretches::take);
+        self.begin(workload, ledger)
     }
 
     /// After [`Step::Wait`]; `came` is false when the run was stopped before.
@@ -207,7 +213,7 @@ impl Client {
             }
             return Step::End(None);
         }
-        self.begin(workload, ledger)
+        self.take_turn(workload, ledger)
     }
 
     /// Transactions that it took from the arrivals, due before `end_ns`, and neither started nor skipped.

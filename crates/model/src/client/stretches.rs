@@ -82,6 +82,11 @@ impl Stretches {
         self.turns.only.is_some() && self.width_ns != 0
     }
 
+    /// The arm of the stretch under way.
+    pub fn arm(&self) -> usize {
+        self.arm
+    }
+
     /// Takes a transaction; its arm.
     #[inline]
     pub fn take(&mut self) -> usize {

@@ -160,3 +160,49 @@ fn arms_take_turns_and_do_the_same() {
         (of(0) as f64 / of(2) as f64 - 3.0).abs() < 0.2 && (of(1) as f64 / of(3) as f64 - 3.0).abs() < 0.2
     );
 }
+
+#[test]
+fn a_transaction_is_of_the_arm_in_whose_stretch_its_wait_ends() {
+    let mut workload = workload(&["SELECT 1;"; 2], 1);
+    workload.is_duel = true;
+    let mut recorder = recorder();
+    let turns = Turns { seed: 7, has_several_clients: false, longest_ns: 3_000_000, first: 0, only: None };
+    let beginning = ClientStart { turns: Some(turns), ..beginning(&workload, 1_000) };
+    // A transaction every two milliseconds, on average.
+    let mut client = Client::new(&workload, beginning, Some(Schedule::new(7, 500.0, 0)), 0);
+    let mut step = client.start(&recorder);
+    let (mut arm, mut switches) = (None, 0);
+    loop {
+        step = match step {
+            Step::Between => client.next(&workload, &mut recorder),
+            Step::Wait { until_ns } => {
+                recorder.now_ns = recorder.now_ns.max(until_ns);
+                client.due(&workload, &mut recorder, true)
+            }
+            Step::Switch { arm: of_stretch } => {
+                arm = Some(of_stretch);
+                switches += 1;
+                client.switched(&workload, &mut recorder)
+            }
+            Step::Execute { program, .. } => {
+                assert_eq!(Some(program), arm);
+                recorder.now_ns += 100_000;
+                client.executed(&workload, &mut recorder, Ok(false))
+            }
+            Step::End(None) => break,
+            other => panic!("{other:?}"),
+        };
+    }
+    let transactions = &recorder.transactions;
+    assert!(
+        transactions.len() > 900 && switches > 300,
+        "{} transactions, {switches} switches",
+        transactions.len()
+    );
+    // A stretch that nobody begins in is none of anybody's: whoever begins later is in the arm of that moment.
+    let mut of_stretch = std::collections::BTreeMap::new();
+    for transaction in transactions {
+        let known = of_stretch.entry(transaction.start_ns / 3_000_000).or_insert(transaction.script);
+        assert_eq!(*known, transaction.script, "{transaction:?}");
+    }
+}
