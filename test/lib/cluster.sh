@@ -13,6 +13,15 @@
 #   sql STATEMENT…          run statements, each in its own transaction, and print bare rows
 #   at_exit COMMAND         run a command when the script ends, before the clusters are removed; the last named comes
 # first
+#   use_server PG_CONFIG    puts another server's programs first on the PATH, and sets PG_CONFIG
+#   copy_server FOLDER [FLAG]
+#                           copies the server of PG_CONFIG: its files keep their paths, below FOLDER. Programs are
+#                           copied, the rest are links, or copies with the flag -L
+#   private_server [VARIABLE=VALUE…]
+#                           builds the extension, installs it into a temporary copy of the server of PG_CONFIG, and uses
+#                           that from here on. The server itself is not changed
+#   install_privately FOLDER [VARIABLE=VALUE…]
+#                           the same with a copy in FOLDER
 #   cluster_template FOLDER makes a new data directory in that new folder. Where CLUSTER_TEMPLATE names it, clusters
 #                           copy it, which is faster than initdb. Such clusters have one system identifier: a test that
 #                           needs two says `CLUSTER_TEMPLATE='' cluster_start`
@@ -29,14 +38,18 @@
 CLUSTER_DIRS=()
 AT_EXIT=()
 
-export PG_CONFIG=${PG_CONFIG:-pg_config}
-PATH=$("$PG_CONFIG" --bindir):$PATH
-export PATH
-# A server outside of the system brings a libpq for dblink and postgres_fdw, which the loader knows nothing of.
-CLUSTER_LIBDIR=$("$PG_CONFIG" --libdir)
-if [[ $CLUSTER_LIBDIR != /usr/lib* ]]; then
-    export LD_LIBRARY_PATH=$CLUSTER_LIBDIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-fi
+use_server() { # PG_CONFIG
+    local libraries
+    export PG_CONFIG=$1
+    PATH=$("$1" --bindir):$PATH
+    export PATH
+    # A server outside of the system brings a libpq for dblink and postgres_fdw, which the loader knows nothing of.
+    libraries=$("$1" --libdir)
+    if [[ $libraries != /usr/lib* ]]; then
+        export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    fi
+}
+use_server "${PG_CONFIG:-pg_config}"
 # Backtraces in error details are for developers.
 unset RUST_BACKTRACE PGHOSTADDR PGSERVICE PGSERVICEFILE PGPASSFILE PGOPTIONS PGSSLMODE PGCLIENTENCODING
 
@@ -83,6 +96,44 @@ cluster_directory() {
         return 1
     fi
     DIR=$dir
+}
+
+# A program of the server looks for the server's files relative to its own path, in which it resolves links. So programs
+# that do are copied.
+copy_server() { # FOLDER [-s|-L]
+    local bindir option from
+    bindir=$("$PG_CONFIG" --bindir) || return
+    for option in libdir pkglibdir includedir includedir-server sharedir; do
+        from=$("$PG_CONFIG" "--$option")
+        case $from in
+        # The system's own, which compilers and loaders know.
+        /usr/include | /usr/lib | /usr/lib64 | /usr/lib/*-linux-* | /usr/local/include | /usr/local/lib) continue ;;
+        esac
+        if [ -d "$from" ] && [ ! -d "$1$from" ]; then
+            (umask 022 && mkdir -p "$1$from" && cp -R "${2:--s}" "$from/." "$1$from/") || return
+        fi
+    done
+    (umask 022 && mkdir -p "$1$bindir" && cp -R -s "$bindir/." "$1$bindir/" &&
+        cp --remove-destination "$bindir"/{postgres,pg_ctl,initdb,pg_config} "$1$bindir/")
+}
+
+# Another extension of this name may be installed in the server: links to its files are removed.
+install_privately() { # FOLDER [VARIABLE=VALUE…]
+    local bindir
+    bindir=$("$PG_CONFIG" --bindir) && copy_server "$1" &&
+        rm -f "$1$("$PG_CONFIG" --pkglibdir)"/pgbench_ext* "$1$("$PG_CONFIG" --sharedir)"/extension/pgbench_ext* &&
+        # A PG_CONFIG on make's command line would outweigh this one.
+        env -u MAKEFLAGS "${MAKE:-make}" --no-print-directory install DESTDIR="$1" "${@:2}" || return
+    if ! as_pg "$1$bindir/postgres" --version >/dev/null; then
+        echo "user $CLUSTER_USER cannot run programs in $1: set TMPDIR to a folder where that is possible" >&2
+        return 1
+    fi
+    use_server "$1$bindir/pg_config"
+}
+
+private_server() { # [VARIABLE=VALUE…]
+    local DIR
+    cluster_directory && install_privately "$DIR" "$@"
 }
 
 cluster_initdb() { # DIRECTORY
@@ -172,9 +223,10 @@ free_port() {
     echo "$port"
 }
 
+# The last one first: its programs may be in an earlier folder.
 cluster_remove_all() {
-    local dir
-    for dir in "${CLUSTER_DIRS[@]}"; do PGHOST=$dir cluster_remove; done
+    local i
+    for ((i = ${#CLUSTER_DIRS[@]} - 1; i >= 0; i--)); do PGHOST=${CLUSTER_DIRS[i]} cluster_remove; done
 }
 
 # Words of a server's log that tell of a bug below SQL.

@@ -24,7 +24,8 @@ works() { # DESC
         'SELECT sum(transactions) FROM bench.summary' 2>/dev/null | tail -n 1)" 200 "$1: a run"
 }
 
-# The server that they are built with has its folders elsewhere.
+# The server that they are built with has its folders elsewhere. Its headers are those that the tested library was built
+# with, or cargo would build everything anew.
 major=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
 built=$("$PG_CONFIG" --version | cut -d' ' -f2)
 cat >"$work/pg_config" <<END
@@ -32,7 +33,7 @@ cat >"$work/pg_config" <<END
 case \$1 in
 --pkglibdir) echo /elsewhere/lib ;;
 --sharedir) echo /elsewhere/share ;;
-*) exec "$(command -v "$PG_CONFIG")" "\$@" ;;
+*) exec "$(command -v "${COPIED_PG_CONFIG:-$PG_CONFIG}")" "\$@" ;;
 esac
 END
 chmod +x "$work/pg_config"
@@ -98,29 +99,21 @@ else
         "$name: licence and documents are there"
 fi
 
-# A package's files beside a copy of the server: PostgreSQL finds them from where its program is.
+# A package's files in a copy of the server.
 put() { # LIBRARIES EXTENSIONS
-    local libraries=$root/usr/lib/postgresql/$major/lib extensions=$root/usr/share/postgresql/$major/extension
     rm -f "$libraries/pgbench_ext.so" "$extensions"/pgbench_ext*
     install -m 755 "$1/pgbench_ext.so" "$libraries/"
     install -m 644 "$2"/pgbench_ext* "$extensions/"
 }
 
-if [ "$("$PG_CONFIG" --bindir)" != "/usr/lib/postgresql/$major/bin" ]; then
-    skip "the server is no Debian package: $("$PG_CONFIG" --bindir)" 'a server with them'
-elif [ -n "$deb$rpm" ]; then
+if [ -n "$deb$rpm" ]; then
     DIR=
     cluster_directory
-    root=$DIR
-    for folder in "usr/lib/postgresql/$major/bin" "usr/lib/postgresql/$major/lib" "usr/share/postgresql/$major"; do
-        mkdir -p "$root/$folder"
-        (cd "/$folder" && tar -c --exclude=bitcode --exclude='pgbench_ext*' .) | tar -x -C "$root/$folder"
-    done
-    chmod -R go+rX "$root"
-    PATH=$root/usr/lib/postgresql/$major/bin:$PATH
+    libraries=$DIR$("$PG_CONFIG" --pkglibdir) extensions=$DIR$("$PG_CONFIG" --sharedir)/extension
+    copy_server "$DIR"
+    use_server "$DIR$("$PG_CONFIG" --bindir)/pg_config"
     CLUSTER_TEMPLATE='' cluster_start 'fsync = off'
-    is "$(sql "SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'")" "$root/usr/lib/postgresql/$major/lib" \
-        'the server is the copy'
+    is "$(sql "SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'")" "$libraries" 'the server is the copy'
     python3 test/lib/documents.py script uninstall "$work" docs/runs.md >"$work/uninstall.sql"
     for kind in deb rpm; do
         [ -n "${!kind}" ] || continue
