@@ -42,7 +42,7 @@ help:
 	@echo 'make rpm       the same for yum.postgresql.org'
 	@echo 'make dist      the archive for PGXN, in build/'
 	@echo 'make release   all of these and SHA256SUMS; MAJORS="15 16 17 18 19" chooses versions, whose servers it downloads'
-	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
+	@echo 'make demo      set up, build, and run the headline benchmark in a throwaway cluster'
 	@echo 'make test      the tests, in twelve minutes; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
 	@echo 'make test-full  all tests, and those that depend on the version on servers of VERSIONS (16 17 18), which it downloads'
 	@echo 'make test-versions  only those, on these servers'
