@@ -107,7 +107,8 @@ fn rust_signature(after_name: &str) -> Signature {
     Signature { arguments, result: sql_type_of(result) }
 }
 
-/// Functions under `#[pg_extern]`, those under `#[pg_trigger]`, and those of `run_function!` with the arguments of a run.
+/// Functions under `#[pg_extern]`, those under `#[pg_trigger]`, and those of `run_function!` and `run_functions!` with the
+/// arguments of a run.
 fn rust_signatures(rust: &str, run_arguments: &str) -> BTreeMap<String, Signature> {
     let mut found = BTreeMap::new();
     for piece in rust.split("#[pg_extern(").skip(1) {
@@ -117,16 +118,23 @@ fn rust_signatures(rust: &str, run_arguments: &str) -> BTreeMap<String, Signatur
             found.insert(name.to_owned(), rust_signature(rest));
         }
     }
-    for piece in rust.split("\nrun_function! {\n").skip(1) {
+    for (macro_name, piece) in ["run_function", "run_functions"].into_iter().flat_map(|name| {
+        let start = format!("\n{name}! {{\n");
+        rust.split(start.as_str()).skip(1).map(move |piece| (name, piece.to_owned())).collect::<Vec<_>>()
+    }) {
         let lines: Vec<_> = piece.lines().filter(|line| !line.trim().starts_with("///")).collect();
         let piece = lines.join("\n");
-        let (name, rest) = piece.split_once('(').expect("arguments");
+        let (names, rest) = piece.split_once('(').expect("arguments");
         let (own, rest) = until_closing(rest);
         let result =
             rest.trim_start().strip_prefix("-> [").expect("a result").split("] =").next().expect("its end");
         let own = own.replace(['[', ']'], "");
-        let function = format!("{}, {run_arguments}) -> {result} {{", own.trim());
-        found.insert(name.trim().to_owned(), rust_signature(&function));
+        // Of two functions the second one starts what the first one waits for, and returns its id.
+        for (name, result) in names.split(',').zip([result, "i64"]) {
+            let function = format!("{}, {run_arguments}) -> {result} {{", own.trim());
+            found.insert(name.trim().to_owned(), rust_signature(&function));
+        }
+        assert_eq!(names.contains(','), macro_name == "run_functions", "{names}");
     }
     for piece in rust.split("#[pg_trigger(").skip(1) {
         let (_, declaration) = piece.split_once("fn ").expect("a function");

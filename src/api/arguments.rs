@@ -40,6 +40,25 @@ macro_rules! run_function {
     };
 }
 
+/// Two functions of SQL with the same arguments, as [`run_function!`] has them: one that waits for what it makes, and one that
+/// starts it and returns its id. `$asks` makes of the arguments what both are given.
+macro_rules! run_functions {
+    (
+        $(#[$doc:meta])* $name:ident, $(#[$start_doc:meta])* $start:ident($($own:ident: [$($type:tt)+]),* $(,)?)
+            -> [$($result:tt)+] = $asks:expr, $waits:expr, $starts:expr
+    ) => {
+        run_function! {
+            $(#[$doc])* $name($($own: [$($type)+]),*) -> [$($result)+] =
+                |$($own,)* run| ($asks)($($own,)* run).and_then($waits).or_raise()
+        }
+
+        run_function! {
+            $(#[$start_doc])* $start($($own: [$($type)+]),*) -> [i64] =
+                |$($own,)* run| ($asks)($($own,)* run).and_then($starts).or_raise()
+        }
+    };
+}
+
 macro_rules! with_run_arguments {
     (
         { $(#[$doc:meta])* $name:ident ($($own:ident: [$($type:tt)+]),*) [$($result:tt)+] ($does:expr) }
@@ -58,4 +77,4 @@ macro_rules! with_run_arguments {
     };
 }
 
-pub(super) use {run_function, with_run_arguments};
+pub(super) use {run_function, run_functions, with_run_arguments};

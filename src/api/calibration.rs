@@ -10,8 +10,9 @@ use serde_json::json;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use crate::error::{OrRaise, for_client, notice};
+use crate::experiment::launch::answer;
 use crate::server::rows::{Rows, rows};
-use crate::{experiment, store};
+use crate::store;
 
 run_function! {
     /// Makes equal runs and says how much they vary. See the COMMENT ON.
@@ -21,9 +22,8 @@ run_function! {
             rounds,
             variants: Some(json!({})),
             run: RunArguments { workload, ..run },
-            search: None,
-            paired: false,
-            asked: None,
+            calibrates: true,
+            ..SweepArguments::default()
         });
         let line = |line: CalibrationLine| CalibrationLine { advice: line.advice.map(for_client), ..line };
         rows(lines.or_raise().into_iter().map(line))
@@ -40,9 +40,7 @@ fn of_runs(arguments: SweepArguments) -> Result<Vec<CalibrationLine>, UserError>
         return Err(UserError::invalid(format!("rounds must be at least {LEAST_RUNS}, not {rounds}"))
             .hint("Fewer runs show no spread; 10 or more are better."));
     }
-    let mut spec = experiment::launch::plan(arguments)?;
-    spec.options.calibrates = true;
-    let sweep_id = experiment::launch::run_to_the_end(spec)?;
+    let sweep_id = answer(arguments)?;
     notice(
         format!("the runs belong to sweep {sweep_id}"),
         format!("For a report: SELECT bench.sweep_report({sweep_id})."),

@@ -8,25 +8,15 @@ use bench_report::sweep::answer_sentence;
 use pgrx::prelude::*;
 use serde_json::json;
 
-use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use crate::error::{OrRaise, notice};
-use crate::experiment::launch::{plan, run_to_the_end, start};
+use crate::experiment::launch::{answer, start};
 use crate::run::prepare::default_clients;
 use crate::store::searches;
 
-run_function! {
+run_functions! {
     /// Searches for the rate that a server sustains and waits for the end. See the COMMENT ON.
-    bench_capacity(
-        workload: [Option<String>], latency_limits: [Option<Vec<Option<f64>>>], percentile: [Option<f64>],
-        trials: [Option<i32>], margin: [Option<f64>], rounds: [Option<i32>], max_failed: [Option<f64>],
-        clients: [Option<i32>]
-    ) -> [i64] = |workload, latency_limits, percentile, trials, margin, rounds, max_failed, clients, run| {
-        let search = SearchArguments { latency_limits, percentile, trials, margin, rounds, max_failed };
-        search_for(workload, clients, search, run).and_then(search_and_wait).or_raise()
-    }
-}
-
-run_function! {
+    bench_capacity,
     /// Starts a search and returns at once. See the COMMENT ON.
     bench_start_capacity(
         workload: [Option<String>], latency_limits: [Option<Vec<Option<f64>>>], percentile: [Option<f64>],
@@ -34,8 +24,8 @@ run_function! {
         clients: [Option<i32>]
     ) -> [i64] = |workload, latency_limits, percentile, trials, margin, rounds, max_failed, clients, run| {
         let search = SearchArguments { latency_limits, percentile, trials, margin, rounds, max_failed };
-        search_for(workload, clients, search, run).and_then(start_only).or_raise()
-    }
+        search_for(workload, clients, search, run)
+    }, search_and_wait, start
 }
 
 /// The sweep that a search is, of trials as a run's arguments have them.
@@ -57,24 +47,19 @@ fn search_for(
         variants: Some(json!({})),
         run,
         search: Some(search),
-        paired: false,
-        asked: None,
+        ..SweepArguments::default()
     })
 }
 
 fn search_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
-    let sweep_id = run_to_the_end(plan(arguments)?)?;
-    for answer in searches::answers(sweep_id)? {
+    let sweep_id = answer(arguments)?;
+    for found in searches::answers(sweep_id)? {
         notice(
-            answer_sentence(&answer),
+            answer_sentence(&found),
             format!(
                 "See SELECT * FROM bench.capacities WHERE sweep_id = {sweep_id}, and bench.sweep_report({sweep_id})."
             ),
         );
     }
     Ok(sweep_id)
-}
-
-fn start_only(arguments: SweepArguments) -> Result<i64, UserError> {
-    start(&plan(arguments)?)
 }

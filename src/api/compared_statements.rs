@@ -2,7 +2,7 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Duel, RunArguments};
-use bench_questions::comparison::{check_margin, check_runs};
+use bench_questions::comparison::Design;
 use bench_questions::statements::{StatementLine, statements_of_duel};
 use bench_report::statements::sentence;
 use bench_report::{ExportFormat, export, render};
@@ -15,7 +15,7 @@ use super::comparisons::make_pairs;
 use super::reports::document;
 use super::required;
 use super::runs::run_of;
-use super::sides::{compared_report, format_of_two, side, statements_of};
+use super::sides::{Sides, format_of_two, margin_of};
 use crate::error::{OrRaise, for_client, notice};
 use crate::run::prepare::run::run_to_the_end;
 use crate::server::rows::{Rows, rows};
@@ -64,14 +64,8 @@ fn compare_statements(
     candidate: Option<Vec<Option<i64>>>,
     margin: Option<f64>,
 ) -> Rows {
-    let lines = (|| {
-        let margin = required("margin", margin)?;
-        check_margin(margin)?;
-        let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
-        check_runs(&baseline.iter().collect::<Vec<_>>(), &candidate.iter().collect::<Vec<_>>())?;
-        statements_of(&baseline, &candidate, margin)
-    })();
-    rows_of(lines.or_raise())
+    let sides = Sides::named(baseline, candidate, Design::Groups, margin);
+    rows_of(sides.and_then(|sides| sides.statements()).or_raise())
 }
 
 run_function! {
@@ -90,8 +84,7 @@ fn verified(
     clients: Option<i32>,
     run: RunArguments,
 ) -> Result<Vec<StatementLine>, UserError> {
-    let margin = required("margin", margin)?;
-    check_margin(margin)?;
+    let margin = margin_of(margin)?;
     let (a, b) = (required("a", a)?, required("b", b)?);
     // That a statement fails is a verdict on it, and not the end of the measuring.
     let run = RunArguments { continue_on_error: Some(true), ..run };
@@ -110,10 +103,7 @@ fn verified(
                     "no pair of runs has completed",
                 ));
             };
-            let documents = |side: fn(&(i64, i64)) -> i64| {
-                pairs.iter().map(|pair| store::visible_headline(side(pair))).collect::<Result<Vec<_>, _>>()
-            };
-            (statements_of(&documents(|pair| pair.0)?, &documents(|pair| pair.1)?, margin)?, first)
+            (Sides::of_pairs(&pairs, margin)?.statements()?, first)
         }
         Err(error) => return Err(error),
     };
@@ -129,8 +119,7 @@ fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64
     (|| {
         let run_id = required("run_id", run_id)?;
         let format = format_of_two(format)?;
-        let margin = required("margin", margin)?;
-        check_margin(margin)?;
+        let margin = margin_of(margin)?;
         store::check_visible(run_id)?;
         if let Some(duel) = store::find_duel(run_id, Some(margin))? {
             let document = Document { duel: Some(duel), ..document(Some(run_id))? };
@@ -145,10 +134,7 @@ fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64
             return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
                 .hint("bench.verify, bench.duel and bench.ab make such runs."));
         }
-        let ids = |side: fn(&(i64, i64)) -> i64| Some(pairs.iter().map(|pair| Some(side(pair))).collect());
-        let (baseline, candidate) =
-            (side("baseline", ids(|pair| pair.0))?, side("candidate", ids(|pair| pair.1))?);
-        compared_report(baseline, candidate, format, margin, true)
+        Sides::of_pairs(&pairs, margin)?.report(format)
     })()
     .or_raise()
 }

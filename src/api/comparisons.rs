@@ -3,8 +3,7 @@
 use bench_base::error::UserError;
 use bench_model::spec::RunArguments;
 use bench_questions::comparison::{
-    Comparison, ComparisonLine, Difference, check_margin, compare as compare_groups, compare_pairs,
-    differences_of, scripts_differ,
+    Comparison, ComparisonLine, Design, Difference, differences_of, scripts_differ,
 };
 use bench_questions::sweep::SweepArguments;
 use bench_report::Format;
@@ -17,11 +16,12 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
-use super::sides::{calibrated, compared_report, format_of_two, side};
+use super::sides::{Sides, format_of_two, margin_of};
 use crate::error::{OrRaise, for_client, notice, warn};
+use crate::experiment::launch::answer;
 use crate::server::jsonb::Jsonb;
 use crate::server::rows::{Rows, rows};
-use crate::{experiment, store};
+use crate::store;
 
 /// A row of a comparison.
 #[derive(Serialize)]
@@ -53,15 +53,8 @@ fn bench_compare(
     candidate: Option<Vec<Option<i64>>>,
     margin: Option<f64>,
 ) -> Rows {
-    let compared = (|| {
-        let margin = required("margin", margin)?;
-        let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
-        let compared = compare_groups(&baseline, &candidate, margin)?;
-        let runs = baseline.len().min(candidate.len());
-        let baseline: Vec<i64> = baseline.iter().map(|run| run.run.run_id).collect();
-        calibrated(compared, &baseline, (runs, false), margin)
-    })()
-    .or_raise();
+    let sides = Sides::named(baseline, candidate, Design::Groups, margin);
+    let compared = sides.and_then(|sides| sides.compared()).or_raise();
     if scripts_differ(&compared.differences) {
         warn(
             "the runs did not all run the same script",
@@ -85,10 +78,8 @@ fn compare_report(
         if format == Some(Format::Schema) {
             return Ok(schema());
         }
-        let margin = required("margin", margin)?;
-        let paired = required("paired", paired)?;
-        let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
-        compared_report(baseline, candidate, format, margin, paired)
+        let design = if required("paired", paired)? { Design::Pairs } else { Design::Groups };
+        Sides::named(baseline, candidate, design, margin)?.report(format)
     })()
     .or_raise()
 }
@@ -113,15 +104,8 @@ fn paired(
     clients: Option<i32>,
     run: RunArguments,
 ) -> Result<Comparison, UserError> {
-    let margin = required("margin", margin)?;
-    check_margin(margin)?;
-    let pairs = make_pairs(a, b, rounds, clients, run)?;
-    let baseline: Vec<i64> = pairs.iter().map(|pair| pair.0).collect();
-    let pairs = pairs
-        .into_iter()
-        .map(|(a, b)| Ok((store::visible_headline(a)?, store::visible_headline(b)?)))
-        .collect::<Result<Vec<_>, UserError>>()?;
-    calibrated(compare_pairs(&pairs, margin)?, &baseline, (pairs.len(), true), margin)
+    let margin = margin_of(margin)?;
+    Sides::of_pairs(&make_pairs(a, b, rounds, clients, run)?, margin)?.compared()
 }
 
 /// Makes pairs of runs, which are kept as a sweep; those that have completed.
@@ -132,16 +116,14 @@ pub(super) fn make_pairs(
     clients: Option<i32>,
     run: RunArguments,
 ) -> Result<Vec<(i64, i64)>, UserError> {
-    let spec = experiment::launch::plan(SweepArguments {
+    let sweep_id = answer(SweepArguments {
         clients: Some(vec![clients]),
         rounds,
         variants: Some(json!({"a": required("a", a)?.0, "b": required("b", b)?.0})),
         run,
-        search: None,
         paired: true,
-        asked: None,
+        ..SweepArguments::default()
     })?;
-    let sweep_id = experiment::launch::run_to_the_end(spec)?;
     let pairs = store::sweep_pairs(sweep_id, "a", "b")?;
     let ids = |side: fn(&(i64, i64)) -> i64| {
         pairs.iter().map(|pair| side(pair).to_string()).collect::<Vec<_>>().join(",")
@@ -198,8 +180,7 @@ fn bench_change_points(
             Value::Object(tags) => tags,
             _ => return Err(UserError::invalid("tags must be a JSON object")),
         };
-        let margin = required("margin", margin)?;
-        check_margin(margin)?;
+        let margin = margin_of(margin)?;
         all_changes(&workload, &metric, tags, margin)
     })();
     rows(found.or_raise())
@@ -250,8 +231,6 @@ fn all_changes(
                 side.iter().map(|run| store::headline(run.run_id)).collect::<Result<Vec<_>, _>>()
             };
             let (before, after) = (documents(before)?, documents(after)?);
-            let differences =
-                differences_of(&before.iter().collect::<Vec<_>>(), &after.iter().collect::<Vec<_>>());
             found.push(ChangePointRow {
                 run_id: run.run_id,
                 at: run.started_at.clone(),
@@ -261,7 +240,7 @@ fn all_changes(
                 change_low: change.change.map(|of| of.low),
                 change_high: change.change.map(|of| of.high),
                 p: change.p,
-                differences: some_of(differences),
+                differences: some_of(differences_of(&before, &after)),
             });
         }
     }

@@ -7,7 +7,7 @@ use bench_results::Duel as ComparedDuel;
 use pgrx::prelude::*;
 use serde_json::json;
 
-use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use super::required;
 use super::runs::run_of;
 use crate::error::{OrRaise, for_client};
@@ -28,28 +28,22 @@ fn check_margin(margin: Option<f64>) -> Result<(), UserError> {
     margin.map_or(Ok(()), bench_questions::comparison::check_margin)
 }
 
-run_function! {
+run_functions! {
     /// Runs two arms by turns, waits, and compares them. See the COMMENT ON.
-    bench_duel(workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], clients: [Option<i32>])
-        -> [Rows] = |workload, a, b, margin, clients, run| {
-        let found = (|| {
-            let run_id = run_to_the_end(duel_run((a, b, margin), run_of(workload, clients, run))?)?;
-            let duel = store::duel_of(run_id, margin)?;
-            if let Some(sentence) = report::duel_sentence(&duel) {
-                pgrx::notice!("{}", for_client(sentence));
-            }
-            Ok(duel.metrics)
-        })();
-        rows(found.or_raise())
-    }
-}
-
-run_function! {
+    bench_duel,
     /// Starts a duel and returns the run's id. See the COMMENT ON.
     bench_start_duel(workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], clients: [Option<i32>])
-        -> [i64] = |workload, a, b, margin, clients, run| {
-        duel_run((a, b, margin), run_of(workload, clients, run)).and_then(start).or_raise()
+        -> [Rows] = |workload, a, b, margin, clients, run| duel_run((a, b, margin), run_of(workload, clients, run)),
+    duel_and_wait, start
+}
+
+fn duel_and_wait(arguments: RunArguments) -> Result<Rows, UserError> {
+    // By the margin of the run.
+    let duel = store::duel_of(run_to_the_end(arguments)?, None)?;
+    if let Some(sentence) = report::duel_sentence(&duel) {
+        pgrx::notice!("{}", for_client(sentence));
     }
+    Ok(rows(duel.metrics))
 }
 
 /// Compares the arms of a duel that has ended. See the COMMENT ON.

@@ -8,12 +8,13 @@ use bench_questions::sweep::SweepArguments;
 use bench_results::index_worth::IndexLine;
 use pgrx::prelude::*;
 
-use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use super::required;
 use super::runs::run_of;
+use super::sides::margin_of;
 use crate::error::{OrRaise, for_client, notice};
 use crate::experiment::index_worth;
-use crate::experiment::launch::{plan, run_to_the_end, start};
+use crate::experiment::launch::{answer, start};
 use crate::server::rows::{Rows, rows};
 use crate::store;
 
@@ -28,8 +29,7 @@ fn asked(
     clients: Option<i32>,
     run: RunArguments,
 ) -> Result<SweepArguments, UserError> {
-    let margin = required("margin", margin)?;
-    check_margin(margin)?;
+    let margin = margin_of(margin)?;
     let rounds = required("rounds", rounds)?;
     let run = run_of(workload, clients, run);
     if run.target.is_some() {
@@ -40,30 +40,20 @@ fn asked(
     Ok(SweepArguments::of_asked(asked, clients, rounds, run))
 }
 
-run_function! {
+run_functions! {
     /// Says what indexes are worth, and waits for it. See the COMMENT ON.
-    bench_index_worth(
-        workload: [Option<String>], index: [Option<String>], rounds: [Option<i32>], margin: [Option<f64>],
-        clients: [Option<i32>]
-    ) -> [Rows] = |workload, index, rounds, margin, clients, run| {
-        let lines = asked(workload, (index, rounds, margin), clients, run).and_then(ask_and_wait);
-        rows_of(lines.or_raise())
-    }
-}
-
-run_function! {
+    bench_index_worth,
     /// Starts to look at indexes and returns its id as a sweep. See the COMMENT ON.
     bench_start_index_worth(
         workload: [Option<String>], index: [Option<String>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
-    ) -> [i64] = |workload, index, rounds, margin, clients, run| {
-        let asked = asked(workload, (index, rounds, margin), clients, run);
-        asked.and_then(plan).and_then(|spec| start(&spec)).or_raise()
-    }
+    ) -> [Rows] = |workload, index, rounds, margin, clients, run| {
+        asked(workload, (index, rounds, margin), clients, run)
+    }, ask_and_wait, start
 }
 
-fn ask_and_wait(arguments: SweepArguments) -> Result<Vec<IndexLine>, UserError> {
-    let sweep_id = run_to_the_end(plan(arguments)?)?;
+fn ask_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
+    let sweep_id = answer(arguments)?;
     let lines = store::index_lines(sweep_id, false, None)?;
     notice(
         for_client(sentence(&lines)),
@@ -71,7 +61,7 @@ fn ask_and_wait(arguments: SweepArguments) -> Result<Vec<IndexLine>, UserError> 
             "See bench.index_worth_results({sweep_id}, 'server_cpu_us'), and bench.duel_statements(reads_run_id)."
         ),
     );
-    Ok(lines)
+    Ok(rows_of(lines))
 }
 
 /// What has been found of indexes. See the COMMENT ON.

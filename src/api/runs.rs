@@ -6,7 +6,7 @@ use bench_base::error::UserError;
 use bench_model::spec::RunArguments;
 use pgrx::prelude::*;
 
-use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use super::required;
 use crate::error::OrRaise;
 use crate::run::prepare::run::{run_to_the_end, start};
@@ -19,16 +19,12 @@ pub(super) fn run_of(workload: Option<String>, clients: Option<i32>, run: RunArg
     RunArguments { workload, clients, ..run }
 }
 
-run_function! {
+run_functions! {
     /// Runs a workload and waits for it. See the COMMENT ON.
-    bench_run(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
-        |workload, clients, run| run_to_the_end(run_of(workload, clients, run)).or_raise()
-}
-
-run_function! {
+    bench_run,
     /// Starts a run and returns at once. See the COMMENT ON.
-    bench_start(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
-        |workload, clients, run| start(run_of(workload, clients, run)).or_raise()
+    bench_start(workload: [Option<String>], clients: [Option<i32>])
+        -> [i64] = |workload, clients, run| Ok(run_of(workload, clients, run)), run_to_the_end, start
 }
 
 /// Waits for a run. See the COMMENT ON.

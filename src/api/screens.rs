@@ -8,10 +8,11 @@ use bench_questions::sweep::{Asked, Question, SweepArguments};
 use bench_results::screen::{FactorKind, ScreenLine};
 use pgrx::prelude::*;
 
-use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use super::required;
+use super::sides::margin_of;
 use crate::error::{OrRaise, for_client, notice};
-use crate::experiment::launch::{plan, run_to_the_end, start};
+use crate::experiment::launch::{answer, start};
 use crate::experiment::parameters;
 use crate::server::rows::{Rows, rows};
 use crate::store;
@@ -27,8 +28,7 @@ fn screened(
     clients: Option<i32>,
     run: RunArguments,
 ) -> Result<SweepArguments, UserError> {
-    let margin = required("margin", margin)?;
-    check_margin(margin)?;
+    let margin = margin_of(margin)?;
     let rounds = required("rounds", rounds)?;
     let screen = screen_of(required("factors", factors)?.0, margin, &mut kind_of)?;
     let run = RunArguments { workload, ..run };
@@ -50,33 +50,23 @@ fn kind_of(name: &str) -> Result<FactorKind, UserError> {
     }
 }
 
-run_function! {
+run_functions! {
     /// Finds which settings matter, and waits for it. See the COMMENT ON.
-    bench_screen(
-        workload: [Option<String>], factors: [Option<Json>], rounds: [Option<i32>], margin: [Option<f64>],
-        clients: [Option<i32>]
-    ) -> [Rows] = |workload, factors, rounds, margin, clients, run| {
-        let lines = screened(workload, (factors, rounds, margin), clients, run).and_then(screen_and_wait);
-        rows_of(lines.or_raise())
-    }
-}
-
-run_function! {
+    bench_screen,
     /// Starts a screen and returns its id as a sweep. See the COMMENT ON.
     bench_start_screen(
         workload: [Option<String>], factors: [Option<Json>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
-    ) -> [i64] = |workload, factors, rounds, margin, clients, run| {
-        let screened = screened(workload, (factors, rounds, margin), clients, run);
-        screened.and_then(plan).and_then(|spec| start(&spec)).or_raise()
-    }
+    ) -> [Rows] = |workload, factors, rounds, margin, clients, run| {
+        screened(workload, (factors, rounds, margin), clients, run)
+    }, screen_and_wait, start
 }
 
 /// The effects; none where the sweep waits for a restart.
-fn screen_and_wait(arguments: SweepArguments) -> Result<Vec<ScreenLine>, UserError> {
-    let sweep_id = run_to_the_end(plan(arguments)?)?;
+fn screen_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
+    let sweep_id = answer(arguments)?;
     if store::waited_for(sweep_id)?.is_some() {
-        return Ok(Vec::new());
+        return Ok(rows_of(Vec::new()));
     }
     let lines = store::screen_lines(sweep_id, None, None)?;
     notice(
@@ -85,7 +75,7 @@ fn screen_and_wait(arguments: SweepArguments) -> Result<Vec<ScreenLine>, UserErr
             "See SELECT bench.sweep_report({sweep_id}), and bench.screen_results({sweep_id}, 'server_cpu_us')."
         ),
     );
-    Ok(lines)
+    Ok(rows_of(lines))
 }
 
 /// The effects that a screen has found. See the COMMENT ON.

@@ -3,8 +3,8 @@
 use bench_base::error::UserError;
 use bench_model::spec::limits;
 use bench_questions::calibration;
-use bench_questions::comparison::{Comparison, check_pairs, compare as compare_groups, compare_pairs};
-use bench_questions::statements::{StatementLine, StatementsOfRun, compare_statements as compare_all};
+use bench_questions::comparison::{Comparison, Design, check_margin, check_runs, compare};
+use bench_questions::statements::{StatementLine, StatementsOfRun, compare_statements};
 use bench_report::Format;
 use bench_report::compare::{Collected, ComparisonReport, render};
 use bench_report::statements::junit;
@@ -15,46 +15,119 @@ use super::required;
 use crate::error::for_client;
 use crate::store;
 
+/// Ids of runs, as SQL hands them over.
+type RunIds = Option<Vec<Option<i64>>>;
+
+/// Runs that the caller may see, and how they are compared.
+pub(super) struct Sides {
+    baseline: Vec<Document>,
+    candidate: Vec<Document>,
+    design: Design,
+    margin: f64,
+}
+
+impl Sides {
+    /// The sides that a user names.
+    ///
+    /// # Errors
+    /// 22004 for a NULL; 42704 and 42501 for a run that does not exist, or that the caller may not see.
+    pub fn named(
+        baseline: RunIds,
+        candidate: RunIds,
+        design: Design,
+        margin: Option<f64>,
+    ) -> Result<Self, UserError> {
+        let margin = required("margin", margin)?;
+        let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
+        Ok(Self { baseline, candidate, design, margin })
+    }
+
+    /// Runs that were made in pairs.
+    ///
+    /// # Errors
+    /// 42704 and 42501 as of [`named`](Self::named).
+    pub fn of_pairs(pairs: &[(i64, i64)], margin: f64) -> Result<Self, UserError> {
+        let (baseline, candidate) = pairs.iter().map(|(one, other)| (Some(*one), Some(*other))).unzip();
+        Self::named(Some(baseline), Some(candidate), Design::Pairs, Some(margin))
+    }
+
+    /// The comparison, with what a calibration of runs like those of the baseline says of it, if there is one.
+    ///
+    /// # Errors
+    /// 22023 and 55000 for runs that cannot be compared.
+    pub fn compared(&self) -> Result<Comparison, UserError> {
+        let mut compared = compare(&self.baseline, &self.candidate, self.margin, self.design)?;
+        if let Some((sweep_id, equal)) =
+            store::calibration_of(&ids(&self.baseline), calibration::ENOUGH_RUNS)?
+        {
+            let equal = equal.into_iter().map(store::headline).collect::<Result<Vec<_>, _>>()?;
+            let runs = self.baseline.len().min(self.candidate.len());
+            calibration::tell(&mut compared, sweep_id, &equal, (runs, self.design), self.margin);
+        }
+        Ok(compared)
+    }
+
+    /// The statements of both sides.
+    ///
+    /// # Errors
+    /// As [`compared`](Self::compared).
+    pub fn statements(&self) -> Result<Vec<StatementLine>, UserError> {
+        check_margin(self.margin)?;
+        check_runs(&self.baseline, &self.candidate)?;
+        self.statements_of_any()
+    }
+
+    fn statements_of_any(&self) -> Result<Vec<StatementLine>, UserError> {
+        let of = |side: &[Document]| -> Result<Vec<StatementsOfRun>, UserError> {
+            side.iter()
+                .map(|document| {
+                    pgrx::check_for_interrupts!();
+                    store::statements_of(document.run.run_id)
+                })
+                .collect()
+        };
+        Ok(compare_statements(&of(&self.baseline)?, &of(&self.candidate)?, self.margin))
+    }
+
+    /// Their report; without a format, JUnit's XML.
+    ///
+    /// # Errors
+    /// As [`compared`](Self::compared).
+    pub fn report(&self, format: Option<Format>) -> Result<String, UserError> {
+        let statements = self.statements_of_any()?;
+        let Some(format) = format else {
+            let workload = self.baseline.first().map_or("", |document| document.run.workload.as_str());
+            return Ok(for_client(junit(workload, &statements)));
+        };
+        let compared = self.compared()?;
+        let [baseline, candidate] = [&self.baseline, &self.candidate].map(|side| collected(side));
+        let paired = self.design == Design::Pairs;
+        let report = ComparisonReport::new(compared, self.margin, paired, baseline?, candidate?, statements);
+        Ok(for_client(render(&report, format)))
+    }
+}
+
+/// The margin that a user names.
+///
+/// # Errors
+/// 22004 for NULL, 22023 for what is no fraction.
+pub(super) fn margin_of(margin: Option<f64>) -> Result<f64, UserError> {
+    let margin = required("margin", margin)?;
+    check_margin(margin).map(|()| margin)
+}
+
+fn ids(side: &[Document]) -> Vec<i64> {
+    side.iter().map(|document| document.run.run_id).collect()
+}
+
 /// The runs of a side.
-pub(super) fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, UserError> {
+fn side(name: &str, run_ids: RunIds) -> Result<Vec<Document>, UserError> {
     let run_ids = required(name, run_ids)?;
     limits::check_count(name, run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
     run_ids
         .into_iter()
         .map(|run_id| store::visible_headline(required(&format!("a run of {name}"), run_id)?))
         .collect()
-}
-
-/// The comparison with what a calibration of runs like those of the baseline says of it, if there is one. `runs`: how many a
-/// side, and whether they are pairs.
-pub(super) fn calibrated(
-    mut compared: Comparison,
-    baseline: &[i64],
-    runs: (usize, bool),
-    margin: f64,
-) -> Result<Comparison, UserError> {
-    if let Some((sweep_id, equal)) = store::calibration_of(baseline, calibration::ENOUGH_RUNS)? {
-        let equal = equal.into_iter().map(store::headline).collect::<Result<Vec<_>, _>>()?;
-        calibration::tell(&mut compared, sweep_id, &equal, runs, margin);
-    }
-    Ok(compared)
-}
-
-/// The statements of the runs of both sides, which the caller may see.
-pub(super) fn statements_of(
-    baseline: &[Document],
-    candidate: &[Document],
-    margin: f64,
-) -> Result<Vec<StatementLine>, UserError> {
-    let of = |side: &[Document]| -> Result<Vec<StatementsOfRun>, UserError> {
-        side.iter()
-            .map(|document| {
-                pgrx::check_for_interrupts!();
-                store::statements_of(document.run.run_id)
-            })
-            .collect()
-    };
-    Ok(compare_all(&of(baseline)?, &of(candidate)?, margin))
 }
 
 /// The format that reports of two sides have besides those of pages.
@@ -72,40 +145,12 @@ pub(super) fn format_of_two(format: Option<String>) -> Result<Option<Format>, Us
     }
 }
 
-/// The report of two sides; without a format, JUnit's XML.
-pub(super) fn compared_report(
-    baseline: Vec<Document>,
-    candidate: Vec<Document>,
-    format: Option<Format>,
-    margin: f64,
-    paired: bool,
-) -> Result<String, UserError> {
-    let ids = |side: &[Document]| side.iter().map(|document| document.run.run_id).collect::<Vec<_>>();
-    let (baseline_ids, candidate_ids) = (ids(&baseline), ids(&candidate));
-    let runs = (baseline.len().min(candidate.len()), paired);
-    let statements = statements_of(&baseline, &candidate, margin)?;
-    let Some(format) = format else {
-        let workload = baseline.first().map_or("", |document| document.run.workload.as_str());
-        return Ok(for_client(junit(workload, &statements)));
-    };
-    let compared = if paired {
-        check_pairs(baseline.len(), candidate.len())?;
-        compare_pairs(&baseline.into_iter().zip(candidate).collect::<Vec<_>>(), margin)?
-    } else {
-        compare_groups(&baseline, &candidate, margin)?
-    };
-    let compared = calibrated(compared, &baseline_ids, runs, margin)?;
-    let (baseline, candidate) = (collected(&baseline_ids)?, collected(&candidate_ids)?);
-    let report = ComparisonReport::new(compared, margin, paired, baseline, candidate, statements);
-    Ok(for_client(render(&report, format)))
-}
-
 /// The details of runs, one run after the other: whole documents of all of them would take much memory.
-fn collected(run_ids: &[i64]) -> Result<Collected, UserError> {
+fn collected(side: &[Document]) -> Result<Collected, UserError> {
     let mut collected = Collected::default();
-    for run_id in run_ids {
+    for run_id in ids(side) {
         pgrx::check_for_interrupts!();
-        collected.add(&store::document(*run_id)?);
+        collected.add(&store::document(run_id)?);
     }
     Ok(collected)
 }

@@ -14,12 +14,12 @@ use bench_results::sweep::{RunFinding, SweepDocument};
 use pgrx::prelude::*;
 use serde_json::{Value, json};
 
-use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use super::reports::format_of;
 use super::required;
 use super::runs::{deadline, status_shown};
 use crate::error::{OrRaise, for_client};
-use crate::experiment::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
+use crate::experiment::launch::{answer, check, look_at_run, spec_of, start, start_spec};
 use crate::experiment::parameters;
 use crate::guard::session_role::check_stored_run_as;
 use crate::launch::handle::Watch;
@@ -31,52 +31,17 @@ use crate::server::spi::quote_identifier;
 use crate::shm::{Segment, Work, is_under_way};
 use crate::store;
 
-/// The arguments of a sweep that is no search and no comparison.
-fn sweep_of(
-    workload: Option<String>,
-    clients: Option<Vec<Option<i32>>>,
-    rounds: Option<i32>,
-    variants: Option<Jsonb>,
-    run: RunArguments,
-) -> SweepArguments {
-    let run = RunArguments { workload, ..run };
-    SweepArguments {
-        clients,
-        rounds,
-        variants: variants.map(|v| v.0),
-        run,
-        search: None,
-        paired: false,
-        asked: None,
-    }
-}
-
-run_function! {
+run_functions! {
     /// Runs a workload at several rungs of clients and waits for it. See the COMMENT ON.
-    bench_sweep(
-        workload: [Option<String>], clients: [Option<Vec<Option<i32>>>], rounds: [Option<i32>],
-        variants: [Option<Jsonb>]
-    ) -> [i64] = |workload, clients, rounds, variants, run| {
-        sweep_and_wait(sweep_of(workload, clients, rounds, variants, run)).or_raise()
-    }
-}
-
-run_function! {
+    bench_sweep,
     /// Starts a sweep and returns at once. See the COMMENT ON.
     bench_start_sweep(
         workload: [Option<String>], clients: [Option<Vec<Option<i32>>>], rounds: [Option<i32>],
         variants: [Option<Jsonb>]
-    ) -> [i64] = |workload, clients, rounds, variants, run| {
-        start_only(sweep_of(workload, clients, rounds, variants, run)).or_raise()
-    }
-}
-
-fn sweep_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
-    run_to_the_end(plan(arguments)?)
-}
-
-fn start_only(arguments: SweepArguments) -> Result<i64, UserError> {
-    start(&plan(arguments)?)
+    ) -> [i64] = |workload, clients, rounds, variants: Option<Jsonb>, run| {
+        let (variants, run) = (variants.map(|variants| variants.0), RunArguments { workload, ..run });
+        Ok(SweepArguments { clients, rounds, variants, run, ..SweepArguments::default() })
+    }, answer, start
 }
 
 /// Waits for a sweep. See the COMMENT ON.
@@ -129,7 +94,7 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
         // What it has written is put back by a leader: ALTER SYSTEM stands in no function.
         let options = store::sweep_options(work.id())?;
         parameters::check(&options)?;
-        start(&SweepSpec { resumption: Resumption::GivesUp, ..spec_of(options, Some(work.id())) })?;
+        start_spec(&SweepSpec { resumption: Resumption::GivesUp, ..spec_of(options, Some(work.id())) })?;
         under_way::wait(work, None, |_| {}).map(|status| status != WAITING)
     })()
     .or_raise()
@@ -179,7 +144,7 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
             .map_err(|error| error.hint("Start the sweep anew, with run_as in that call."))?;
         check(&options)?;
         let resumption = start_failure.map_or(Resumption::GoesOn, Resumption::DoesNotStart);
-        start(&SweepSpec { resumption, ..spec_of(options, Some(sweep_id)) })
+        start_spec(&SweepSpec { resumption, ..spec_of(options, Some(sweep_id)) })
     })()
     .or_raise()
 }

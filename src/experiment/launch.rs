@@ -30,7 +30,7 @@ use crate::shm::{Segment, SegmentShape, Work};
 use crate::store;
 
 /// Everything that can be found wrong before the first run, of any of the runs.
-pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
+fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
     let mut pulse = || {
         pgrx::check_for_interrupts!();
     };
@@ -130,8 +130,12 @@ fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
     LaunchHandle::start(segment, kind, spec.database_oid, spec.role_oid, others)
 }
 
-/// Starts a sweep and waits for it, with NOTICEs.
-pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
+/// Makes the sweep that answers what is asked, with NOTICEs; its id.
+///
+/// # Errors
+/// What is wrong with the arguments, and why the sweep did not begin.
+pub fn answer(arguments: SweepArguments) -> Result<i64, UserError> {
+    let mut spec = plan(arguments)?;
     let releasable = releasable_or_warn(
         "Meanwhile, dead rows cannot be removed, which slows update workloads. Make the call a separate top-level statement, or use bench.start_sweep.",
     );
@@ -203,8 +207,16 @@ fn warn_of_width(sweep_id: i64, spec: &SweepSpec) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Starts a sweep and returns its id as soon as it has one.
-pub fn start(spec: &SweepSpec) -> Result<i64, UserError> {
+/// Starts the sweep that answers what is asked and returns its id as soon as it has one.
+///
+/// # Errors
+/// As [`answer`].
+pub fn start(arguments: SweepArguments) -> Result<i64, UserError> {
+    start_spec(&plan(arguments)?)
+}
+
+/// As [`start`], what has been planned.
+pub fn start_spec(spec: &SweepSpec) -> Result<i64, UserError> {
     let launched = launch(spec)?;
     // Until the sweep has an id it is this call's to give up.
     launched.tie();

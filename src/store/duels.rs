@@ -1,7 +1,5 @@
 //! What the arms of a duel did: bench_internal.duel_log and its siblings.
 
-use std::collections::BTreeMap;
-
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{ARMS, MARGIN};
 use bench_results::{Duel, DuelCommand, DuelMeasured, DuelWait, UsedAlone};
@@ -9,36 +7,21 @@ use bench_stats::duel::{ArmBatch, BATCHES};
 use bench_stats::histogram;
 use pgrx::JsonB;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::work::check_visible;
 use super::{as_owner, statements};
+use crate::server::jsonb::json_of;
 use crate::server::rows::{insert, select};
-use crate::server::spi::{fetch, fetch_all};
+use crate::server::spi::fetch;
 
 /// Writes what was measured of a duel.
 pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
     let of_run = || ("run_id", Value::from(run_id));
     for ((arm, name), alone) in ARMS.into_iter().enumerate().zip(&duel.alone) {
-        let batches = || duel.batches.iter().map(|batch| &batch[arm]);
-        let counts = |of: fn(&ArmBatch) -> u64| -> Vec<u64> { batches().map(of).collect() };
-        let sums = |of: fn(&ArmBatch) -> f64| -> Vec<f64> { batches().map(of).collect() };
-        let row = json!({
-            "arm": name,
-            "transactions": counts(|of| of.transactions),
-            "latency_ms": sums(|of| of.latency_ms),
-            "failed": counts(|of| of.failed),
-            "retried": counts(|of| of.retried),
-            "timed": counts(|of| of.timed),
-            "busy_us": sums(|of| of.cpu_us),
-            "counted": counts(|of| of.counted),
-            "blocks": counts(|of| of.blocks),
-            "wal_bytes": counts(|of| of.wal_bytes),
-            "rows": counts(|of| of.rows),
-            "minor_faults": counts(|of| of.minor_faults),
-            "alone": alone,
-            "latencies": batches().map(|of| &of.latencies).collect::<Vec<_>>(),
-        });
+        let mut row = columns(duel.batches.iter().map(|batch| &batch[arm]));
+        row.insert("arm".to_owned(), name.into());
+        row.insert("alone".to_owned(), json!(alone));
         insert("bench_internal.duel_log", of_run(), [row])?;
     }
     let commands = duel.commands.iter().map(|DuelCommand { script, command, batches }| {
@@ -51,6 +34,17 @@ pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
         json!({ "arm": arm, "wait_event_type": wait_event_type, "wait_event": wait_event, "share": share })
     });
     insert("bench_internal.duel_wait_log", of_run(), waits)
+}
+
+/// The fields of an arm's batches, each with an element per batch: the columns of bench_internal.duel_log.
+fn columns<'a>(batches: impl Iterator<Item = &'a ArmBatch>) -> Map<String, Value> {
+    let batches: Vec<Value> = batches.map(json_of).collect();
+    let names = json_of(&ArmBatch::default()).as_object().cloned().unwrap_or_default();
+    let column = |name: String| {
+        let values = batches.iter().map(|batch| batch[&name].clone()).collect();
+        (name, values)
+    };
+    names.into_iter().map(|(name, _)| column(name)).collect()
 }
 
 /// A duel whose arms are to be compared; `margin`: instead of the run's.
@@ -102,85 +96,56 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
     })
 }
 
-/// Of what an imported document has, no more than a run could have.
-fn at_most<T>(values: Option<Vec<Option<T>>>) -> Vec<T>
-where
-    T: Default,
-{
-    values.into_iter().flatten().take(BATCHES).map(Option::unwrap_or_default).collect()
-}
-
 /// What was measured of a duel, batch by batch; none of a run that is no duel.
 pub(super) fn duel_batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
     as_owner(|| batches(run_id))
 }
 
 fn batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
-    let sql = "SELECT arm, latencies, latency_ms, busy_us, transactions, failed, retried, timed, counted, blocks, wal_bytes, rows, \
-                   minor_faults \
-               FROM bench_internal.duel_log WHERE run_id = $1";
-    let arms = fetch_all(sql, &[run_id.into()], |row| {
-        let arm = row.get::<String>(1)?.unwrap_or_default();
-        let latencies = row.get::<JsonB>(2)?.map(|json| json.0).unwrap_or_default();
-        let sums = |place| Ok::<_, pgrx::spi::Error>(at_most(row.get::<Vec<Option<f64>>>(place)?));
-        let mut counts = Vec::new();
-        for place in 5..=13 {
-            counts.push(at_most(row.get::<Vec<Option<i64>>>(place)?));
-        }
-        Ok((arm, latencies, [sums(3)?, sums(4)?], counts))
-    })?;
-    let length = arms.iter().map(|(_, _, _, counts)| counts[0].len()).max().unwrap_or_default();
-    let mut batches = vec![<[ArmBatch; 2]>::default(); length];
-    for (name, latencies, [latency_ms, cpu_us], counts) in arms {
-        let Some(arm) = ARMS.iter().position(|arm| *arm == name) else { continue };
+    let sql = "SELECT * FROM bench_internal.duel_log WHERE run_id = $1";
+    let arms = select::<Map<String, Value>>(sql, &[run_id.into()])?;
+    let mut batches: Vec<[ArmBatch; 2]> = Vec::new();
+    for columns in arms {
+        let Some(arm) = ARMS.iter().position(|arm| columns["arm"] == *arm) else { continue };
+        let length = columns["transactions"].as_array().map_or(0, Vec::len).min(BATCHES);
+        batches.resize(batches.len().max(length), Default::default());
         for (place, batch) in batches.iter_mut().enumerate() {
-            let count = |of: usize| counts[of].get(place).copied().unwrap_or_default().unsigned_abs();
-            batch[arm] = ArmBatch {
-                transactions: count(0),
-                latency_ms: latency_ms.get(place).copied().unwrap_or_default(),
-                failed: count(1),
-                retried: count(2),
-                timed: count(3),
-                cpu_us: cpu_us.get(place).copied().unwrap_or_default(),
-                counted: count(4),
-                blocks: count(5),
-                wal_bytes: count(6),
-                rows: count(7),
-                minor_faults: count(8),
-                latencies: latencies.get(place).map(buckets).unwrap_or_default(),
-            };
+            batch[arm] = batch_of(&columns, place);
         }
     }
     Ok(batches)
 }
 
-/// A histogram; what is not a bucket with a count is passed over.
-fn buckets(json: &Value) -> BTreeMap<u32, u64> {
-    let counts = json.as_object().into_iter().flatten().filter_map(|(bucket, count)| {
-        let bucket = bucket.parse().ok().filter(|bucket| (*bucket as usize) < histogram::BUCKETS)?;
-        Some((bucket, count.as_u64().filter(|count| *count > 0)?))
-    });
-    counts.collect()
+/// An arm's batch at its place in the columns. Of an imported run they may be anything: what is no batch counts as an empty one.
+fn batch_of(columns: &Map<String, Value>, place: usize) -> ArmBatch {
+    let values = columns.iter().filter_map(|(name, values)| Some((name.clone(), values.get(place)?.clone())));
+    let fields = values.filter(|(_, value)| !value.is_null()).collect();
+    let mut batch: ArmBatch = serde_json::from_value(Value::Object(fields)).unwrap_or_default();
+    batch.latencies.retain(|bucket, count| (*bucket as usize) < histogram::BUCKETS && *count > 0);
+    batch
 }
 
 fn commands(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
+    /// Of what an imported document has, no more than a run could have.
+    fn at_most<T: Default>(values: Vec<Option<T>>) -> impl Iterator<Item = T> {
+        values.into_iter().take(BATCHES).map(Option::unwrap_or_default)
+    }
     let sql = "SELECT script, command, executions, latency_ms FROM bench_internal.duel_statement_log WHERE run_id = $1";
-    fetch_all(sql, &[run_id.into()], |row| {
-        let place = |at| Ok::<_, pgrx::spi::Error>(row.get::<i32>(at)?.unwrap_or_default().unsigned_abs());
-        let executions = at_most(row.get::<Vec<Option<i64>>>(3)?).into_iter().map(i64::unsigned_abs);
-        let latencies_ms = at_most(row.get::<Vec<Option<f64>>>(4)?);
-        let batches = executions.zip(latencies_ms).collect();
-        Ok(DuelCommand { script: place(1)?, command: place(2)?, batches })
-    })
+    let rows = select::<(i32, i32, Vec<Option<i64>>, Vec<Option<f64>>)>(sql, &[run_id.into()])?;
+    let command = |(script, command, executions, latency_ms): (i32, i32, _, _)| DuelCommand {
+        script: script.unsigned_abs(),
+        command: command.unsigned_abs(),
+        batches: at_most(executions).map(i64::unsigned_abs).zip(at_most(latency_ms)).collect(),
+    };
+    Ok(rows.into_iter().map(command).collect())
 }
 
 fn alone(run_id: i64) -> Result<[Option<UsedAlone>; 2], UserError> {
-    let sql = "SELECT arm, alone FROM bench_internal.duel_log WHERE run_id = $1";
-    let rows = fetch_all(sql, &[run_id.into()], |row| Ok((row.get::<String>(1)?, row.get::<JsonB>(2)?)))?;
+    let rows = select::<(String, Value)>("SELECT arm, alone FROM bench_internal.duel_log WHERE run_id = $1", &[run_id.into()])?;
     // Of an imported run it may be anything.
     Ok(ARMS.map(|name| {
-        let (_, alone) = rows.iter().find(|(arm, _)| arm.as_deref() == Some(name))?;
-        UsedAlone::deserialize(&alone.as_ref()?.0).ok()
+        let (_, alone) = rows.iter().find(|(arm, _)| arm == name)?;
+        UsedAlone::deserialize(alone).ok()
     }))
 }
 

@@ -1,7 +1,9 @@
 //! Work on the extension's tables as its owner, and who may see what is in them.
 
 use bench_base::error::UserError;
+use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
+use serde::de::DeserializeOwned;
 
 use super::version;
 use crate::error::internal;
@@ -12,6 +14,8 @@ use crate::guard::switch_role::as_role;
 use crate::server::locks;
 use crate::server::relations::owner_of;
 use crate::server::roles::{self, acts_for};
+use crate::server::rows::select_one;
+use crate::server::spi::run;
 
 /// Locks the anchor against DROP EXTENSION until the transaction ends.
 ///
@@ -42,6 +46,26 @@ pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, Use
     // the locks of its own tables.
     locks::unlock(table, pg_sys::AccessShareLock);
     result
+}
+
+/// Runs a statement as the extension's owner, for its effect.
+///
+/// # Errors
+/// As [`as_owner`].
+pub(super) fn write(sql: &str, arguments: &[DatumWithOid]) -> Result<(), UserError> {
+    as_owner(|| run(sql, arguments).map(drop))
+}
+
+/// Reads the only column of the first row as the extension's owner; `None`: it is NULL, or there is no row.
+///
+/// # Errors
+/// As [`as_owner`], and XX000 for a value that is not of this type.
+pub(super) fn read<T: DeserializeOwned>(
+    sql: &str,
+    arguments: &[DatumWithOid],
+) -> Result<Option<T>, UserError> {
+    let row = as_owner(|| select_one::<(Option<T>,)>(sql, arguments))?;
+    Ok(row.and_then(|(value,)| value))
 }
 
 /// The extension's owner, for [`as_role`] when the extension may have gone.

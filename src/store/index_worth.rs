@@ -8,9 +8,9 @@ use bench_questions::sweep::Question;
 use bench_results::index_worth::{AskedIndex, IndexLine, IndexWorth};
 
 use super::duels::duel_batches;
+use super::extension_owner::read;
 use super::sweeps::{sweep_options, sweep_runs_of};
-use super::{as_owner, visible};
-use crate::server::spi::fetch;
+use super::visible;
 use crate::shm::Work;
 
 /// What the indexes are worth that a sweep looks at; in latency, or in processor time.
@@ -64,7 +64,7 @@ fn elsewhere(indexes: &[AskedIndex], variant: &str, run_id: i64) -> Result<Optio
     let Some(index) = indexes.iter().find(|index| index.writes == variant) else { return Ok(None) };
     let sql = "SELECT true FROM bench_internal.relation_log WHERE run_id = $1 AND relation = $2 \
                AND COALESCE(inserted, 0) + COALESCE(updated, 0) + COALESCE(deleted, 0) > 0 LIMIT 1";
-    let found = as_owner(|| fetch::<bool>(sql, &[run_id.into(), index.table.as_str().into()]))?;
+    let found = read::<bool>(sql, &[run_id.into(), index.table.as_str().into()])?;
     Ok(found.map(|_| {
         format!("the workload wrote to {} itself, and not to its copies: it names the schema", index.table)
     }))

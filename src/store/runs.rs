@@ -3,8 +3,8 @@
 use bench_base::error::UserError;
 
 use super::as_owner;
+use super::extension_owner::read;
 use crate::server::rows::select;
-use crate::server::spi::fetch;
 
 /// Buckets of a run's histogram as (low ms, high ms, count), in ascending order.
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
@@ -19,29 +19,21 @@ pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
 
 /// Transactions of a run that are in the sample of an earlier interval than their own, if there are any.
 pub fn misplaced(run_id: i64) -> Result<Option<i64>, UserError> {
-    as_owner(|| {
-        fetch::<i64>(
-            "SELECT harness FROM bench_internal.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0",
-            &[run_id.into()],
-        )
-    })
+    let sql = "SELECT harness FROM bench_internal.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0";
+    read(sql, &[run_id.into()])
 }
 
 /// Why a run did not complete, as a line.
 pub fn error_line(run_id: i64) -> Result<Option<String>, UserError> {
-    as_owner(|| {
-        fetch::<String>(
-            "SELECT error ->> 'message' || coalesce(' (' || (error ->> 'detail') || ')', '') \
-             FROM bench_internal.run_log WHERE run_id = $1",
-            &[run_id.into()],
-        )
-    })
+    let sql = "SELECT error ->> 'message' || coalesce(' (' || (error ->> 'detail') || ')', '') \
+               FROM bench_internal.run_log WHERE run_id = $1";
+    read(sql, &[run_id.into()])
 }
 
 /// What to do about it, where that is known.
 pub fn error_hint(run_id: i64) -> Result<Option<String>, UserError> {
     let sql = "SELECT error ->> 'hint' FROM bench_internal.run_log WHERE run_id = $1";
-    as_owner(|| fetch::<String>(sql, &[run_id.into()]))
+    read(sql, &[run_id.into()])
 }
 
 /// How many transactions of a run each SQLSTATE has failed, the most frequent first.
@@ -54,5 +46,5 @@ pub fn failures(run_id: i64) -> Result<Vec<(String, i64)>, UserError> {
 /// Whether errors of a run's transactions have been kept.
 pub fn has_errors(run_id: i64) -> Result<bool, UserError> {
     let sql = "SELECT true FROM bench_internal.error_log WHERE run_id = $1 LIMIT 1";
-    Ok(as_owner(|| fetch::<bool>(sql, &[run_id.into()]))?.is_some())
+    Ok(read::<bool>(sql, &[run_id.into()])?.is_some())
 }

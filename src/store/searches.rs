@@ -4,18 +4,13 @@ use bench_base::error::UserError;
 use bench_questions::capacity::{CapacityAnswer, NextTrial, Trial, TrialOutcome};
 use pgrx::JsonB;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::as_owner;
+use super::extension_owner::{read, write};
 use crate::error::internal;
 use crate::server::jsonb::json_of;
 use crate::server::rows::select;
 use crate::server::spi::{fetch, run};
-
-fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, UserError> {
-    serde_json::from_value(json).map_err(|e| internal(e.to_string()))
-}
 
 /// The trials that a search has made, in their order.
 pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
@@ -38,7 +33,6 @@ pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
 
 /// Writes down the trial that a search is to make; its place. One that was not made, or did not count, gives way to it.
 pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, UserError> {
-    let purpose = serde_json::to_value(step.purpose).map_err(|e| internal(e.to_string()))?;
     as_owner(|| {
         run(
             "DELETE FROM bench_internal.sweep_run_log WHERE sweep_id = $1 AND outcome IS NULL",
@@ -53,7 +47,7 @@ pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, 
                 step.round.cast_signed().into(),
                 clients.cast_signed().into(),
                 step.rate.into(),
-                purpose.as_str().unwrap_or_default().into(),
+                json_of(&step.purpose).as_str().unwrap_or_default().into(),
             ],
         )?;
         place.ok_or_else(|| internal("no place for a trial"))
@@ -62,27 +56,18 @@ pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, 
 
 /// What a trial has shown.
 pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &TrialOutcome) -> Result<(), UserError> {
-    let outcome = JsonB(json_of(outcome));
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
-        run(sql, &[sweep_id.into(), place.into(), outcome.into()]).map(drop)
-    })
+    let sql = "UPDATE bench_internal.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
+    write(sql, &[sweep_id.into(), place.into(), JsonB(json_of(outcome)).into()])
 }
 
 /// What a search has shown, which is its end.
 pub fn keep_answers(sweep_id: i64, answers: &[CapacityAnswer]) -> Result<(), UserError> {
-    let answers = JsonB(json_of(answers));
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_log SET answers = $2 WHERE sweep_id = $1";
-        run(sql, &[sweep_id.into(), answers.into()]).map(drop)
-    })
+    let sql = "UPDATE bench_internal.sweep_log SET answers = $2 WHERE sweep_id = $1";
+    write(sql, &[sweep_id.into(), JsonB(json_of(answers)).into()])
 }
 
 /// What a search has shown; nothing where it has not ended.
 pub fn answers(sweep_id: i64) -> Result<Vec<CapacityAnswer>, UserError> {
     let sql = "SELECT answers FROM bench_internal.sweep_log WHERE sweep_id = $1";
-    match as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))? {
-        Some(json) => from_json(json.0),
-        None => Ok(Vec::new()),
-    }
+    Ok(read(sql, &[sweep_id.into()])?.unwrap_or_default())
 }

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use bench_base::error::UserError;
 use bench_questions::statements::{PerCall, StatementsOfRun};
 use bench_results::{CommandSummary, Document, ScriptSummary};
-use pgrx::JsonB;
 
 use super::as_owner;
 use super::work::check_visible;
-use crate::error::internal;
-use crate::server::rows::select;
+use crate::server::rows::{select, select_one};
 use crate::server::spi::fetch;
 
 /// A run's scripts.
@@ -25,8 +23,8 @@ pub fn commands(run_id: i64) -> Result<Vec<CommandSummary>, UserError> {
 
 /// A run's rows of a view whose columns are the fields of a document's lines; none where there is no row.
 fn lines<T: serde::de::DeserializeOwned>(sql: &str, run_id: i64) -> Result<Vec<T>, UserError> {
-    let Some(JsonB(json)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(Vec::new()) };
-    serde_json::from_value(json).map_err(|error| internal(error.to_string()))
+    let found = select_one::<(Option<Vec<T>>,)>(sql, &[run_id.into()])?;
+    Ok(found.and_then(|(lines,)| lines).unwrap_or_default())
 }
 
 /// What is compared of a run's statements.

@@ -3,12 +3,10 @@
 use bench_base::error::UserError;
 use bench_questions::sweep::Question;
 use bench_results::sweep::{Sweep, SweepDocument};
-use pgrx::JsonB;
 
+use super::extension_owner::read;
 use super::sweeps::{reached, sweep_options};
-use super::{as_owner, fidelity, index_worth, screens, visible};
-use crate::error::internal;
-use crate::server::spi::fetch;
+use super::{fidelity, index_worth, screens, visible};
 use crate::shm::Work;
 
 /// A sweep and its runs, for its report.
@@ -25,9 +23,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
             'runs', (SELECT jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
             'environment', (SELECT r.environment FROM bench.runs r JOIN bench_internal.sweep_run_log s USING (run_id) \
                             WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
-    let json = as_owner(|| fetch::<JsonB>(DOCUMENT, &[sweep_id.into()]))?.map(|json| json.0);
-    let document: SweepDocument =
-        serde_json::from_value(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
+    let document: SweepDocument = read(DOCUMENT, &[sweep_id.into()])?.unwrap_or_default();
     // What is not understood of its options, as a later version may write them, is not shown.
     let (sure_within, (screen, indexes)) = match sweep_options(sweep_id) {
         Ok(options) => {

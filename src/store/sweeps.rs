@@ -10,10 +10,10 @@ use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::extension_owner::{read, write};
 use super::recorder::RunStatus;
 use super::work::missing;
 use super::{ForRestart, as_owner, is_led, is_open};
-use crate::error::internal;
 use crate::server::database;
 use crate::server::jsonb::json_of;
 use crate::server::rows::{select, select_one};
@@ -28,7 +28,6 @@ pub struct Planned {
 
 /// Writes a sweep and its plan; its id.
 pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError> {
-    let options = serde_json::to_value(&spec.options).map_err(|e| internal(e.to_string()))?;
     as_owner(|| {
         let sweep_id =
             fetch::<i64>("SELECT nextval('bench_internal.sweep_id_seq')", &[])?.unwrap_or_default();
@@ -38,7 +37,7 @@ pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError
              SELECT $1, $2, 'running', bench_internal.role_name($5, $3), $4, $5, extversion FROM pg_extension WHERE extname = 'pgbench_ext'",
             &[
                 sweep_id.into(),
-                JsonB(options.clone()).into(),
+                JsonB(json_of(&spec.options)).into(),
                 spec.role.as_str().into(),
                 i64::from(segment.handle()).into(),
                 pg_sys::Oid::from(spec.role_oid).into(),
@@ -123,36 +122,30 @@ pub struct Wait {
 
 /// Writes that a sweep waits for a restart of the server.
 pub fn wait_for_restart(sweep_id: i64, wait: &Wait) -> Result<(), UserError> {
-    let wait = JsonB(serde_json::to_value(wait).map_err(|e| internal(e.to_string()))?);
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_log SET status = 'waiting for restart', waits_for = $2 WHERE sweep_id = $1";
-        run(sql, &[sweep_id.into(), wait.into()]).map(drop)
-    })
+    let wait = JsonB(json_of(wait));
+    let sql = "UPDATE bench_internal.sweep_log SET status = 'waiting for restart', waits_for = $2 WHERE sweep_id = $1";
+    write(sql, &[sweep_id.into(), wait.into()])
 }
 
 /// What a sweep waits for.
 pub fn waited_for(sweep_id: i64) -> Result<Option<Wait>, UserError> {
     let sql = "SELECT waits_for FROM bench_internal.sweep_log WHERE sweep_id = $1";
-    let wait = as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?;
-    Ok(wait.and_then(|json| serde_json::from_value(json.0).ok()))
+    read(sql, &[sweep_id.into()])
 }
 
 /// A sweep goes on after a restart, or gives up: what it has waited for.
 pub fn end_wait(sweep_id: i64) -> Result<Option<Wait>, UserError> {
     let wait = waited_for(sweep_id)?;
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_log SET waits_for = NULL WHERE sweep_id = $1 AND waits_for IS NOT NULL";
-        run(sql, &[sweep_id.into()]).map(drop)
-    })?;
+    let sql =
+        "UPDATE bench_internal.sweep_log SET waits_for = NULL WHERE sweep_id = $1 AND waits_for IS NOT NULL";
+    write(sql, &[sweep_id.into()])?;
     Ok(wait)
 }
 
 /// Whether a sweep has begun under this segment and has no end.
 pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
-    as_owner(|| {
-        let sql = "SELECT true FROM bench_internal.sweep_log WHERE segment = $1 AND status = 'running'";
-        Ok(fetch::<bool>(sql, &[i64::from(segment).into()])?.is_some())
-    })
+    let sql = "SELECT true FROM bench_internal.sweep_log WHERE segment = $1 AND status = 'running'";
+    Ok(read::<bool>(sql, &[i64::from(segment).into()])?.is_some())
 }
 
 /// The runs from a place on that a sweep has not completed, in their order.
@@ -229,33 +222,25 @@ pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, User
 /// How many runs of a sweep are planned so far.
 pub fn sweep_runs(sweep_id: i64) -> Result<u32, UserError> {
     let sql = "SELECT count(*) FROM bench_internal.sweep_run_log WHERE sweep_id = $1";
-    let count = as_owner(|| fetch::<i64>(sql, &[sweep_id.into()]))?;
-    Ok(u32::try_from(count.unwrap_or_default()).unwrap_or(u32::MAX))
+    Ok(read(sql, &[sweep_id.into()])?.unwrap_or_default())
 }
 
 /// A run of a sweep has begun.
 pub fn sweep_run_started(sweep_id: i64, place: i32, run_id: i64) -> Result<(), UserError> {
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_run_log SET run_id = $3, error = NULL WHERE sweep_id = $1 AND place = $2";
-        run(sql, &[sweep_id.into(), place.into(), run_id.into()]).map(drop)
-    })
+    let sql = "UPDATE bench_internal.sweep_run_log SET run_id = $3, error = NULL WHERE sweep_id = $1 AND place = $2";
+    write(sql, &[sweep_id.into(), place.into(), run_id.into()])
 }
 
 /// A run of a sweep could not be made, or does not count.
 pub fn sweep_run_failed(sweep_id: i64, place: i32, error: &UserError) -> Result<(), UserError> {
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_run_log SET error = $3 WHERE sweep_id = $1 AND place = $2";
-        run(sql, &[sweep_id.into(), place.into(), error.message.as_str().into()]).map(drop)
-    })
+    let sql = "UPDATE bench_internal.sweep_run_log SET error = $3 WHERE sweep_id = $1 AND place = $2";
+    write(sql, &[sweep_id.into(), place.into(), error.message.as_str().into()])
 }
 
 /// A run that was completed, and found not to be what it should have been.
 pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserError> {
-    let error = JsonB(json_of(error));
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.run_log SET status = 'incomplete', error = $2 WHERE run_id = $1 AND status = 'completed'";
-        run(sql, &[run_id.into(), error.into()]).map(drop)
-    })
+    let sql = "UPDATE bench_internal.run_log SET status = 'incomplete', error = $2 WHERE run_id = $1 AND status = 'completed'";
+    write(sql, &[run_id.into(), JsonB(json_of(error)).into()])
 }
 
 /// The status of a sweep that has ended and has left the database changed.
@@ -282,56 +267,46 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
         _ => RunStatus::Incomplete.as_str(),
     };
     let error = error.map(|e| JsonB(json_of(e)));
-    as_owner(|| {
-        run(
-            "UPDATE bench_internal.sweep_log SET status = $2, finished_at = clock_timestamp(), error = $3 WHERE sweep_id = $1",
-            &[sweep_id.into(), status.into(), error.into()],
-        )
-        .map(drop)
-    })
+    write(
+        "UPDATE bench_internal.sweep_log SET status = $2, finished_at = clock_timestamp(), error = $3 WHERE sweep_id = $1",
+        &[sweep_id.into(), status.into(), error.into()],
+    )
 }
 
 /// A variant of a sweep is about to change the database.
 pub fn begin_sweep_change(sweep_id: i64, round: u32, variant: &str) -> Result<(), UserError> {
     let change = JsonB(serde_json::json!([{"round": round, "variant": variant}]));
-    as_owner(|| {
-        let sql =
-            "UPDATE bench_internal.sweep_log SET changes = COALESCE(changes, '[]') || $2 WHERE sweep_id = $1";
-        run(sql, &[sweep_id.into(), change.into()]).map(drop)
-    })
+    let sql =
+        "UPDATE bench_internal.sweep_log SET changes = COALESCE(changes, '[]') || $2 WHERE sweep_id = $1";
+    write(sql, &[sweep_id.into(), change.into()])
 }
 
 /// What has become of the last change; it is undone as soon as it has `revert_secs`.
 pub fn note_sweep_change(sweep_id: i64, noted: &Value) -> Result<(), UserError> {
-    as_owner(|| {
-        let sql = "UPDATE bench_internal.sweep_log SET changes = jsonb_set(changes, '{-1}', changes -> -1 || $2) \
-                   WHERE sweep_id = $1 AND jsonb_array_length(changes) > 0";
-        run(sql, &[sweep_id.into(), JsonB(noted.clone()).into()]).map(drop)
-    })
+    let sql = "UPDATE bench_internal.sweep_log SET changes = jsonb_set(changes, '{-1}', changes -> -1 || $2) \
+               WHERE sweep_id = $1 AND jsonb_array_length(changes) > 0";
+    write(sql, &[sweep_id.into(), JsonB(noted.clone()).into()])
 }
 
 /// The round and the variant whose change of the database is not undone.
 pub fn sweep_change_left(sweep_id: i64) -> Result<Option<(u32, String)>, UserError> {
     let sql = "SELECT changes -> -1 FROM bench_internal.sweep_log \
                WHERE sweep_id = $1 AND jsonb_typeof(changes) = 'array' AND NOT jsonb_exists(changes -> -1, 'revert_secs')";
-    let left = as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?;
-    let change: Option<SweepChange> = left.and_then(|json| serde_json::from_value(json.0).ok());
-    Ok(change.map(|change| (change.round, change.variant)))
+    // Of an imported sweep it may be anything.
+    let change = read::<Value>(sql, &[sweep_id.into()])?.and_then(|json| serde_json::from_value(json).ok());
+    Ok(change.map(|change: SweepChange| (change.round, change.variant)))
 }
 
 /// What a sweep was asked to do.
 pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
     let sql = "SELECT options FROM bench_internal.sweep_log WHERE sweep_id = $1";
-    let options =
-        as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?.map(|json| json.0).unwrap_or_default();
-    serde_json::from_value(options).map_err(|e| internal(e.to_string()))
+    read(sql, &[sweep_id.into()])?.ok_or_else(|| missing(Work::Sweep(sweep_id)))
 }
 
 /// The runs of a sweep, in their order.
 pub(super) fn sweep_runs_of(sweep_id: i64) -> Result<Vec<SweepRun>, UserError> {
     let sql = "SELECT jsonb_strip_nulls(jsonb_agg(r ORDER BY r.place)) FROM bench.sweep_runs r WHERE r.sweep_id = $1";
-    let runs = as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?.map(|json| json.0);
-    runs.map_or(Ok(Vec::new()), |runs| serde_json::from_value(runs).map_err(|e| internal(e.to_string())))
+    Ok(read(sql, &[sweep_id.into()])?.unwrap_or_default())
 }
 
 /// The runs of a sweep that count, of each pair of them with the same round: those of two variants.
@@ -349,31 +324,27 @@ pub fn sweep_pairs(sweep_id: i64, first: &str, second: &str) -> Result<Vec<(i64,
 
 /// The pairs of bench.ab or bench.verify that a run is part of, which the caller may see; none where it is of no such.
 pub fn pairs_with(run_id: i64) -> Result<Vec<(i64, i64)>, UserError> {
-    let sweep_id = as_owner(|| {
-        fetch::<i64>(
-            "SELECT s.sweep_id FROM bench_internal.sweep_run_log r JOIN bench_internal.sweep_log s USING (sweep_id) \
-             WHERE r.run_id = $1 AND jsonb_typeof(s.options -> 'clients') = 'array' \
-               AND jsonb_array_length(s.options -> 'clients') = 1",
-            &[run_id.into()],
-        )
-    })?;
+    let sweep_id = read::<i64>(
+        "SELECT s.sweep_id FROM bench_internal.sweep_run_log r JOIN bench_internal.sweep_log s USING (sweep_id) \
+         WHERE r.run_id = $1 AND jsonb_typeof(s.options -> 'clients') = 'array' \
+           AND jsonb_array_length(s.options -> 'clients') = 1",
+        &[run_id.into()],
+    )?;
     sweep_id.map_or_else(|| Ok(Vec::new()), |sweep_id| sweep_pairs(sweep_id, "a", "b"))
 }
 
 /// What became of a run of a sweep, as a line.
 pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
-    let line = as_owner(|| {
-        fetch::<String>(
-            "SELECT format('%s client%s%s, round %s: %s', s.clients, CASE WHEN s.clients > 1 THEN 's' ELSE '' END, \
-                        CASE WHEN s.variant <> '' THEN ', ' || s.variant ELSE '' END, s.round, \
-                        CASE WHEN s.status = 'completed' AND s.error IS NULL \
-                             THEN concat_ws(', ', round(s.tps::numeric, 1) || ' tps' || \
-                                 COALESCE(' of ' || round(s.rate::numeric, 1), ''), \
-                                 round(((s.outcome -> 'latency_ms') #>> '{}')::numeric, 3) || ' ms') \
-                             ELSE concat_ws(': ', s.status, s.error) END) \
-             FROM bench.sweep_runs s WHERE s.sweep_id = $1 AND s.place = $2",
-            &[sweep_id.into(), place.into()],
-        )
-    })?;
+    let line = read(
+        "SELECT format('%s client%s%s, round %s: %s', s.clients, CASE WHEN s.clients > 1 THEN 's' ELSE '' END, \
+                    CASE WHEN s.variant <> '' THEN ', ' || s.variant ELSE '' END, s.round, \
+                    CASE WHEN s.status = 'completed' AND s.error IS NULL \
+                         THEN concat_ws(', ', round(s.tps::numeric, 1) || ' tps' || \
+                             COALESCE(' of ' || round(s.rate::numeric, 1), ''), \
+                             round(((s.outcome -> 'latency_ms') #>> '{}')::numeric, 3) || ' ms') \
+                         ELSE concat_ws(': ', s.status, s.error) END) \
+         FROM bench.sweep_runs s WHERE s.sweep_id = $1 AND s.place = $2",
+        &[sweep_id.into(), place.into()],
+    )?;
     Ok(line.unwrap_or_default())
 }

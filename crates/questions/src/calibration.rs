@@ -12,7 +12,7 @@ use bench_stats::variation::{coefficient, drift, serial_correlation};
 use bench_stats::{compare, parts, robust};
 use serde::{Serialize, Serializer};
 
-use crate::comparison::{Comparison, metrics};
+use crate::comparison::{Comparison, Design, metrics};
 
 /// The least runs from which a spread is estimated.
 pub const LEAST_RUNS: usize = 3;
@@ -89,13 +89,14 @@ pub fn tell(
     comparison: &mut Comparison,
     sweep_id: i64,
     equal: &[Document],
-    (runs, are_pairs): (usize, bool),
+    (runs, design): (usize, Design),
     margin: f64,
 ) {
     if runs < 2 {
         return;
     }
-    let several = if are_pairs { format!("{runs} pairs") } else { format!("{runs} runs per side") };
+    let several =
+        if design == Design::Pairs { format!("{runs} pairs") } else { format!("{runs} runs per side") };
     let undecided = [Verdict::Inconclusive.as_str(), Verdict::Same.as_str()];
     for line in comparison.lines.iter_mut().filter(|line| undecided.contains(&line.verdict)) {
         let Some((metric, confidence)) = metrics().into_iter().find(|(metric, _)| metric.name == line.metric)

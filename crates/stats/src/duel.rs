@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::compare::{Better, GroupComparison, Terms, batches as compare_batches};
 use super::histogram::{bucket_bounds_ns, percentile_of};
 
@@ -35,7 +37,8 @@ const LOOKS: [f64; 4] = [0.996_876, 0.989_514, 0.978_601, 0.963_56];
 const BETWEEN_LOOKS: usize = BATCHES / LOOKS.len();
 
 /// Sums of one arm in one batch, over all clients.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ArmBatch {
     /// Transactions that ended without an error.
     pub transactions: u64,
@@ -47,7 +50,8 @@ pub struct ArmBatch {
     pub retried: u64,
     /// Transactions whose processor time is known.
     pub timed: u64,
-    /// Of these, in microseconds.
+    /// Of these, in microseconds. In tables, names that begin with cpu_ are those of shares.
+    #[serde(rename = "busy_us")]
     pub cpu_us: f64,
     /// Transactions whose blocks, WAL and rows are known.
     pub counted: u64,

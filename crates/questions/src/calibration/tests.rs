@@ -136,7 +136,8 @@ fn compared(runs: &[Document], candidate_factor: f64) -> Comparison {
         };
         (first..).zip(runs).map(numbered).collect()
     };
-    crate::comparison::compare(&side(1, 1.0), &side(101, candidate_factor), 0.02).expect("a comparison")
+    crate::comparison::compare(&side(1, 1.0), &side(101, candidate_factor), 0.02, Design::Groups)
+        .expect("a comparison")
 }
 
 fn tps_advice(comparison: &Comparison) -> Option<&str> {
@@ -149,7 +150,7 @@ fn a_calibration_says_what_an_undecided_comparison_cannot_tell() {
     let mut undecided = compared(&equal[..3], 1.001);
     assert_eq!(undecided.lines[0].verdict, "inconclusive");
     let before = tps_advice(&undecided).expect("advice").to_owned();
-    tell(&mut undecided, 12, &equal, (3, false), 0.02);
+    tell(&mut undecided, 12, &equal, (3, Design::Groups), 0.02);
     let cv = coefficient(&STEADY, 0.95).expect("a spread").value;
     let detectable = compare::detectable(&STEADY, 3, 0.95).expect("a difference");
     let told = |several: &str| {
@@ -163,7 +164,7 @@ fn a_calibration_says_what_an_undecided_comparison_cannot_tell() {
     let expected = told("3 runs per side");
     assert_eq!(tps_advice(&undecided), Some(expected.as_str()));
     let mut pairs = compared(&equal[..3], 1.001);
-    tell(&mut pairs, 12, &equal, (3, true), 0.02);
+    tell(&mut pairs, 12, &equal, (3, Design::Pairs), 0.02);
     assert_eq!(tps_advice(&pairs), Some(told("3 pairs").as_str()));
     // Nobody has measured processor time.
     assert!(!undecided.lines[5].advice.as_ref().expect("advice").contains("calibration"));
@@ -175,7 +176,7 @@ fn a_calibration_says_what_the_same_is_worth() {
     let equal = runs(&close, 0.01);
     let mut same = compared(&equal, 1.0);
     assert_eq!((same.lines[0].verdict, tps_advice(&same)), ("same", None));
-    tell(&mut same, 7, &equal, (10, false), 0.02);
+    tell(&mut same, 7, &equal, (10, Design::Groups), 0.02);
     assert_eq!(
         tps_advice(&same),
         Some(
@@ -189,7 +190,7 @@ fn a_calibration_says_what_the_same_is_worth() {
 fn wild_runs_show_nothing() {
     let wild = runs(&[500.0, 900.0, 1500.0, 700.0, 1100.0], 0.01);
     let mut undecided = compared(&wild[..2], 1.0);
-    tell(&mut undecided, 3, &wild, (2, false), 0.02);
+    tell(&mut undecided, 3, &wild, (2, Design::Groups), 0.02);
     let told = tps_advice(&undecided).expect("advice");
     assert!(
         told.ends_with("vary by 41 % (calibration of sweep 3). It cannot show differences below 100 %."),
@@ -202,10 +203,10 @@ fn a_calibration_has_nothing_to_say_of_a_verdict_or_of_single_runs() {
     let equal = runs(&STEADY, 0.01);
     let mut slower = compared(&equal, 0.5);
     assert_eq!(slower.lines[0].verdict, "slower");
-    tell(&mut slower, 12, &equal, (10, false), 0.02);
+    tell(&mut slower, 12, &equal, (10, Design::Groups), 0.02);
     assert_eq!(tps_advice(&slower), None);
     let mut single = compared(&equal[..1], 1.0);
     let before = single.clone();
-    tell(&mut single, 12, &equal, (1, false), 0.02);
+    tell(&mut single, 12, &equal, (1, Design::Groups), 0.02);
     assert_eq!(single, before);
 }

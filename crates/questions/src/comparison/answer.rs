@@ -4,7 +4,7 @@ use bench_base::error::UserError;
 use bench_results::Document;
 
 use super::differences::Difference;
-use super::lines::ComparisonLine;
+use super::lines::{ComparisonLine, Design};
 use super::{checks, differences, lines};
 
 /// What a comparison says.
@@ -18,31 +18,20 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
 }
 
-/// Compares two groups of runs, of which run, summary and environment are known. `margin` is a fraction: 0.02 for 2 %.
+/// Compares two sides of runs, of which run, summary and environment are known. `margin` is a fraction: 0.02 for 2 %.
 ///
 /// # Errors
-/// 22023 for a margin out of range, an empty side, and a run that is named twice; 55000 for a run that is not
-/// completed.
-pub fn compare(baseline: &[Document], candidate: &[Document], margin: f64) -> Result<Comparison, UserError> {
-    let (baseline, candidate): (Vec<_>, Vec<_>) = (baseline.iter().collect(), candidate.iter().collect());
-    conclude(&baseline, &candidate, margin, lines::Design::Groups)
-}
-
-/// Compares runs that were made in pairs, (baseline, candidate).
-///
-/// # Errors
-/// As [`compare`].
-pub fn compare_pairs(pairs: &[(Document, Document)], margin: f64) -> Result<Comparison, UserError> {
-    let (baseline, candidate): (Vec<_>, Vec<_>) = pairs.iter().map(|(one, other)| (one, other)).unzip();
-    conclude(&baseline, &candidate, margin, lines::Design::Pairs)
-}
-
-fn conclude(
-    baseline: &[&Document],
-    candidate: &[&Document],
+/// 22023 for a margin out of range, an empty side, pairs without a partner, and a run that is named twice; 55000 for a run that
+/// is not completed.
+pub fn compare(
+    baseline: &[Document],
+    candidate: &[Document],
     margin: f64,
-    design: lines::Design,
+    design: Design,
 ) -> Result<Comparison, UserError> {
+    if design == Design::Pairs {
+        checks::pairs(baseline.len(), candidate.len())?;
+    }
     checks::margin(margin)?;
     checks::runs(baseline, candidate)?;
     Ok(Comparison {

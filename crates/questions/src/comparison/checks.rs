@@ -24,7 +24,7 @@ pub fn margin(margin: f64) -> Result<(), UserError> {
 ///
 /// # Errors
 /// 22023 where one is longer.
-pub fn pairs(baseline: usize, candidate: usize) -> Result<(), UserError> {
+pub(super) fn pairs(baseline: usize, candidate: usize) -> Result<(), UserError> {
     if baseline == candidate {
         return Ok(());
     }
@@ -34,7 +34,7 @@ pub fn pairs(baseline: usize, candidate: usize) -> Result<(), UserError> {
 }
 
 /// That each side has runs, each of them once and completed.
-pub fn runs(baseline: &[&Document], candidate: &[&Document]) -> Result<(), UserError> {
+pub fn runs(baseline: &[Document], candidate: &[Document]) -> Result<(), UserError> {
     let mut first: BTreeSet<i64> = BTreeSet::new();
     for (side, runs) in [("baseline", baseline), ("candidate", candidate)] {
         if runs.is_empty() {
@@ -56,7 +56,7 @@ pub fn runs(baseline: &[&Document], candidate: &[&Document]) -> Result<(), UserE
         }
         first.append(&mut own);
     }
-    baseline.iter().chain(candidate).try_for_each(|document| completed(document))
+    baseline.iter().chain(candidate).try_for_each(completed)
 }
 
 fn completed(document: &Document) -> Result<(), UserError> {

@@ -39,15 +39,14 @@ type Facts = BTreeMap<(usize, String), String>;
 
 /// All that differs, in the order of the facts. Listed too is what differs among the runs of a side only: it may not
 /// be spread alike over both.
-pub fn differences(baseline: &[&Document], candidate: &[&Document]) -> Vec<Difference> {
+pub fn differences(baseline: &[Document], candidate: &[Document]) -> Vec<Difference> {
     let given: BTreeSet<String> = baseline
         .iter()
         .chain(candidate)
         .flat_map(|document| document.run.settings.keys())
         .map(|name| name.to_lowercase())
         .collect();
-    let of_side =
-        |side: &[&Document]| side.iter().map(|document| facts(document, &given)).collect::<Vec<_>>();
+    let of_side = |side: &[Document]| side.iter().map(|document| facts(document, &given)).collect::<Vec<_>>();
     let (baselines, candidates) = (of_side(baseline), of_side(candidate));
     let names: BTreeSet<_> = baselines.iter().chain(&candidates).flat_map(BTreeMap::keys).collect();
     let mut differences: Vec<Difference> = names
@@ -93,11 +92,11 @@ fn joined(values: &BTreeSet<Option<String>>) -> Option<String> {
 fn cost(
     what: &str,
     unit: &str,
-    baseline: &[&Document],
-    candidate: &[&Document],
+    baseline: &[Document],
+    candidate: &[Document],
     of: fn(&Environment) -> Option<f64>,
 ) -> Option<Difference> {
-    let sorted = |side: &[&Document]| {
+    let sorted = |side: &[Document]| {
         let mut costs: Vec<f64> = side
             .iter()
             .filter_map(|document| of(&document.environment))

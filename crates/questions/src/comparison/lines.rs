@@ -33,6 +33,7 @@ pub struct ComparisonLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
     Groups,
+    /// A run of the baseline and one of the candidate each.
     Pairs,
 }
 
@@ -67,8 +68,8 @@ pub fn metrics() -> Vec<(&'static Metric, f64)> {
 
 /// A line for each metric, in their order.
 pub fn lines(
-    baseline: &[&Document],
-    candidate: &[&Document],
+    baseline: &[Document],
+    candidate: &[Document],
     margin: f64,
     design: Design,
 ) -> Vec<ComparisonLine> {
@@ -100,14 +101,14 @@ pub fn lines(
 }
 
 struct Sides<'a> {
-    baseline: &'a [&'a Document],
-    candidate: &'a [&'a Document],
+    baseline: &'a [Document],
+    candidate: &'a [Document],
     design: Design,
 }
 
 impl Sides<'_> {
     fn runs(&self) -> impl Iterator<Item = &Document> {
-        self.baseline.iter().chain(self.candidate).copied()
+        self.baseline.iter().chain(self.candidate)
     }
 
     /// The scripts of a mix, where all runs have the same.
@@ -115,7 +116,7 @@ impl Sides<'_> {
         let of = |document: &Document| -> Vec<String> {
             document.scripts.iter().map(|script| script.workload.clone()).collect()
         };
-        let scripts = self.baseline.first().map(|document| of(document)).unwrap_or_default();
+        let scripts = self.baseline.first().map(of).unwrap_or_default();
         let is_mix = scripts.len() > 1 && self.runs().all(|document| of(document) == scripts);
         if is_mix { scripts } else { Vec::new() }
     }
@@ -127,8 +128,7 @@ impl Sides<'_> {
         terms: Terms,
     ) -> ComparisonLine {
         let of = |document: &Document| of(document).filter(|value| value.is_finite());
-        let values =
-            |side: &[&Document]| side.iter().map(|document| of(document)).collect::<Option<Vec<f64>>>();
+        let values = |side: &[Document]| side.iter().map(of).collect::<Option<Vec<f64>>>();
         let (Some(baseline), Some(candidate)) = (values(self.baseline), values(self.candidate)) else {
             return ComparisonLine {
                 metric: name,

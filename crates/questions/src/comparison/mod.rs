@@ -7,8 +7,8 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Comparison, compare, compare_pairs};
-pub use checks::{margin as check_margin, pairs as check_pairs, runs as check_runs};
+pub use answer::{Comparison, compare};
+pub use checks::{margin as check_margin, runs as check_runs};
 pub use differences::{Difference, differences as differences_of, scripts_differ};
-pub use lines::ComparisonLine;
 pub(crate) use lines::metrics;
+pub use lines::{ComparisonLine, Design};

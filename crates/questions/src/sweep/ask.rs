@@ -45,7 +45,7 @@ const OWN: [&str; 12] = [
 ];
 
 /// What SQL handed over. `None` is SQL's NULL.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SweepArguments {
     pub clients: Option<Vec<Option<i32>>>,
     pub rounds: Option<i32>,
@@ -58,6 +58,8 @@ pub struct SweepArguments {
     pub paired: bool,
     /// Variants that another function than bench.sweep has made, in place of others.
     pub asked: Option<Asked>,
+    /// bench.calibrate makes it.
+    pub calibrates: bool,
 }
 
 impl SweepArguments {
@@ -66,11 +68,9 @@ impl SweepArguments {
         Self {
             clients: Some(vec![clients]),
             rounds: Some(rounds),
-            variants: None,
             run,
-            search: None,
-            paired: false,
             asked: Some(asked),
+            ..Self::default()
         }
     }
 }
@@ -199,7 +199,7 @@ impl SweepOptions {
         random_seed: i64,
         pulse: &mut dyn FnMut(),
     ) -> Result<Self, UserError> {
-        let SweepArguments { clients, rounds, variants, run, search, paired, asked } = arguments;
+        let SweepArguments { clients, rounds, variants, run, search, paired, asked, calibrates } = arguments;
         let rounds_are_open = rounds.is_none();
         let rounds = rounds.unwrap_or(FIRST_ROUNDS);
         if rounds < 1 {
@@ -234,7 +234,7 @@ impl SweepOptions {
             search,
             question,
             until: is_open.then_some(Until { within: WITHIN, most: MOST_ROUNDS, paired }),
-            calibrates: false,
+            calibrates,
         };
         if paired && options.needs_restarts() {
             let message = "a comparison across a restart is no single call";

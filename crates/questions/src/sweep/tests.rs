@@ -17,9 +17,7 @@ fn arguments() -> SweepArguments {
             seed: Some(1),
             ..RunArguments::with_defaults()
         },
-        search: None,
-        paired: false,
-        asked: None,
+        ..SweepArguments::default()
     }
 }
 

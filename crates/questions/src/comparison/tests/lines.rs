@@ -30,7 +30,7 @@ fn tps_first_then_latencies_then_processor_time() {
         (lines[0].baseline.unwrap() - 1000.0).abs() < 1e-9 && (lines[0].ratio.unwrap() - 2.0).abs() < 1e-9
     );
     assert!((lines[1].ratio.unwrap() - 0.5).abs() < 1e-9);
-    assert_eq!(super::super::compare(&fast, &slow, 0.02).unwrap().lines[0].verdict, "slower");
+    assert_eq!(compare_sides(&fast, &slow, 0.02, Design::Groups).unwrap().lines[0].verdict, "slower");
 }
 
 #[test]

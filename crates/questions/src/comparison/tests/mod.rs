@@ -6,7 +6,17 @@ use bench_base::error::UserError;
 use bench_results::{Document, Environment, Run, ServerSetting, Summary};
 use serde_json::json;
 
+use super::compare as compare_sides;
 use super::*;
+
+fn compare(baseline: &[Document], candidate: &[Document], margin: f64) -> Result<Comparison, UserError> {
+    compare_sides(baseline, candidate, margin, Design::Groups)
+}
+
+fn compare_pairs(pairs: &[(Document, Document)], margin: f64) -> Result<Comparison, UserError> {
+    let (baseline, candidate): (Vec<_>, Vec<_>) = pairs.iter().cloned().unzip();
+    compare_sides(&baseline, &candidate, margin, Design::Pairs)
+}
 
 /// A completed run with so many TPS, and latencies to match.
 fn run(run_id: i64, tps: f64) -> Document {

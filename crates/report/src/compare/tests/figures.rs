@@ -9,7 +9,7 @@ use crate::tests::html::plot_ids;
 fn the_conclusion_is_that_of_the_comparison() {
     let (baseline, candidate) = slower();
     for (one, other, verdict) in [(&baseline, &candidate, "slower"), (&candidate, &baseline, "faster")] {
-        let compared = compare(one, other, 0.02).unwrap();
+        let compared = compare(one, other, 0.02, Design::Groups).unwrap();
         let report = report_of(one, other);
         let line = &compared.lines[0];
         assert_eq!((line.verdict, report.verdict), (verdict, verdict));
@@ -38,8 +38,7 @@ fn the_conclusion_is_that_of_the_comparison() {
 #[test]
 fn pairs_are_compared_as_pairs() {
     let (baseline, candidate) = slower();
-    let pairs: Vec<_> = baseline.iter().cloned().zip(candidate.iter().cloned()).collect();
-    let compared = compare_pairs(&pairs, 0.02).unwrap();
+    let compared = compare(&baseline, &candidate, 0.02, Design::Pairs).unwrap();
     let expected = compared.lines.clone();
     let report =
         ComparisonReport::new(compared, 0.02, true, collected(&baseline), collected(&candidate), Vec::new());

@@ -2,7 +2,7 @@
 
 mod figures;
 
-use bench_questions::comparison::{compare, compare_pairs};
+use bench_questions::comparison::{Design, compare};
 use bench_results::{CommandSummary, Document};
 
 use super::*;
@@ -40,7 +40,7 @@ fn collected(documents: &[Document]) -> Collected {
 
 /// The report of two groups, at the usual margin.
 fn report_of(baseline: &[Document], candidate: &[Document]) -> ComparisonReport {
-    let compared = compare(baseline, candidate, 0.02).expect("comparable");
+    let compared = compare(baseline, candidate, 0.02, Design::Groups).expect("comparable");
     ComparisonReport::new(compared, 0.02, false, collected(baseline), collected(candidate), Vec::new())
 }
 
