@@ -7,12 +7,12 @@ CREATE TEMP TABLE compared AS
 SELECT s.number, s.script, s.base_runs::bigint[], s.head_runs::bigint[], m.baseline, m.candidate, m.ratio, m.ratio_low,
        m.ratio_high, m.advice,
        -- A transaction that ends with an error does not count for the metric.
-       CASE WHEN r.report @? '$.statements[*] ? (@.verdict == "fails")' THEN 'fails more often' ELSE m.verdict END
+       CASE WHEN r.report @? '$.comparison.statements[*] ? (@.verdict == "fails")' THEN 'fails more often' ELSE m.verdict END
            AS verdict
 FROM (VALUES :sides) AS s (number, script, base_runs, head_runs),
     LATERAL CAST(bench.compare_report(s.base_runs::bigint[], s.head_runs::bigint[], 'json', :margin, paired => true)
         AS jsonb) AS r (report),
-    LATERAL jsonb_to_recordset(r.report -> 'metrics') AS m (metric text, script text, baseline float8, candidate float8,
+    LATERAL jsonb_to_recordset(r.report #> '{comparison,metrics}') AS m (metric text, script text, baseline float8, candidate float8,
         ratio float8, ratio_low float8, ratio_high float8, verdict text, advice text)
 WHERE m.metric = :'metric' AND m.script IS NULL;
 

@@ -398,25 +398,25 @@ SELECT
 FROM unnest('{text,markdown,json,html}'::text[]) AS format,
     bench.compare_report(ARRAY[:a, :b], ARRAY[:c, :d], format) AS report;
 WITH report AS MATERIALIZED (
-    SELECT paired, bench.compare_report(ARRAY[:a, :b], ARRAY[:c, :d], 'json', 0.5, paired)::jsonb AS json
-    FROM unnest('{f,t}'::boolean[]) AS paired
+    SELECT paired, json -> 'comparison' AS sides, jsonb_path_query_array(json, '$.runs[*].run_id') AS runs,
+        json #> '{runs,2,samples,tps}' AS samples
+    FROM unnest('{f,t}'::boolean[]) AS paired,
+        CAST(bench.compare_report(ARRAY[:a, :b], ARRAY[:c, :d], 'json', 0.5, paired) AS jsonb) AS json
 )
 SELECT
     paired,
-    json -> 'paired' AS said,
-    json -> 'margin' AS margin,
-    json -> 'verdict' = json #> '{metrics,0,verdict}' AS verdict,
-    jsonb_path_query_array(json, '$.baseline.runs[*].run_id') = to_jsonb(ARRAY[:a, :b]) AS baseline,
-    jsonb_path_query_array(json, '$.candidate.runs[*].run_id') = to_jsonb(ARRAY[:c, :d]) AS candidate,
-    jsonb_array_length(json #> '{candidate,runs,0,samples,tps}')
-        = (SELECT count(*) FROM bench.samples WHERE run_id = :c) AS samples,
-    (SELECT sum((b ->> 'count')::bigint) FROM jsonb_array_elements(json #> '{baseline,latencies}') AS b)
+    sides -> 'paired' AS said,
+    sides -> 'margin' AS margin,
+    sides -> 'verdict' = sides #> '{metrics,0,verdict}' AS verdict,
+    runs = to_jsonb(ARRAY[:a, :b, :c, :d]) AS runs,
+    jsonb_array_length(samples) = (SELECT count(*) FROM bench.samples WHERE run_id = :c) AS samples,
+    (SELECT sum((b ->> 'count')::bigint) FROM jsonb_array_elements(sides -> 'baseline_latencies') AS b)
         = (SELECT sum(count) FROM bench.latencies WHERE run_id IN (:a, :b)) AS latencies,
-    jsonb_typeof(json -> 'waits') AS waits,
-    jsonb_typeof(json -> 'plans') AS plans
+    jsonb_typeof(sides -> 'waits') AS waits,
+    jsonb_typeof(sides -> 'plans') AS plans
 FROM report;
 SELECT
-    (bench.compare_report(ARRAY[:a, :b], ARRAY[:c, :d], 'json')::jsonb #> '{metrics,0,ratio_low}')::float8
+    (bench.compare_report(ARRAY[:a, :b], ARRAY[:c, :d], 'json')::jsonb #> '{comparison,metrics,0,ratio_low}')::float8
         = (SELECT ratio_low FROM bench.compare(ARRAY[:a, :b], ARRAY[:c, :d]) WHERE metric = 'tps') AS same_interval;
 SELECT bench.compare_report(ARRAY[:a], NULL);
 SELECT bench.compare_report(NULL, ARRAY[:a]);

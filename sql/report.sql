@@ -133,7 +133,7 @@ SELECT part, key FROM (
 -- and sweeps and comparisons have theirs
 SELECT
     bench.sweep_report(NULL, 'schema')::jsonb -> 'properties' ? 'scalability' AS sweep,
-    bench.compare_report(NULL, NULL, 'schema')::jsonb -> 'properties' ? 'conclusion' AS comparison;
+    bench.compare_report(NULL, NULL, 'schema')::jsonb -> 'properties' ? 'comparison' AS comparison;
 
 -- For other programs
 SELECT line

@@ -33,10 +33,10 @@ WITH pairs AS (
       AND f.status = 'completed' AND o.status = 'completed'
     GROUP BY f.sweep_id, f.clients
 )
-SELECT sweep_id, clients, cardinality(off) AS pairs, off_tps, on_tps, m.*, report -> 'differences' AS differences
+SELECT sweep_id, clients, cardinality(off) AS pairs, off_tps, on_tps, m.*, report #> '{comparison,differences}' AS differences
 FROM pairs, LATERAL (SELECT bench.compare_report(off, "on", 'json', paired => true)::jsonb) AS c (report),
-     jsonb_to_recordset(report -> 'metrics') AS m (metric text, ratio numeric, ratio_low numeric, ratio_high numeric, verdict text,
-                                                   advice text)
+     jsonb_to_recordset(report #> '{comparison,metrics}')
+         AS m (metric text, ratio numeric, ratio_low numeric, ratio_high numeric, verdict text, advice text)
 WHERE m.metric = 'tps';
 
 \echo

@@ -4,12 +4,8 @@ use serde_json::Value;
 
 use crate::sources::root;
 
-fn schemas() -> [(&'static str, String); 3] {
-    [
-        ("report", bench_report::schema()),
-        ("sweep", bench_report::sweep::schema()),
-        ("compare", bench_report::compare::schema()),
-    ]
+fn schemas() -> [(&'static str, String); 2] {
+    [("report", bench_report::schema()), ("experiment", bench_report::experiment::schema())]
 }
 
 #[test]

@@ -4,7 +4,7 @@ use bench_base::error::UserError;
 use bench_model::spec::RunArguments;
 use bench_questions::capacity::SearchArguments;
 use bench_questions::sweep::SweepArguments;
-use bench_report::sweep::answer_sentence;
+use bench_report::experiment::answer_sentence;
 use pgrx::prelude::*;
 use serde_json::json;
 

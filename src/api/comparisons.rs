@@ -7,7 +7,7 @@ use bench_questions::comparison::{
 };
 use bench_questions::sweep::SweepArguments;
 use bench_report::Format;
-use bench_report::compare::schema;
+use bench_report::experiment::schema;
 use bench_stats::change_points::change_points as changes_of;
 use bench_stats::scalability as usl;
 use pgrx::prelude::*;

@@ -6,7 +6,7 @@ use bench_questions::calibration;
 use bench_questions::comparison::{Comparison, Design, check_margin, check_runs, compare};
 use bench_questions::statements::{StatementLine, StatementsOfRun, compare_statements};
 use bench_report::Format;
-use bench_report::compare::{Collected, ComparisonReport, render};
+use bench_report::experiment::{Collected, Experiment, render};
 use bench_report::statements::junit;
 use bench_results::Document;
 
@@ -100,10 +100,10 @@ impl Sides {
             return Ok(for_client(junit(workload, &statements)));
         };
         let compared = self.compared()?;
-        let [baseline, candidate] = [&self.baseline, &self.candidate].map(|side| collected(side));
+        let sides = [collected(&self.baseline)?, collected(&self.candidate)?];
         let paired = self.design == Design::Pairs;
-        let report = ComparisonReport::new(compared, self.margin, paired, baseline?, candidate?, statements);
-        Ok(for_client(render(&report, format)))
+        let experiment = Experiment::of_sides(compared, self.margin, paired, sides, statements);
+        Ok(for_client(render(&experiment, format)))
     }
 }
 

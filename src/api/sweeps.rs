@@ -8,9 +8,9 @@ use bench_model::spec::RunArguments;
 use bench_model::spec::limits::check_text;
 use bench_questions::sweep::{Resumption, SweepArguments, SweepSpec};
 use bench_report::Format;
-use bench_report::sweep::{render, schema};
+use bench_report::experiment::{Experiment, render, schema};
 use bench_results::Finding;
-use bench_results::sweep::{RunFinding, SweepDocument};
+use bench_results::experiment::{ExperimentDocument, ExperimentRun, RunFinding};
 use pgrx::prelude::*;
 use serde_json::{Value, json};
 
@@ -158,20 +158,21 @@ fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
             return Ok(schema());
         }
         let document = store::sweep_document(required("sweep_id", sweep_id)?)?;
-        Ok(for_client(render(&with_findings(document)?, format)))
+        Ok(for_client(render(&Experiment::new(with_findings(document)?, None), format)))
     })()
     .or_raise()
 }
 
-/// The sweep with the findings on each of its completed runs.
-fn with_findings(mut document: SweepDocument) -> Result<SweepDocument, UserError> {
-    for run in document.runs.iter_mut().filter(|run| run.status.as_deref() == Some("completed")) {
+/// The sweep with the findings on each of its completed runs, and what else is known of these.
+fn with_findings(mut document: ExperimentDocument) -> Result<ExperimentDocument, UserError> {
+    for run in document.runs.iter_mut().filter(|run| run.is_completed()) {
         let Some(run_id) = run.run_id else { continue };
-        let found = findings(&store::document(run_id)?);
-        run.findings = found
-            .into_iter()
+        let of_run = store::document(run_id)?;
+        let found = findings(&of_run).into_iter();
+        let findings = found
             .map(|Finding { severity, topic, finding, .. }| RunFinding { severity, topic, finding })
             .collect();
+        *run = ExperimentRun { findings, ..std::mem::take(run).with_figures(&of_run) };
     }
     Ok(document)
 }

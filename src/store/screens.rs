@@ -3,8 +3,8 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_questions::screen::{CombinedRun, ScreenMetric, ScreenRuns, above_limit, row_of, screen};
 use bench_questions::sweep::{Question, SweepOptions};
+use bench_results::experiment::ExperimentRun;
 use bench_results::screen::{Screen, ScreenLine};
-use bench_results::sweep::SweepRun;
 
 use super::duels::duel_batches;
 use super::sweeps::{sweep_options, sweep_runs_of};
@@ -62,7 +62,7 @@ pub(super) fn lines_of(
 }
 
 /// The metric of a run; why it does not count; `None`: it has not been made.
-fn value_of(run: &SweepRun, metric: ScreenMetric, limit: Option<f64>) -> Option<Result<f64, String>> {
+fn value_of(run: &ExperimentRun, metric: ScreenMetric, limit: Option<f64>) -> Option<Result<f64, String>> {
     if run.error.is_some() || run.status.as_deref() != Some("completed") {
         let is_over = !matches!(run.status.as_deref(), None | Some("starting" | "running"));
         let status = run.status.as_deref().filter(|_| is_over).map(|status| format!("the run is {status}"));

@@ -2,7 +2,7 @@
 
 use bench_base::error::UserError;
 use bench_questions::sweep::Question;
-use bench_results::sweep::{Sweep, SweepDocument};
+use bench_results::experiment::{ExperimentDocument, Sweep};
 
 use super::extension_owner::read;
 use super::sweeps::{reached, sweep_options};
@@ -13,7 +13,7 @@ use crate::shm::Work;
 ///
 /// # Errors
 /// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
-pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
+pub fn sweep_document(sweep_id: i64) -> Result<ExperimentDocument, UserError> {
     visible(Work::Sweep(sweep_id))?;
     const DOCUMENT: &str = "\
         SELECT jsonb_strip_nulls(jsonb_build_object( \
@@ -23,7 +23,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
             'runs', (SELECT jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
             'environment', (SELECT r.environment FROM bench.runs r JOIN bench_internal.sweep_run_log s USING (run_id) \
                             WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
-    let document: SweepDocument = read(DOCUMENT, &[sweep_id.into()])?.unwrap_or_default();
+    let document: ExperimentDocument = read(DOCUMENT, &[sweep_id.into()])?.unwrap_or_default();
     // What is not understood of its options, as a later version may write them, is not shown.
     let (sure_within, (screen, indexes)) = match sweep_options(sweep_id) {
         Ok(options) => {
@@ -43,5 +43,5 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     let first = document.runs.iter().find(|run| run.status.as_deref() == Some("completed"));
     let unreplayed = first.and_then(|run| run.run_id).map_or(Ok(None), fidelity::unreplayed)?;
     let sweep = Sweep { sure_within, ..document.sweep };
-    Ok(SweepDocument { schema_version: 1, sweep, unreplayed, screen, indexes, ..document })
+    Ok(ExperimentDocument { schema_version: 1, sweep, unreplayed, screen, indexes, ..document })
 }

@@ -5,7 +5,7 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_questions::sweep::{SweepCell, SweepOptions, SweepSpec};
-use bench_results::sweep::{SweepChange, SweepRun};
+use bench_results::experiment::{ExperimentRun, SweepChange};
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -304,7 +304,7 @@ pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
 }
 
 /// The runs of a sweep, in their order.
-pub(super) fn sweep_runs_of(sweep_id: i64) -> Result<Vec<SweepRun>, UserError> {
+pub(super) fn sweep_runs_of(sweep_id: i64) -> Result<Vec<ExperimentRun>, UserError> {
     let sql = "SELECT jsonb_strip_nulls(jsonb_agg(r ORDER BY r.place)) FROM bench.sweep_runs r WHERE r.sweep_id = $1";
     Ok(read(sql, &[sweep_id.into()])?.unwrap_or_default())
 }

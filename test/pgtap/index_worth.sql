@@ -157,7 +157,7 @@ CREATE INDEX iwo_stored_a ON public.iwo_stored (a) WITH (fillfactor = 60);
 SELECT bench.start_index_worth('iwo_alices', 'iwo_stored_a', secs => 0.1) AS stored \gset
 SELECT bench.wait_sweep(:stored) \g /dev/null
 CREATE TEMP TABLE stored_variant AS SELECT v.value -> 'schemas' ->> 0 AS schema, v.value #>> '{sql,apply,0}' AS copy
-FROM bench.sweeps, jsonb_array_elements(variants) AS v WHERE sweep_id = :stored AND v.value ? 'sql';
+FROM bench.sweeps, jsonb_array_elements(variants) AS v WHERE sweep_id = :stored AND v.value -> 'sql' <> 'null';
 SELECT format('CREATE SCHEMA %I', schema) FROM stored_variant \gexec
 \o /dev/null
 SELECT copy FROM stored_variant \gexec

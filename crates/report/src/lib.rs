@@ -1,4 +1,4 @@
-//! Reports: a run's [`Document`] as text, Markdown, JSON and HTML, and so those of sweeps and of comparisons.
+//! Reports: a run's [`Document`] as text, Markdown, JSON and HTML, and so an experiment, a sweep or a comparison.
 //!
 //! What a report says is put together once, as a [`Report`](report::Report) with titled sections of facts and tables; the
 //! formats differ in how they write it down, and in their pictures: a line of blocks in the text, charts in HTML. JSON is
@@ -6,10 +6,10 @@
 
 #![forbid(unsafe_code)]
 
-pub mod compare;
 mod content;
 mod downsample;
 mod escape;
+pub mod experiment;
 mod export;
 mod formats;
 pub mod help;
@@ -18,12 +18,10 @@ mod junit;
 mod markdown;
 mod plot;
 mod report;
-mod round_trip;
 mod run;
 pub(crate) mod sanitize;
 mod schema;
 pub mod statements;
-pub mod sweep;
 mod text;
 
 use bench_results::Document;

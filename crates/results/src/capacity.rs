@@ -3,6 +3,34 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Arguments of a search by `bench.capacity`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CapacitySearch {
+    /// Objectives, ascending, in milliseconds at the percentile; empty: throughput alone.
+    pub latency_limits_ms: Vec<f64>,
+    /// Percentile of the latency, a share.
+    pub percentile: f64,
+    /// Maximum number of trials per rate.
+    pub trials: u32,
+    /// Maximum gap between the answer and a failing rate, as a share.
+    pub margin: f64,
+    /// Share of the transactions that may fail.
+    pub max_failed: f64,
+    /// Repeated searches, each from the beginning.
+    pub rounds: u32,
+}
+
+impl CapacitySearch {
+    /// The objectives, the strictest first.
+    pub fn objectives(&self) -> Vec<Option<f64>> {
+        match self.latency_limits_ms.as_slice() {
+            [] => vec![None],
+            limits => limits.iter().copied().map(Some).collect(),
+        }
+    }
+}
+
 /// What a run of a search is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,5 +1,6 @@
 //! Everything that is known of one run, apart from where it is stored: findings are drawn from it, every report shows
-//! it, and written down as JSON it is the schema of `bench.report(run_id, 'json')`. [`sweep`] has the document of a sweep.
+//! it, and written down as JSON it is the schema of `bench.report(run_id, 'json')`. [`experiment`] has the document of a sweep or
+//! a comparison.
 
 #![forbid(unsafe_code)]
 
@@ -8,6 +9,7 @@ pub mod chunks;
 mod document;
 mod duel;
 mod environment;
+pub mod experiment;
 mod fidelity;
 mod finding;
 pub mod index_worth;
@@ -18,7 +20,6 @@ mod samples;
 pub mod screen;
 mod server;
 mod summary;
-pub mod sweep;
 pub mod unwritten_parts;
 
 pub use bench_model::views::ServerSetting;

@@ -253,7 +253,7 @@ COMMENT ON COLUMN bench.sweeps.workload IS 'Name of the workload, or the mix as 
 COMMENT ON COLUMN bench.sweeps.clients IS 'Numbers of concurrent sessions';
 COMMENT ON COLUMN bench.sweeps.secs IS 'Measured seconds of each run';
 COMMENT ON COLUMN bench.sweeps.rounds IS 'Runs of each variant with each number of clients';
-COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system, restart, sql, run; a single one without a name if none were given';
+COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system, restart, sql, schemas, duel, run; a single one without a name if none were given';
 COMMENT ON COLUMN bench.sweeps.warmup IS 'Seconds of warm-up before the measurement of each run; NULL: until its throughput was steady';
 COMMENT ON COLUMN bench.sweeps.rate IS 'Target transactions per second of each run; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweeps.variables IS 'Script variables of all runs';

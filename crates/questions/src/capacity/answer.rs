@@ -1,8 +1,7 @@
 //! What a search has shown.
 
-use bench_results::capacity::{CapacityAnswer, Limit, Purpose, TrialOutcome};
+use bench_results::capacity::{CapacityAnswer, CapacitySearch, Limit, Purpose, TrialOutcome};
 
-use super::ask::CapacitySearch;
 use super::search::{Bracket, operating_rate, rounds_of, sustained};
 use super::trial::{Reference, Trial, limit_of};
 

@@ -2,76 +2,46 @@
 
 use bench_base::error::UserError;
 use bench_model::spec::{RunArguments, required};
-use serde::{Deserialize, Serialize};
+use bench_results::capacity::CapacitySearch;
 
 /// More are taken for a mistake: each costs trials.
 const MOST_OBJECTIVES: usize = 20;
 const MOST_TRIALS: i32 = 99;
 const MOST_ROUNDS: i32 = 100;
 
-/// What is searched for; travels as JSON and is kept with the sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CapacitySearch {
-    /// Milliseconds at the percentile that each objective allows, ascending; empty: throughput alone counts.
-    pub latency_limits_ms: Vec<f64>,
-    /// From 0 to 1.
-    pub percentile: f64,
-    /// Trials for each rate at most.
-    pub trials: u32,
-    /// The bracket about the answer: its upper end is at most this much above its lower one.
-    pub margin: f64,
-    /// Share of the transactions due that may fail.
-    pub max_failed: f64,
-    /// Searches, each from the beginning.
-    pub rounds: u32,
-}
-
-impl CapacitySearch {
-    /// Validates what SQL handed over.
-    ///
-    /// # Errors
-    /// 22023 for a value out of range.
-    pub fn check(mut self) -> Result<Self, UserError> {
-        for limit in &self.latency_limits_ms {
-            if !(*limit > 0.0 && limit.is_finite()) {
-                return Err(UserError::invalid(format!(
-                    "latency_limit must be above 0 milliseconds, not {limit}"
-                )));
-            }
-        }
-        self.latency_limits_ms.sort_by(f64::total_cmp);
-        self.latency_limits_ms.dedup();
-        if !(self.percentile > 0.0 && self.percentile < 1.0) {
+/// Validates what SQL handed over.
+///
+/// # Errors
+/// 22023 for a value out of range.
+pub(super) fn check(mut search: CapacitySearch) -> Result<CapacitySearch, UserError> {
+    for limit in &search.latency_limits_ms {
+        if !(*limit > 0.0 && limit.is_finite()) {
             return Err(UserError::invalid(format!(
-                "percentile must be between 0 and 1, not {}",
-                self.percentile
-            ))
-            .hint("For the 99th percentile: percentile => 0.99."));
+                "latency_limit must be above 0 milliseconds, not {limit}"
+            )));
         }
-        if !(0.005..=1.0).contains(&self.margin) {
-            return Err(UserError::invalid(format!(
-                "margin must be between 0.005 and 1, not {}",
-                self.margin
-            ))
+    }
+    search.latency_limits_ms.sort_by(f64::total_cmp);
+    search.latency_limits_ms.dedup();
+    if !(search.percentile > 0.0 && search.percentile < 1.0) {
+        return Err(UserError::invalid(format!(
+            "percentile must be between 0 and 1, not {}",
+            search.percentile
+        ))
+        .hint("For the 99th percentile: percentile => 0.99."));
+    }
+    if !(0.005..=1.0).contains(&search.margin) {
+        return Err(UserError::invalid(format!("margin must be between 0.005 and 1, not {}", search.margin))
             .hint("0.05 ends the search when a rate passes and one 5 % higher fails."));
-        }
-        if !(0.0..=1.0).contains(&self.max_failed) {
-            return Err(UserError::invalid(format!(
-                "max_failed must be between 0 and 1, not {}",
-                self.max_failed
-            ))
-            .hint("It is the share of the transactions that may fail: 0.001 for one in a thousand."));
-        }
-        Ok(self)
     }
-
-    /// The objectives, the strictest first.
-    pub fn objectives(&self) -> Vec<Option<f64>> {
-        match self.latency_limits_ms.as_slice() {
-            [] => vec![None],
-            limits => limits.iter().copied().map(Some).collect(),
-        }
+    if !(0.0..=1.0).contains(&search.max_failed) {
+        return Err(UserError::invalid(format!(
+            "max_failed must be between 0 and 1, not {}",
+            search.max_failed
+        ))
+        .hint("It is the share of the transactions that may fail: 0.001 for one in a thousand."));
     }
+    Ok(search)
 }
 
 /// What SQL handed over beside a run's arguments; `None` is SQL's NULL.
@@ -134,6 +104,6 @@ impl SearchArguments {
             max_failed: required("max_failed", self.max_failed)?,
             rounds: count("rounds", self.rounds, MOST_ROUNDS)?,
         };
-        Ok((search.check()?, run))
+        Ok((check(search)?, run))
     }
 }

@@ -12,7 +12,7 @@ mod tests;
 mod trial;
 
 pub use answer::answers;
-pub use ask::{CapacitySearch, SearchArguments};
-pub use bench_results::capacity::{CapacityAnswer, Limit, Purpose, TrialOutcome};
+pub use ask::SearchArguments;
+pub use bench_results::capacity::{CapacityAnswer, CapacitySearch, Limit, Purpose, TrialOutcome};
 pub use search::{OPERATING_SHARE, next};
 pub use trial::{NextTrial, Trial, outcome_of};

@@ -5,11 +5,10 @@
 //! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
 //! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
 
-use bench_results::capacity::{Purpose, TrialOutcome};
+use bench_results::capacity::{CapacitySearch, Purpose, TrialOutcome};
 use bench_stats::of_logarithms;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::ask::CapacitySearch;
 use super::trial::{NextTrial, Reference, Trial, limit_of};
 
 /// Of the highest rate that is sustained, what a server is given in operation (Google's SRE workbook and most capacity

@@ -332,7 +332,7 @@ fn a_majority_of_trials_decides() {
 
 #[test]
 fn arguments_are_checked() {
-    let message = |search: CapacitySearch| search.check().expect_err("it is wrong").to_string();
+    let message = |search: CapacitySearch| super::ask::check(search).expect_err("it is wrong").to_string();
     assert!(
         message(CapacitySearch { latency_limits_ms: vec![5.0, 0.0], ..search(&[]) })
             .starts_with("latency_limit must be above 0")
@@ -340,7 +340,7 @@ fn arguments_are_checked() {
     assert!(message(CapacitySearch { percentile: 99.0, ..search(&[]) }).contains("between 0 and 1, not 99"));
     assert!(message(CapacitySearch { margin: 0.0, ..search(&[]) }).contains("margin"));
     assert!(message(CapacitySearch { max_failed: -1.0, ..search(&[]) }).contains("max_failed"));
-    let sorted = search(&[25.0, 5.0, 5.0]).check().expect("valid");
+    let sorted = super::ask::check(search(&[25.0, 5.0, 5.0])).expect("valid");
     assert_eq!(sorted.latency_limits_ms, [5.0, 25.0]);
 }
 

@@ -1,12 +1,10 @@
 //! A trial, a run at an offered rate: what it showed, and whether that is enough.
 
 use bench_results::Document;
-use bench_results::capacity::{Limit, Purpose, TrialOutcome};
+use bench_results::capacity::{CapacitySearch, Limit, Purpose, TrialOutcome};
 use bench_stats::histogram::percentile_of;
 use bench_stats::trend::slope;
 use serde::{Deserialize, Serialize};
-
-use super::ask::CapacitySearch;
 
 /// A run that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use bench_model::cluster::Nodes;
 use bench_model::spec::{
     Before, Extent, Observation, RunArguments, RunOptions, limits, object, required, workload,
 };
+use bench_results::experiment::Variant;
 use bench_results::index_worth::IndexWorth;
 use bench_results::screen::Screen;
 use bench_stats::two_stage::WITHIN;
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::variant;
-use super::variant::Variant;
 use crate::capacity::CapacitySearch;
 
 /// More runs than this in one sweep are taken for a mistake.

@@ -8,5 +8,5 @@ mod trial;
 mod variant;
 
 pub use ask::{Asked, LoadDescription, Question, Resumption, SweepArguments, SweepOptions, SweepSpec, Until};
+pub use bench_results::experiment::Variant;
 pub use plan::SweepCell;
-pub use variant::Variant;

@@ -3,42 +3,9 @@
 use std::collections::BTreeSet;
 
 use bench_base::error::UserError;
-use bench_model::spec::{Duel, limits, object};
-use bench_results::sweep::AppliedSql;
-use serde::{Deserialize, Serialize};
+use bench_model::spec::{limits, object};
+use bench_results::experiment::{AppliedSql, Variant};
 use serde_json::{Map, Value};
-
-/// What a variant changes. In SQL it is an object of configuration parameters, as `settings` of bench.run, in which
-/// `variables`, `load`, `system`, `restart` and `sql` may be objects of their own: no parameter of the server has such a value.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Variant {
-    /// Empty where there are no variants.
-    pub name: String,
-    /// Configuration parameters of the clients' sessions.
-    pub settings: Map<String, Value>,
-    /// Script variables.
-    pub variables: Map<String, Value>,
-    /// Rows, jobs and options of bench.load: the fixture is loaded so.
-    pub load: Map<String, Value>,
-    /// Configuration parameters of the server, to be set by ALTER SYSTEM.
-    pub system: Map<String, Value>,
-    /// Those that need a restart of the server.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub restart: Map<String, Value>,
-    /// Statements that change the database for its runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sql: Option<AppliedSql>,
-    /// Schemas that a superuser's sweep makes for the role that executes those; only where another function than bench.sweep asks
-    /// for it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub schemas: Vec<String>,
-    /// The arms that its runs alternate between; only where another function than bench.sweep asks for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duel: Option<Duel>,
-    /// Arguments of bench.run: those of [`ARGUMENTS`].
-    #[serde(default)]
-    pub run: Map<String, Value>,
-}
 
 /// The group `sql`.
 ///
