@@ -8,14 +8,13 @@ use bench_report::statements::sentence;
 use bench_report::{ExportFormat, export, render};
 use bench_results::Document;
 use pgrx::prelude::*;
-use serde_json::json;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::comparisons::make_pairs;
 use super::reports::document;
 use super::required;
 use super::runs::run_of;
-use super::sides::{Sides, format_of_two, margin_of};
+use super::sides::{Sides, format_of_two, margin_of, row_of};
 use crate::error::{OrRaise, for_client, notice};
 use crate::run::prepare::run::run_to_the_end;
 use crate::server::rows::{Rows, rows};
@@ -24,36 +23,13 @@ use crate::store;
 /// The statements of both sides as rows.
 fn rows_of(lines: Vec<StatementLine>) -> Rows {
     rows(lines.into_iter().map(|line| {
-        let StatementLine { baseline, candidate, .. } = line;
-        json!({
-            "workload": line.workload,
-            "command": line.command,
-            "statement": line.statement,
-            "baseline_count": baseline.count,
-            "candidate_count": candidate.count,
-            "baseline_share": baseline.share,
-            "candidate_share": candidate.share,
-            "baseline_ms": baseline.latency_avg_ms,
-            "candidate_ms": candidate.latency_avg_ms,
-            "ratio": line.ratio,
-            "ratio_low": line.ratio_low,
-            "ratio_high": line.ratio_high,
-            "p95_ratio": line.p95_ratio,
-            "p95_ratio_low": line.p95_ratio_low,
-            "p95_ratio_high": line.p95_ratio_high,
-            "verdict": line.verdict,
-            "advice": line.advice,
-            "effect": line.effect,
-            "baseline_rows": baseline.rows,
-            "candidate_rows": candidate.rows,
-            "baseline_blocks": baseline.blocks,
-            "candidate_blocks": candidate.blocks,
-            "baseline_failed": baseline.failed,
-            "candidate_failed": candidate.failed,
-            "plan_changed": line.plan_changed,
-            "baseline_plan": baseline.plan,
-            "candidate_plan": candidate.plan,
-        })
+        let mut row = row_of(&line, ["baseline", "candidate"]);
+        // What is in no script of a side is executed there never.
+        for (side, figures) in [("baseline", line.baseline), ("candidate", line.candidate)] {
+            row.insert(format!("{side}_count"), figures.count.unwrap_or_default().into());
+            row.insert(format!("{side}_ms"), figures.latency_avg_ms.into());
+        }
+        row
     }))
 }
 
@@ -90,10 +66,7 @@ fn verified(
     let run = RunArguments { continue_on_error: Some(true), ..run };
     let duel = Duel::new(&a.0, &b.0).and_then(|duel| duel.run(run.clone())).and_then(run_to_the_end);
     let (lines, run_id) = match duel {
-        Ok(run_id) => {
-            let calls = store::calls_per_script(run_id)?;
-            (statements_of_duel(&store::duel_of(run_id, Some(margin))?, &calls), run_id)
-        }
+        Ok(run_id) => (statements_of_duel(&store::duel_of(run_id, Some(margin))?), run_id),
         Err(error) if error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED => {
             notice(format!("in pairs of runs, because {}", error.message), error.hint.unwrap_or_default());
             let pairs = make_pairs(Some(a), Some(b), rounds, clients, run)?;

@@ -1,15 +1,17 @@
 //! bench.duel and what is read of duels.
 
 use bench_base::error::UserError;
-use bench_model::spec::{Duel, RunArguments};
+use bench_model::spec::{ARMS, Duel, RunArguments};
 use bench_report as report;
 use bench_results::Duel as ComparedDuel;
 use pgrx::prelude::*;
+use serde::Serialize;
 use serde_json::json;
 
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use super::required;
 use super::runs::run_of;
+use super::sides::row_of;
 use crate::error::{OrRaise, for_client};
 use crate::run::prepare::run::{run_to_the_end, start};
 use crate::server::rows::{Rows, rows};
@@ -22,6 +24,11 @@ fn duel_run(
     check_margin(margin)?;
     let (a, b) = (required("a", a)?, required("b", b)?);
     Duel { margin, ..Duel::new(&a.0, &b.0)? }.run(run)
+}
+
+/// Lines whose sides are the arms.
+fn rows_of<T: Serialize + 'static>(lines: Vec<T>) -> Rows {
+    rows(lines.into_iter().map(|line| row_of(&line, ARMS)))
 }
 
 fn check_margin(margin: Option<f64>) -> Result<(), UserError> {
@@ -43,13 +50,13 @@ fn duel_and_wait(arguments: RunArguments) -> Result<Rows, UserError> {
     if let Some(sentence) = report::duel_sentence(&duel) {
         pgrx::notice!("{}", for_client(sentence));
     }
-    Ok(rows(duel.metrics))
+    Ok(rows_of(duel.metrics))
 }
 
 /// Compares the arms of a duel that has ended. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn duel_results(run_id: Option<i64>, margin: Option<f64>) -> Rows {
-    rows(compared(run_id, margin).or_raise().metrics)
+    rows_of(compared(run_id, margin).or_raise().metrics)
 }
 
 fn compared(run_id: Option<i64>, margin: Option<f64>) -> Result<ComparedDuel, UserError> {
@@ -60,7 +67,7 @@ fn compared(run_id: Option<i64>, margin: Option<f64>) -> Result<ComparedDuel, Us
 /// The commands of both arms beside each other. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn duel_statements(run_id: Option<i64>, margin: Option<f64>) -> Rows {
-    rows(compared(run_id, margin).or_raise().statements)
+    rows_of(compared(run_id, margin).or_raise().statements)
 }
 
 /// What both arms waited for. See the COMMENT ON.

@@ -9,10 +9,13 @@ use bench_report::Format;
 use bench_report::experiment::{Collected, Experiment, render};
 use bench_report::statements::junit;
 use bench_results::Document;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::reports::unknown_format;
 use super::required;
 use crate::error::for_client;
+use crate::server::jsonb::json_of;
 use crate::store;
 
 /// Ids of runs, as SQL hands them over.
@@ -114,6 +117,26 @@ impl Sides {
 pub(super) fn margin_of(margin: Option<f64>) -> Result<f64, UserError> {
     let margin = required("margin", margin)?;
     check_margin(margin).map(|()| margin)
+}
+
+/// A line as a row in which the sides have these names: a side's figures are columns that begin with it.
+pub(super) fn row_of(line: &impl Serialize, [baseline, candidate]: [&str; 2]) -> Map<String, Value> {
+    let mut row = Map::new();
+    let Value::Object(line) = json_of(line) else { return row };
+    for (name, value) in line {
+        let name = match name.as_str() {
+            "baseline" => baseline,
+            "candidate" => candidate,
+            name => name,
+        };
+        match value {
+            Value::Object(figures) => {
+                row.extend(figures.into_iter().map(|(figure, value)| (format!("{name}_{figure}"), value)));
+            }
+            value => drop(row.insert(name.to_owned(), value)),
+        }
+    }
+    row
 }
 
 fn ids(side: &[Document]) -> Vec<i64> {

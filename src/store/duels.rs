@@ -69,6 +69,7 @@ fn sessions(given: &Value) -> u32 {
 
 /// As [`duel_of`], for a caller who may see the run; `None` for a run that is no duel.
 pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserError> {
+    let calls = statements::calls_per_script(run_id)?;
     as_owner(|| {
         let sql = "SELECT duel || jsonb_build_object('secs', secs, 'clients', clients) FROM bench_internal.run_log \
                    WHERE run_id = $1 AND duel IS NOT NULL";
@@ -92,7 +93,7 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
         };
         let margin = margin.or(measured.margin).unwrap_or(MARGIN);
         let (scripts, statements) = (statements::scripts(run_id)?, statements::commands(run_id)?);
-        Ok(Some(Duel::new(measured, margin, &scripts, &statements)))
+        Ok(Some(Duel::new(measured, margin, &scripts, &statements, &calls)))
     })
 }
 
@@ -141,7 +142,10 @@ fn commands(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
 }
 
 fn alone(run_id: i64) -> Result<[Option<UsedAlone>; 2], UserError> {
-    let rows = select::<(String, Value)>("SELECT arm, alone FROM bench_internal.duel_log WHERE run_id = $1", &[run_id.into()])?;
+    let rows = select::<(String, Value)>(
+        "SELECT arm, alone FROM bench_internal.duel_log WHERE run_id = $1",
+        &[run_id.into()],
+    )?;
     // Of an imported run it may be anything.
     Ok(ARMS.map(|name| {
         let (_, alone) = rows.iter().find(|(arm, _)| arm == name)?;

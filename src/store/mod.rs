@@ -56,7 +56,7 @@ pub use nodes::{
 pub use owners::reassign_owned;
 pub use runs::*;
 pub use screens::screen_lines;
-pub use statements::{calls_per_script, statements_of};
+pub use statements::statements_of;
 pub use sweep_document::sweep_document;
 pub use sweeps::*;
 pub use system_settings::*;

@@ -1,7 +1,7 @@
 //! Duels whose arms do not do the same work, or are in each other's way.
 
 use bench_base::sentence::{figure, percent};
-use bench_results::{Document, Duel, DuelLine, DuelStatement, Finding, Severity, Topic};
+use bench_results::{ComparisonLine, Document, Duel, Finding, Severity, StatementLine, Topic};
 use serde_json::json;
 
 use super::finding::finding;
@@ -21,8 +21,8 @@ pub fn findings(document: &Document) -> Vec<Finding> {
 }
 
 /// Both values of a metric that surely differs by so much.
-fn differs(line: &DuelLine, least: f64) -> Option<(f64, f64)> {
-    let (a, b) = (line.a?, line.b?);
+fn differs(line: &ComparisonLine, least: f64) -> Option<(f64, f64)> {
+    let (a, b) = (line.baseline?, line.candidate?);
     let is_none = |value: f64| value == 0.0;
     if is_none(a) != is_none(b) {
         return Some((a, b));
@@ -33,18 +33,18 @@ fn differs(line: &DuelLine, least: f64) -> Option<(f64, f64)> {
 }
 
 /// How far two numbers of rows are apart, of the greater one.
-fn distance(of: &DuelStatement) -> f64 {
-    let (a, b) = (of.a_rows.unwrap_or_default(), of.b_rows.unwrap_or_default());
+fn distance(of: &StatementLine) -> f64 {
+    let (a, b) = (of.baseline.rows.unwrap_or_default(), of.candidate.rows.unwrap_or_default());
     (a - b).abs() / a.max(b).max(f64::MIN_POSITIVE)
 }
 
 fn rows(duel: &Duel) -> Option<Finding> {
     let (a, b) = differs(duel.metric("rows")?, ROWS)?;
-    let both = duel.statements.iter().filter(|of| of.a_rows.is_some() && of.b_rows.is_some());
+    let both = duel.statements.iter().filter(|of| of.baseline.rows.is_some() && of.candidate.rows.is_some());
     let greatest = both.max_by(|one, other| distance(one).total_cmp(&distance(other)));
     let greatest = greatest.filter(|of| distance(of) > ROWS);
     let of_statement = greatest.map_or_else(String::new, |of| {
-        let (a, b) = (of.a_rows.unwrap_or_default(), of.b_rows.unwrap_or_default());
+        let (a, b) = (of.baseline.rows.unwrap_or_default(), of.candidate.rows.unwrap_or_default());
         let (command, workload) = (of.command, &of.workload);
         format!("; command {command} of {workload}: {} and {} per execution", figure(a), figure(b))
     });

@@ -98,7 +98,7 @@ pub fn tell(
     let several =
         if design == Design::Pairs { format!("{runs} pairs") } else { format!("{runs} runs per side") };
     let undecided = [Verdict::Inconclusive.as_str(), Verdict::Same.as_str()];
-    for line in comparison.lines.iter_mut().filter(|line| undecided.contains(&line.verdict)) {
+    for line in comparison.lines.iter_mut().filter(|line| undecided.contains(&line.verdict.as_str())) {
         let Some((metric, confidence)) = metrics().into_iter().find(|(metric, _)| metric.name == line.metric)
         else {
             continue;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_results::{CommandSummary, Duel, DuelStatement, ScriptSummary};
+use bench_results::compared::{OF_ONE_SIDE, parts, plan_changed};
+pub use bench_results::compared::{PerCall, StatementFigures, StatementLine, plan_forms};
+use bench_results::{CommandSummary, Duel, ScriptSummary};
 use bench_stats::compare::{Better, GroupComparison, Terms, Verdict, groups_together};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// What is known of the statements of a run.
 #[derive(Clone, Debug, Default)]
@@ -16,71 +16,6 @@ pub struct StatementsOfRun {
     pub statements: Vec<CommandSummary>,
     /// By script, where pg_stat_statements counted its statements.
     pub calls: BTreeMap<u32, PerCall>,
-}
-
-/// What a call of a script's statements did on average.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PerCall {
-    pub rows: f64,
-    /// Blocks of shared buffers looked up, found there or read.
-    pub blocks: f64,
-}
-
-/// A statement of both sides, or only one of them, as in `bench.compare_statements`. Figures of a side are means over
-/// its runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct StatementLine {
-    /// Name of the script.
-    pub workload: String,
-    /// Place in the script, from 1.
-    pub command: u32,
-    /// Its text.
-    pub statement: String,
-    /// Its figures in the baseline.
-    pub baseline: StatementFigures,
-    /// Its figures in the candidate.
-    pub candidate: StatementFigures,
-    /// Candidate / baseline of the mean latency; the intervals of all statements hold together.
-    pub ratio: Option<f64>,
-    /// Lower bound of the interval of `ratio`.
-    pub ratio_low: Option<f64>,
-    /// Upper bound of that interval.
-    pub ratio_high: Option<f64>,
-    /// Candidate / baseline of the 95th percentiles.
-    pub p95_ratio: Option<f64>,
-    /// Lower bound of the interval of `p95_ratio`.
-    pub p95_ratio_low: Option<f64>,
-    /// Upper bound of that interval.
-    pub p95_ratio_high: Option<f64>,
-    /// `faster`, `slower`, `same`, `inconclusive` or `fails`.
-    pub verdict: String,
-    /// What to do about an inconclusive verdict.
-    pub advice: Option<String>,
-    /// Whether both sides have no plan in common, by nodes, tables and indexes.
-    pub plan_changed: Option<bool>,
-    /// What the statement adds to the time of a transaction, as a fraction of the baseline's statements together.
-    pub effect: Option<f64>,
-}
-
-/// A statement on one side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct StatementFigures {
-    /// Executions while measuring, in all runs.
-    pub count: u64,
-    /// Its share of the time of all statements.
-    pub share: Option<f64>,
-    /// Mean latency in milliseconds, mean over the runs.
-    pub latency_avg_ms: Option<f64>,
-    /// 95th percentile of the latency in milliseconds, mean over the runs.
-    pub latency_p95_ms: Option<f64>,
-    /// Rows per execution.
-    pub rows: Option<f64>,
-    /// Blocks per execution, if it is the only statement of its script.
-    pub blocks: Option<f64>,
-    /// Transactions that ended at it with an error.
-    pub failed: u64,
-    /// One of its plans.
-    pub plan: Option<String>,
 }
 
 /// Compares the statements of two groups of runs, those first that cost the candidate most. The verdicts on all mean
@@ -115,7 +50,9 @@ pub fn compare_statements(
             let is_executed = one.count > 0 && other.count > 0;
             let p95 = p95(compared.confidence).and_then(|p95| p95.of.ratio).filter(|_| is_executed);
             let compared = Some(compared.of).filter(|_| is_executed);
-            let avg = compared.as_ref().and_then(|of| of.ratio);
+            let [ratio, ratio_low, ratio_high] = parts(compared.as_ref().and_then(|of| of.ratio));
+            let [p95_ratio, p95_ratio_low, p95_ratio_high] = parts(p95);
+            let effect_ms = other.per_transaction_ms() - one.per_transaction_ms();
             let verdict = compared.as_ref().map_or(Verdict::Inconclusive, |of| of.verdict);
             StatementLine {
                 workload: key.workload.clone(),
@@ -123,17 +60,17 @@ pub fn compare_statements(
                 statement: key.statement.clone(),
                 baseline: one.figures(whole_ms),
                 candidate: other.figures(candidate.whole_ms()),
-                ratio: avg.map(|ratio| ratio.value),
-                ratio_low: avg.map(|ratio| ratio.low),
-                ratio_high: avg.map(|ratio| ratio.high),
-                p95_ratio: p95.map(|ratio| ratio.value),
-                p95_ratio_low: p95.map(|ratio| ratio.low),
-                p95_ratio_high: p95.map(|ratio| ratio.high),
+                ratio,
+                ratio_low,
+                ratio_high,
+                p95_ratio,
+                p95_ratio_low,
+                p95_ratio_high,
                 advice: (verdict == Verdict::Inconclusive).then(|| advice(compared.as_ref())).flatten(),
                 verdict: verdict.as_str().to_owned(),
                 plan_changed: plan_changed(&one.forms, &other.forms),
-                effect: (whole_ms > 0.0)
-                    .then(|| (other.per_transaction_ms() - one.per_transaction_ms()) / whole_ms),
+                effect: (whole_ms > 0.0).then(|| effect_ms / whole_ms),
+                effect_us: Some(effect_ms * 1e3),
             }
         })
         .collect();
@@ -148,7 +85,8 @@ const FAILS: &str = "fails";
 /// the difference of two counts; or none of its executions succeeds.
 fn fails_more(baseline: &StatementFigures, candidate: &StatementFigures) -> bool {
     let (one, other) = (baseline.failed as f64, candidate.failed as f64);
-    let none_succeeds = candidate.failed > 0 && candidate.count == 0 && baseline.count > 0;
+    let has_succeeded = |side: &StatementFigures| side.count.unwrap_or_default() > 0;
+    let none_succeeds = candidate.failed > 0 && !has_succeeded(candidate) && has_succeeded(baseline);
     none_succeeds || other - one > 3.0 * (one + other).sqrt()
 }
 
@@ -172,61 +110,9 @@ fn advice(compared: Option<&GroupComparison>) -> Option<String> {
     }
 }
 
-/// Whether no form of a plan is that of both sides; `None` where a side has none.
-fn plan_changed(one: &BTreeSet<String>, other: &BTreeSet<String>) -> Option<bool> {
-    (!one.is_empty() && !other.is_empty()).then(|| one.is_disjoint(other))
-}
-
-const OF_ONE_SIDE: &str = "only one side executed it";
-
-/// The statements of a duel, whose arm a is the baseline. `calls`: by script, where pg_stat_statements counted its statements.
-pub fn statements_of_duel(duel: &Duel, calls: &BTreeMap<u32, PerCall>) -> Vec<StatementLine> {
-    let [a, b] = duel.transactions.map(|count| count as f64);
-    let per_transaction = |of: &DuelStatement| {
-        let ms = |count: Option<u64>, avg_ms: Option<f64>, transactions: f64| {
-            count.zip(avg_ms).map_or(0.0, |(count, ms)| count as f64 * ms / transactions.max(1.0))
-        };
-        [ms(of.a_count, of.a_latency_avg_ms, a), ms(of.b_count, of.b_latency_avg_ms, b)]
-    };
-    let statements = || duel.statements.iter().filter(|of| of.is_sql());
-    let whole_ms = [0, 1].map(|arm: usize| statements().map(|of| per_transaction(of)[arm]).sum::<f64>());
-    let figures = |of: &DuelStatement, arm: usize| {
-        let is_only = statements().filter(|other| other.script == of.script).count() == 1;
-        let call = calls.get(&(of.script + arm as u32)).filter(|_| is_only);
-        let [count, failed] = [[of.a_count, of.b_count], [of.a_failed, of.b_failed]].map(|of| of[arm]);
-        StatementFigures {
-            count: count.unwrap_or_default(),
-            share: (whole_ms[arm] > 0.0).then(|| per_transaction(of)[arm] / whole_ms[arm]),
-            latency_avg_ms: [of.a_latency_avg_ms, of.b_latency_avg_ms][arm],
-            latency_p95_ms: [of.a_latency_p95_ms, of.b_latency_p95_ms][arm],
-            rows: [of.a_rows, of.b_rows][arm].or(call.map(|call| call.rows)),
-            blocks: call.map(|call| call.blocks),
-            failed: failed.unwrap_or_default(),
-            plan: [&of.a_plan, &of.b_plan][arm].clone(),
-        }
-    };
-    let forms = |plan: &Option<String>| plan.as_deref().map(plan_forms).unwrap_or_default();
-    let line = |of: &DuelStatement| {
-        let both = of.a_latency_p95_ms.zip(of.b_latency_p95_ms);
-        let is_of_one = of.a_count.unwrap_or_default() == 0 || of.b_count.unwrap_or_default() == 0;
-        StatementLine {
-            workload: of.workload.clone(),
-            command: of.command,
-            statement: of.statement.clone(),
-            baseline: figures(of, 0),
-            candidate: figures(of, 1),
-            ratio: of.ratio,
-            ratio_low: of.ratio_low,
-            ratio_high: of.ratio_high,
-            p95_ratio: both.filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a),
-            verdict: of.verdict.clone(),
-            advice: if is_of_one { Some(OF_ONE_SIDE.to_owned()) } else { of.advice.clone() },
-            plan_changed: plan_changed(&forms(&of.a_plan), &forms(&of.b_plan)),
-            effect: of.effect_us.filter(|_| whole_ms[0] > 0.0).map(|us| us / 1e3 / whole_ms[0]),
-            ..StatementLine::default()
-        }
-    };
-    let mut lines: Vec<StatementLine> = statements().map(line).collect();
+/// The statements of a duel, whose arm a is the baseline.
+pub fn statements_of_duel(duel: &Duel) -> Vec<StatementLine> {
+    let mut lines: Vec<StatementLine> = duel.statements.iter().filter(|of| of.is_sql()).cloned().collect();
     finish(&mut lines);
     lines
 }
@@ -262,7 +148,7 @@ impl Executed {
 
     fn figures(&self, whole_ms: f64) -> StatementFigures {
         StatementFigures {
-            count: self.count,
+            count: Some(self.count),
             share: (whole_ms > 0.0).then(|| self.per_transaction_ms() / whole_ms),
             latency_avg_ms: mean(&self.latencies_ms),
             latency_p95_ms: mean(&self.p95_ms),
@@ -325,25 +211,6 @@ impl Executed {
             self.plan.get_or_insert_with(|| plan.clone());
         }
     }
-}
-
-/// What tells the forms of a plan from others: their nodes, with tables and indexes. Conditions are left out, in which a custom
-/// plan has the values of its parameters, and so are the headings, which say when each of several forms was met.
-pub fn plan_forms(plan: &str) -> BTreeSet<String> {
-    let mut forms = BTreeSet::new();
-    let mut form = String::new();
-    for line in plan.lines().map(str::trim_end) {
-        let is_heading = line.ends_with(':') && !line.starts_with(' ');
-        if is_heading {
-            forms.insert(std::mem::take(&mut form));
-        } else if !line.contains(": ") && !line.ends_with(':') {
-            form += line;
-            form.push('\n');
-        }
-    }
-    forms.insert(form);
-    forms.remove("");
-    forms
 }
 
 #[cfg(test)]

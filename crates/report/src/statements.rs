@@ -138,7 +138,7 @@ mod tests {
 
     fn line(command: u32, verdict: &str, effect: f64) -> StatementLine {
         let side = |ms: f64| StatementFigures {
-            count: 100,
+            count: Some(100),
             share: Some(0.5),
             latency_avg_ms: Some(ms),
             ..StatementFigures::default()

@@ -1,5 +1,7 @@
 //! The arms of a duel beside each other.
 
+use std::collections::BTreeMap;
+
 use bench_stats::compare::{Better, Terms, Verdict};
 use bench_stats::duel;
 use bench_stats::duel::{ArmBatch, BATCHES, DuelFigure, METRICS};
@@ -8,6 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compared::{
+    ComparisonLine, OF_ONE_SIDE, PerCall, StatementFigures, StatementLine, plan_changed, plan_forms,
+};
 use crate::summary::{Bucket, CommandSummary, ScriptSummary};
 
 /// A duel.
@@ -26,95 +31,16 @@ pub struct Duel {
     pub confidence: f64,
     /// Measured transactions without an error of arm a and of arm b.
     pub transactions: [u64; 2],
-    /// As `bench.duel` returns them.
-    pub metrics: Vec<DuelLine>,
-    /// As `bench.duel_statements` returns them.
-    pub statements: Vec<DuelStatement>,
+    /// As `bench.duel` returns them; `baseline` is arm a and `candidate` is arm b.
+    pub metrics: Vec<ComparisonLine>,
+    /// As `bench.duel_statements` returns them, likewise.
+    pub statements: Vec<StatementLine>,
     /// Wait events of both arms.
     pub waits: Vec<DuelWait>,
     /// Both arms over time.
     pub batches: Vec<DuelBatch>,
     /// Histogram of each arm's latencies, as `latencies` of the run.
     pub latencies: [Vec<Bucket>; 2],
-}
-
-/// A metric of both arms, per transaction.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct DuelLine {
-    /// Name of the metric.
-    pub metric: String,
-    /// Its value in arm a, per transaction.
-    pub a: Option<f64>,
-    /// Its value in arm b, per transaction.
-    pub b: Option<f64>,
-    /// b / a.
-    pub ratio: Option<f64>,
-    /// Lower bound of the interval of `ratio`.
-    pub ratio_low: Option<f64>,
-    /// Upper bound of that interval.
-    pub ratio_high: Option<f64>,
-    /// `faster`, `slower`, `same` or `inconclusive`; `less` or `more` for metrics that are not times.
-    pub verdict: String,
-    /// How much longer to measure.
-    pub advice: Option<String>,
-}
-
-/// A command that both arms have, or only one of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct DuelStatement {
-    /// Name of the script, without its arm.
-    pub workload: String,
-    /// Number of arm a's script; that of arm b is one more.
-    pub script: u32,
-    /// Place in the script, from 1.
-    pub command: u32,
-    /// Its text.
-    pub statement: String,
-    /// Executions in arm a while measuring.
-    pub a_count: Option<u64>,
-    /// Executions in arm b while measuring.
-    pub b_count: Option<u64>,
-    /// Mean latency in arm a, in milliseconds.
-    pub a_latency_avg_ms: Option<f64>,
-    /// Mean latency in arm b, in milliseconds.
-    pub b_latency_avg_ms: Option<f64>,
-    /// b / a of the mean latency; the intervals of all statements hold together.
-    pub ratio: Option<f64>,
-    /// Lower bound of the interval of `ratio`.
-    pub ratio_low: Option<f64>,
-    /// Upper bound of that interval.
-    pub ratio_high: Option<f64>,
-    /// `faster`, `slower`, `same` or `inconclusive`.
-    pub verdict: String,
-    /// How much longer to measure, or what limits the interval.
-    pub advice: Option<String>,
-    /// Microseconds that the statement adds to a transaction of b.
-    pub effect_us: Option<f64>,
-    /// 95th percentile of the latency in arm a, in milliseconds.
-    pub a_latency_p95_ms: Option<f64>,
-    /// 95th percentile of the latency in arm b, in milliseconds.
-    pub b_latency_p95_ms: Option<f64>,
-    /// Rows per execution in arm a, all phases.
-    pub a_rows: Option<f64>,
-    /// Rows per execution in arm b, all phases.
-    pub b_rows: Option<f64>,
-    /// Transactions of arm a that ended at it with an error.
-    pub a_failed: Option<u64>,
-    /// Transactions of arm b that ended at it with an error.
-    pub b_failed: Option<u64>,
-    /// Plan in arm a, as `plan` in `statements`.
-    pub a_plan: Option<String>,
-    /// Plan in arm b, as `plan` in `statements`.
-    pub b_plan: Option<String>,
-}
-
-impl DuelStatement {
-    /// Whether it is a statement, and not a meta command.
-    pub fn is_sql(&self) -> bool {
-        !self.statement.starts_with('\\')
-    }
 }
 
 /// A wait event, as shares of the time of each arm's transactions.
@@ -182,12 +108,13 @@ pub struct DuelCommand {
 }
 
 impl Duel {
-    /// Compares the arms; ratios within `margin` are the same.
+    /// Compares the arms; ratios within `margin` are the same. `calls`: by script, where pg_stat_statements counted its statements.
     pub fn new(
         measured: DuelMeasured,
         margin: f64,
         scripts: &[ScriptSummary],
         statements: &[CommandSummary],
+        calls: &BTreeMap<u32, PerCall>,
     ) -> Self {
         let DuelMeasured { sessions, secs, ref batches, ref commands, .. } = measured;
         let (count, confidence) = duel::looked_at(batches.len(), measured.margin.is_some());
@@ -203,7 +130,7 @@ impl Duel {
             }
         });
         let transactions = [sums[0].transactions, sums[1].transactions];
-        let pairs = Pairs { scripts, statements, commands, count, transactions, sessions };
+        let pairs = Pairs { scripts, statements, calls, commands, count, transactions, sessions };
         let elapsed = |place: usize| secs * (place + 1) as f64 / BATCHES as f64;
         let batch = |(place, [a, b]): (usize, &[ArmBatch; 2])| DuelBatch {
             elapsed: elapsed(place),
@@ -227,11 +154,11 @@ impl Duel {
 
     /// Mean latency of each arm's transactions, in milliseconds.
     pub fn latencies_ms(&self) -> [Option<f64>; 2] {
-        self.metric("latency_avg_ms").map_or([None, None], |line| [line.a, line.b])
+        self.metric("latency_avg_ms").map_or([None, None], |line| [line.baseline, line.candidate])
     }
 
     /// A metric by its name.
-    pub fn metric(&self, name: &str) -> Option<&DuelLine> {
+    pub fn metric(&self, name: &str) -> Option<&ComparisonLine> {
         self.metrics.iter().find(|line| line.metric == name)
     }
 }
@@ -287,26 +214,28 @@ impl Influence {
     }
 
     /// A metric that is a time, without a verdict unless the arms differ by far more.
-    fn judge(&self, line: DuelLine) -> DuelLine {
+    fn judge(&self, line: ComparisonLine) -> ComparisonLine {
         let difference = line.ratio.map_or(0.0, f64::ln).abs();
         if self.shift.abs() < difference / 10.0 {
             return line;
         }
-        let verdict = Verdict::Inconclusive.as_str().to_owned();
-        DuelLine { verdict, advice: Some(self.advice.clone()), ..line }
+        ComparisonLine { verdict: word(Verdict::Inconclusive), advice: Some(self.advice.clone()), ..line }
     }
 }
 
-fn line(metric: &str, is_time: bool, figure: Option<DuelFigure>) -> DuelLine {
-    let metric = metric.to_owned();
-    let undecided = Verdict::Inconclusive.as_str().to_owned();
+fn line(metric: &str, is_time: bool, figure: Option<DuelFigure>) -> ComparisonLine {
+    let undecided = ComparisonLine {
+        metric: metric.to_owned(),
+        verdict: word(Verdict::Inconclusive),
+        ..Default::default()
+    };
     let Some(DuelFigure { means: [a, b], comparison, batches }) = figure else {
         let advice = Some("it was not measured of both arms".to_owned());
-        return DuelLine { metric, verdict: undecided, advice, ..DuelLine::default() };
+        return ComparisonLine { advice, ..undecided };
     };
+    let line = ComparisonLine { baseline: Some(a), candidate: Some(b), ..undecided };
     if [a, b] == [0.0, 0.0] {
-        let verdict = Verdict::Same.as_str().to_owned();
-        return DuelLine { metric, a: Some(a), b: Some(b), verdict, ..DuelLine::default() };
+        return ComparisonLine { verdict: word(Verdict::Same), ..line };
     }
     let ratio = comparison.ratio;
     let advice = match (comparison.verdict, comparison.runs) {
@@ -320,20 +249,15 @@ fn line(metric: &str, is_time: bool, figure: Option<DuelFigure>) -> DuelLine {
         _ => None,
     };
     let verdict = match comparison.verdict {
-        Verdict::Slower if !is_time => "more",
-        Verdict::Faster if !is_time => "less",
-        verdict => verdict.as_str(),
+        Verdict::Slower if !is_time => "more".to_owned(),
+        Verdict::Faster if !is_time => "less".to_owned(),
+        verdict => word(verdict),
     };
-    DuelLine {
-        metric,
-        a: Some(a),
-        b: Some(b),
-        ratio: ratio.map(|ratio| ratio.value),
-        ratio_low: ratio.map(|ratio| ratio.low),
-        ratio_high: ratio.map(|ratio| ratio.high),
-        verdict: verdict.to_owned(),
-        advice,
-    }
+    ComparisonLine { verdict, advice, ..line.with_ratio(ratio) }
+}
+
+fn word(verdict: Verdict) -> String {
+    verdict.as_str().to_owned()
 }
 
 fn buckets(arm: &ArmBatch) -> Vec<Bucket> {
@@ -348,6 +272,7 @@ fn buckets(arm: &ArmBatch) -> Vec<Bucket> {
 struct Pairs<'a> {
     scripts: &'a [ScriptSummary],
     statements: &'a [CommandSummary],
+    calls: &'a BTreeMap<u32, PerCall>,
     commands: &'a [DuelCommand],
     /// Batches that count.
     count: usize,
@@ -377,7 +302,7 @@ fn is_lottery(a: &CommandSummary, b: &CommandSummary, sessions: u32) -> bool {
 
 impl Pairs<'_> {
     /// Those of a, each with b's at the same place that is the same; then those of b alone.
-    fn compared(&self, terms: Terms) -> Vec<DuelStatement> {
+    fn compared(&self, terms: Terms) -> Vec<StatementLine> {
         let of_arm = |arm: u32| self.statements.iter().filter(move |of| of.script % 2 == arm);
         let other = |of: &CommandSummary, arm: u32| {
             let script = of.script - of.script % 2 + arm;
@@ -391,7 +316,46 @@ impl Pairs<'_> {
         pairs.sort_by_key(|(a, b)| a.or(*b).map(|of| (of.script - of.script % 2, of.command, a.is_none())));
         let tests = pairs.iter().filter(|(a, b)| self.is_compared(*a, *b)).count().max(1);
         let confidence = 1.0 - (1.0 - terms.confidence) / tests as f64;
-        pairs.into_iter().map(|(a, b)| self.statement(a, b, Terms { confidence, ..terms })).collect()
+        let terms = Terms { confidence, ..terms };
+        let mut lines: Vec<StatementLine> =
+            pairs.into_iter().map(|(a, b)| self.statement(a, b, terms)).collect();
+        self.add_shares(&mut lines);
+        lines
+    }
+
+    /// What part of the arms' time the statements take.
+    fn add_shares(&self, lines: &mut [StatementLine]) {
+        let ms = |of: &StatementFigures, arm: usize| {
+            let whole_ms = of.count.zip(of.latency_avg_ms).map_or(0.0, |(count, ms)| count as f64 * ms);
+            whole_ms / self.transactions[arm].max(1) as f64
+        };
+        let statements = || lines.iter().filter(|line| line.is_sql());
+        let of_a: f64 = statements().map(|line| ms(&line.baseline, 0)).sum();
+        let of_b: f64 = statements().map(|line| ms(&line.candidate, 1)).sum();
+        for line in lines {
+            line.baseline.share = (of_a > 0.0).then(|| ms(&line.baseline, 0) / of_a);
+            line.candidate.share = (of_b > 0.0).then(|| ms(&line.candidate, 1) / of_b);
+            line.effect = line.effect_us.filter(|_| of_a > 0.0).map(|us| us / 1e3 / of_a);
+        }
+    }
+
+    /// A command in its arm.
+    fn figures(&self, of: Option<&CommandSummary>) -> StatementFigures {
+        let Some(of) = of else { return StatementFigures::default() };
+        let is_other =
+            |other: &&CommandSummary| other.script == of.script && !other.statement.starts_with('\\');
+        let is_only = self.statements.iter().filter(is_other).count() == 1;
+        let call = self.calls.get(&of.script).filter(|_| is_only);
+        StatementFigures {
+            count: Some(of.count),
+            share: None,
+            latency_avg_ms: of.latency_avg_ms,
+            latency_p95_ms: of.latency_p95_ms,
+            rows: of.rows_per_execution().or(call.map(|call| call.rows)),
+            blocks: call.map(|call| call.blocks),
+            failed: of.failed,
+            plan: of.plan.clone(),
+        }
     }
 
     fn is_compared(&self, a: Option<&CommandSummary>, b: Option<&CommandSummary>) -> bool {
@@ -403,8 +367,8 @@ impl Pairs<'_> {
         a: Option<&CommandSummary>,
         b: Option<&CommandSummary>,
         terms: Terms,
-    ) -> DuelStatement {
-        let Some(of) = a.or(b) else { return DuelStatement::default() };
+    ) -> StatementLine {
+        let Some(of) = a.or(b) else { return StatementLine::default() };
         let [of_a, of_b] = [self.batches(a), self.batches(b)];
         let batches: Vec<[ArmBatch; 2]> = of_a.into_iter().zip(of_b).map(|(a, b)| [a, b]).collect();
         let figure = if self.is_compared(a, b) { duel::compare(&batches, &METRICS[0], terms) } else { None };
@@ -413,7 +377,7 @@ impl Pairs<'_> {
             && line.ratio.is_some()
             && is_lottery(a, b, self.sessions)
         {
-            line.verdict = Verdict::Inconclusive.as_str().to_owned();
+            line.verdict = word(Verdict::Inconclusive);
             line.advice = Some(LOTTERY.to_owned());
         }
         let sums = duel::whole(&batches);
@@ -422,29 +386,25 @@ impl Pairs<'_> {
             (transactions > 0).then(|| sums[arm].latency_ms / transactions as f64 * 1e3)
         };
         let name = self.scripts.iter().find(|script| script.script == of.script);
-        DuelStatement {
+        let (baseline, candidate) = (self.figures(a), self.figures(b));
+        let p95 = baseline.latency_p95_ms.zip(candidate.latency_p95_ms).filter(|(a, _)| *a > 0.0);
+        let is_of_one = baseline.count.unwrap_or_default() == 0 || candidate.count.unwrap_or_default() == 0;
+        let forms = |figures: &StatementFigures| figures.plan.as_deref().map(plan_forms).unwrap_or_default();
+        StatementLine {
             workload: name.map_or_else(String::new, |script| without_arm(&script.workload).to_owned()),
-            script: of.script - of.script % 2,
             command: of.command,
             statement: of.statement.clone(),
-            a_count: a.map(|of| of.count),
-            b_count: b.map(|of| of.count),
-            a_latency_avg_ms: a.and_then(|of| of.latency_avg_ms),
-            b_latency_avg_ms: b.and_then(|of| of.latency_avg_ms),
             ratio: line.ratio,
             ratio_low: line.ratio_low,
             ratio_high: line.ratio_high,
+            p95_ratio: p95.map(|(a, b)| b / a),
             verdict: line.verdict,
-            advice: line.advice,
+            advice: if is_of_one { Some(OF_ONE_SIDE.to_owned()) } else { line.advice },
+            plan_changed: plan_changed(&forms(&baseline), &forms(&candidate)),
             effect_us: of_transaction(1).zip(of_transaction(0)).map(|(b, a)| b - a),
-            a_latency_p95_ms: a.and_then(|of| of.latency_p95_ms),
-            b_latency_p95_ms: b.and_then(|of| of.latency_p95_ms),
-            a_rows: a.and_then(CommandSummary::rows_per_execution),
-            b_rows: b.and_then(CommandSummary::rows_per_execution),
-            a_failed: a.map(|of| of.failed),
-            b_failed: b.map(|of| of.failed),
-            a_plan: a.and_then(|of| of.plan.clone()),
-            b_plan: b.and_then(|of| of.plan.clone()),
+            baseline,
+            candidate,
+            ..StatementLine::default()
         }
     }
 
@@ -518,7 +478,7 @@ mod tests {
         let scripts = [script(0, "x [a]"), script(1, "x [b]")];
         let statements = [(0, 1), (0, 2), (1, 1), (1, 2)]
             .map(|(script, place)| command(script, place, if place == 1 { "SELECT 1" } else { "SELECT 2" }));
-        let duel = Duel::new(measured(None), 0.02, &scripts, &statements);
+        let duel = Duel::new(measured(None), 0.02, &scripts, &statements, &BTreeMap::new());
         let latency = duel.metric("latency_avg_ms").unwrap();
         assert_eq!((latency.verdict.as_str(), duel.confidence), ("slower", 0.95));
         assert!((latency.ratio.unwrap() - 1.1).abs() < 0.005, "{latency:?}");
@@ -527,7 +487,10 @@ mod tests {
         let verdicts: Vec<&str> = duel.statements.iter().map(|of| of.verdict.as_str()).collect();
         assert_eq!(verdicts, ["same", "slower"]);
         assert!((duel.statements[1].effect_us.unwrap() - 100.0).abs() < 2.0);
-        assert_eq!((duel.statements[1].workload.as_str(), duel.statements[1].a_rows), ("x", Some(2.0)));
+        assert_eq!(
+            (duel.statements[1].workload.as_str(), duel.statements[1].baseline.rows),
+            ("x", Some(2.0))
+        );
         assert_eq!(duel.batches.last().map(|batch| batch.elapsed), Some(64.0));
     }
 
@@ -543,7 +506,7 @@ mod tests {
                     (arm.counted, arm.minor_faults) = (10, 10 * minor_faults);
                 }
             }
-            let duel = Duel::new(measured, 0.02, &[], &[]);
+            let duel = Duel::new(measured, 0.02, &[], &[], &BTreeMap::new());
             ["latency_avg_ms", "server_cpu_us"].map(|name| duel.metric(name).unwrap().verdict.clone())
         };
         let verdicts = |alone, faults| verdicts_at([1.0, 0.1], alone, faults);
@@ -571,7 +534,13 @@ mod tests {
                 ..command(script, 2, "SELECT 2")
             };
             let statements = [of(0, a), of(1, b)];
-            let duel = Duel::new(DuelMeasured { sessions, ..measured(None) }, 0.02, &[], &statements);
+            let duel = Duel::new(
+                DuelMeasured { sessions, ..measured(None) },
+                0.02,
+                &[],
+                &statements,
+                &BTreeMap::new(),
+            );
             duel.statements[0].verdict.clone()
         };
         assert_eq!(verdict((600, 10), (600, 10), 2), "slower");
@@ -586,11 +555,52 @@ mod tests {
     }
 
     #[test]
+    fn statements_have_their_part_of_a_transaction() {
+        let of = |script, place, ms: f64, plan: &str| CommandSummary {
+            latency_avg_ms: Some(ms),
+            latency_p95_ms: Some(2.0 * ms),
+            plan: Some(plan.to_owned()),
+            ..command(script, place, &format!("SELECT {place}"))
+        };
+        let (seq, index) = ("custom plan:\nSeq Scan on t\n  Filter: (id = 1)", "generic plan:\nIndex Scan");
+        let set = |script| CommandSummary { latency_avg_ms: Some(9.0), ..command(script, 3, "\\set id 1") };
+        let statements = [
+            of(0, 1, 1.0, seq),
+            of(0, 2, 3.0, seq),
+            set(0),
+            of(1, 1, 1.0, "custom plan:\nSeq Scan on t"),
+            of(1, 2, 4.0, index),
+            set(1),
+        ];
+        let duel = Duel::new(measured(None), 0.02, &[], &statements, &BTreeMap::new());
+        let [first, second, _] = &duel.statements[..] else { panic!("{:?}", duel.statements) };
+        // What a meta command takes is no part of the statements' time.
+        assert_eq!((second.baseline.share, second.candidate.share), (Some(0.75), Some(0.8)));
+        assert!((second.effect.unwrap() - second.effect_us.unwrap() / 4000.0).abs() < 1e-12);
+        assert_eq!((first.plan_changed, second.plan_changed), (Some(false), Some(true)));
+        assert_eq!(second.p95_ratio, Some(4.0 / 3.0));
+        let calls = BTreeMap::from([(0, PerCall { rows: 7.0, blocks: 3.0 })]);
+        let only = [CommandSummary { rows: None, ..of(0, 1, 1.0, seq) }, set(0)];
+        let duel = Duel::new(measured(None), 0.02, &[], &only, &calls);
+        let figures = &duel.statements[0].baseline;
+        assert_eq!(
+            (figures.rows, figures.blocks),
+            (Some(7.0), Some(3.0)),
+            "the only statement of its script"
+        );
+        let duel = Duel::new(measured(None), 0.02, &[], &statements, &calls);
+        assert_eq!(duel.statements[0].baseline.blocks, None, "one of two");
+    }
+
+    #[test]
     fn statements_that_are_not_the_same_stand_alone() {
         let statements = [command(0, 1, "SELECT 1"), command(1, 1, "SELECT 1 FROM t"), command(1, 2, "END")];
-        let duel = Duel::new(measured(Some(0.02)), 0.02, &[], &statements);
-        let alone: Vec<_> =
-            duel.statements.iter().map(|of| (of.a_count, of.b_count, of.ratio, of.command)).collect();
+        let duel = Duel::new(measured(Some(0.02)), 0.02, &[], &statements, &BTreeMap::new());
+        let alone: Vec<_> = duel
+            .statements
+            .iter()
+            .map(|of| (of.baseline.count, of.candidate.count, of.ratio, of.command))
+            .collect();
         assert_eq!(
             alone,
             [(Some(640), None, None, 1), (None, Some(640), None, 1), (None, Some(640), None, 2)]
@@ -602,7 +612,7 @@ mod tests {
     fn a_run_that_was_stopped_counts_up_to_its_last_look() {
         let mut stopped = measured(Some(0.02));
         stopped.batches.truncate(20);
-        let duel = Duel::new(stopped, 0.02, &[], &[]);
+        let duel = Duel::new(stopped, 0.02, &[], &[], &BTreeMap::new());
         assert_eq!((duel.transactions, duel.batches.len()), ([160, 160], 16));
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod capacity;
 pub mod chunks;
+pub mod compared;
 mod document;
 mod duel;
 mod environment;
@@ -23,8 +24,9 @@ mod summary;
 pub mod unwritten_parts;
 
 pub use bench_model::views::ServerSetting;
+pub use compared::{ComparisonLine, StatementFigures, StatementLine};
 pub use document::{Document, SCHEMA_VERSION};
-pub use duel::{Duel, DuelBatch, DuelCommand, DuelLine, DuelMeasured, DuelStatement, DuelWait, UsedAlone};
+pub use duel::{Duel, DuelBatch, DuelCommand, DuelMeasured, DuelWait, UsedAlone};
 pub use environment::Environment;
 pub use fidelity::{FidelityPart, Unreplayed, whole};
 pub use finding::{Finding, Severity, Topic};

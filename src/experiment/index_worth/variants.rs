@@ -206,7 +206,8 @@ impl Copies {
     /// The duel on copies, whose planner does not see the index: what is left of it is what it costs.
     fn duel(&self, place: usize, index: &str) -> Result<Duel, UserError> {
         let hidden = format!("{}.{}", quote_identifier(&self.schema(place, true)), quote_identifier(index));
-        let arm = |with: bool| json!({"search_path": self.path_of(place, with), PENDING_LIST.0: PENDING_LIST.1});
+        let arm =
+            |with: bool| json!({"search_path": self.path_of(place, with), PENDING_LIST.0: PENDING_LIST.1});
         let mut with = arm(true);
         with["hide_indexes"] = json!([hidden]);
         Duel::new(&with, &arm(false))

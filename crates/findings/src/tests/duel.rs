@@ -1,19 +1,19 @@
 //! Duels: arms that do the same, and such as do not.
 
-use bench_results::{Duel, DuelLine, DuelStatement, DuelWait};
+use bench_results::{ComparisonLine, Duel, DuelWait, StatementFigures, StatementLine};
 
 use super::*;
 
-fn line(metric: &str, a: f64, b: f64, half_width: f64) -> DuelLine {
+fn line(metric: &str, a: f64, b: f64, half_width: f64) -> ComparisonLine {
     let ratio = b / a;
-    DuelLine {
+    ComparisonLine {
         metric: metric.to_owned(),
-        a: Some(a),
-        b: Some(b),
+        baseline: Some(a),
+        candidate: Some(b),
         ratio: Some(ratio),
         ratio_low: Some(ratio * (1.0 - half_width)),
         ratio_high: Some(ratio * (1.0 + half_width)),
-        ..DuelLine::default()
+        ..ComparisonLine::default()
     }
 }
 
@@ -25,14 +25,14 @@ fn found(duel: Duel) -> Vec<Finding> {
 
 #[test]
 fn arms_that_do_not_do_the_same_are_told_with_the_statement() {
-    let statement = |command: u32, b: f64| DuelStatement {
+    let statement = |command: u32, b: f64| StatementLine {
         workload: "x".to_owned(),
         command,
-        a_rows: Some(10.0),
-        b_rows: Some(b),
-        ..DuelStatement::default()
+        baseline: StatementFigures { rows: Some(10.0), ..StatementFigures::default() },
+        candidate: StatementFigures { rows: Some(b), ..StatementFigures::default() },
+        ..StatementLine::default()
     };
-    let of = |line: DuelLine| Duel {
+    let of = |line: ComparisonLine| Duel {
         metrics: vec![line],
         statements: vec![statement(1, 10.0), statement(2, 5.0)],
         ..Duel::default()
@@ -43,7 +43,12 @@ fn arms_that_do_not_do_the_same_are_told_with_the_statement() {
     // Chance, and no rows at all.
     assert_eq!(found(of(line("rows", 20.0, 19.8, 0.02))), []);
     assert_eq!(found(of(line("rows", 20.0, 20.0, 0.0))), []);
-    let none = DuelLine { metric: "rows".to_owned(), a: Some(2.0), b: Some(0.0), ..DuelLine::default() };
+    let none = ComparisonLine {
+        metric: "rows".to_owned(),
+        baseline: Some(2.0),
+        candidate: Some(0.0),
+        ..ComparisonLine::default()
+    };
     assert_eq!(found(of(none)).len(), 1);
 }
 

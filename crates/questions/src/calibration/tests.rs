@@ -175,7 +175,7 @@ fn a_calibration_says_what_the_same_is_worth() {
     let close: Vec<f64> = STEADY.iter().map(|tps| 1000.0 + (tps - 1000.0) / 50.0).collect();
     let equal = runs(&close, 0.01);
     let mut same = compared(&equal, 1.0);
-    assert_eq!((same.lines[0].verdict, tps_advice(&same)), ("same", None));
+    assert_eq!((same.lines[0].verdict.as_str(), tps_advice(&same)), ("same", None));
     tell(&mut same, 7, &equal, (10, Design::Groups), 0.02);
     assert_eq!(
         tps_advice(&same),

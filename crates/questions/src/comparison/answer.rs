@@ -1,10 +1,10 @@
 //! What a comparison says.
 
 use bench_base::error::UserError;
-use bench_results::Document;
+use bench_results::{ComparisonLine, Document};
 
 use super::differences::Difference;
-use super::lines::{ComparisonLine, Design};
+use super::lines::Design;
 use super::{checks, differences, lines};
 
 /// What a comparison says.

@@ -1,33 +1,8 @@
 //! What is said of each metric.
 
-use bench_results::{Document, Summary};
+use bench_results::{ComparisonLine, Document, Summary};
 use bench_stats::compare;
 use bench_stats::compare::{Better, MOST_RUNS, Terms, Verdict};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// A row of `bench.compare`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ComparisonLine {
-    /// `tps`, `latency_avg_ms`, `latency_p50_ms`, `latency_p95_ms`, `latency_p99_ms` or `server_cpu_us`.
-    pub metric: &'static str,
-    /// The script of a mix whose `latency_avg_ms` it is; null: that of all transactions.
-    pub script: Option<String>,
-    /// Mean over the baseline's runs; null where a run lacks the metric.
-    pub baseline: Option<f64>,
-    /// Mean over the candidate's runs.
-    pub candidate: Option<f64>,
-    /// Candidate / baseline, of the geometric means.
-    pub ratio: Option<f64>,
-    /// Lower bound of its interval, 95 % for TPS and server_cpu_us, 98.75 % for each latency; null where there is none.
-    pub ratio_low: Option<f64>,
-    /// Upper bound of that interval.
-    pub ratio_high: Option<f64>,
-    /// `faster`, `slower`, `same` or `inconclusive`.
-    pub verdict: &'static str,
-    /// What to do about it.
-    pub advice: Option<String>,
-}
 
 /// How the runs were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,15 +106,10 @@ impl Sides<'_> {
         let values = |side: &[Document]| side.iter().map(of).collect::<Option<Vec<f64>>>();
         let (Some(baseline), Some(candidate)) = (values(self.baseline), values(self.candidate)) else {
             return ComparisonLine {
-                metric: name,
-                script: None,
-                baseline: None,
-                candidate: None,
-                ratio: None,
-                ratio_low: None,
-                ratio_high: None,
-                verdict: Verdict::Inconclusive.as_str(),
+                metric: name.to_owned(),
+                verdict: Verdict::Inconclusive.as_str().to_owned(),
                 advice: Some(format!("{} no {}.", self.have(|run| of(run).is_none()), name)),
+                ..ComparisonLine::default()
             };
         };
         let compared = match self.design {
@@ -154,20 +124,19 @@ impl Sides<'_> {
         let stands_still =
             terms.better == Better::Higher && compared.candidate == 0.0 && compared.baseline > 0.0;
         let verdict = if stands_still { Verdict::Slower } else { compared.verdict };
+        let line = ComparisonLine::default().with_ratio(compared.ratio);
         ComparisonLine {
-            metric: name,
-            script: None,
+            metric: name.to_owned(),
             baseline: Some(compared.baseline),
             candidate: Some(compared.candidate),
             // Without an interval it still is what was measured.
-            ratio: compared.ratio.map(|ratio| ratio.value).or(quotient),
-            ratio_low: compared.ratio.map(|ratio| ratio.low),
-            ratio_high: compared.ratio.map(|ratio| ratio.high),
-            verdict: verdict.as_str(),
+            ratio: line.ratio.or(quotient),
+            verdict: verdict.as_str().to_owned(),
             advice: (verdict == Verdict::Inconclusive).then(|| match compared.ratio {
                 Some(_) => self.how_many(compared.runs),
                 None => self.why_no_interval(|run| of(run).is_some_and(|value| value <= 0.0), name),
             }),
+            ..line
         }
     }
 

@@ -2,7 +2,7 @@
 
 use bench_base::number;
 use bench_base::number::{MISSING, finite};
-use bench_results::{Document, Duel, DuelStatement};
+use bench_results::{Document, Duel, StatementLine};
 
 use super::{Section, Table, latency, or_missing, transactions};
 
@@ -12,7 +12,7 @@ const MOST_OF_IT: f64 = 0.5;
 /// The difference in time per transaction in one sentence; `None` where it is not known.
 pub fn duel_sentence(duel: &Duel) -> Option<String> {
     let line = duel.metric("latency_avg_ms")?;
-    let (a, b) = (finite(line.a)?, finite(line.b)?);
+    let (a, b) = (finite(line.baseline)?, finite(line.candidate)?);
     let difference = signed(b - a);
     let Some([ratio, low, high]) = of_line(line.ratio, line.ratio_low, line.ratio_high) else {
         return Some(format!(
@@ -42,14 +42,14 @@ fn margin(duel: &Duel) -> String {
 }
 
 /// The statement that makes most of a difference in milliseconds per transaction.
-fn main_part(statements: &[DuelStatement], difference_ms: f64) -> String {
-    let is_executed = |of: &&DuelStatement| of.is_sql() && finite(of.effect_us).is_some_and(|us| us != 0.0);
+fn main_part(statements: &[StatementLine], difference_ms: f64) -> String {
+    let is_executed = |of: &&StatementLine| of.is_sql() && finite(of.effect_us).is_some_and(|us| us != 0.0);
     let executed = statements.iter().filter(is_executed);
     // Of the only statement there is nothing to say.
     if executed.clone().count() < 2 {
         return String::new();
     }
-    let effect_ms = |of: &DuelStatement| of.effect_us.unwrap_or_default() / 1e3;
+    let effect_ms = |of: &StatementLine| of.effect_us.unwrap_or_default() / 1e3;
     let greatest = executed.max_by(|one, other| {
         (effect_ms(one) * difference_ms.signum()).total_cmp(&(effect_ms(other) * difference_ms.signum()))
     });
@@ -91,10 +91,10 @@ fn interval(low: Option<f64>, high: Option<f64>) -> String {
 pub fn metrics(document: &Document) -> Section {
     let lines = document.duel.iter().flat_map(|duel| &duel.metrics);
     let figure = |value| finite(value).map_or(MISSING.to_owned(), number::significant);
-    let table = Table::of(lines.filter(|line| line.a.is_some() && line.b.is_some()))
+    let table = Table::of(lines.filter(|line| line.baseline.is_some() && line.candidate.is_some()))
         .text("metric", |line| &line.metric)
-        .number("a", |line| figure(line.a))
-        .number("b", |line| figure(line.b))
+        .number("a", |line| figure(line.baseline))
+        .number("b", |line| figure(line.candidate))
         .number("b/a - 1, %", |line| change(line.ratio))
         .number("interval, %", |line| interval(line.ratio_low, line.ratio_high))
         .text("verdict", |line| &line.verdict)
@@ -125,20 +125,20 @@ fn note(duel: &Duel) -> String {
 pub fn statements(document: &Document) -> Section {
     let statements = document.duel.iter().flat_map(|duel| &duel.statements).filter(|of| of.is_sql());
     let rows = |rows| finite(rows).map_or(MISSING.to_owned(), number::significant);
-    let plan = |of: &DuelStatement| match (&of.a_plan, &of.b_plan) {
+    let plan = |of: &StatementLine| match (&of.baseline.plan, &of.candidate.plan) {
         (Some(a), Some(b)) if a != b => "differs",
         (Some(_), Some(_)) => "same",
         _ => MISSING,
     };
     let table = Table::of(statements)
-        .number("a ms", |of| number::ms(of.a_latency_avg_ms))
-        .number("b ms", |of| number::ms(of.b_latency_avg_ms))
+        .number("a ms", |of| number::ms(of.baseline.latency_avg_ms))
+        .number("b ms", |of| number::ms(of.candidate.latency_avg_ms))
         .number("b/a - 1, %", |of| change(of.ratio))
         .number("interval, %", |of| interval(of.ratio_low, of.ratio_high))
         .text("verdict", |of| &of.verdict)
         .number("effect us", |of| number::us(of.effect_us))
-        .number("a rows", |of| rows(of.a_rows))
-        .number("b rows", |of| rows(of.b_rows))
+        .number("a rows", |of| rows(of.baseline.rows))
+        .number("b rows", |of| rows(of.candidate.rows))
         .text("plan", plan)
         .code("statement", |of| &of.statement)
         .table();
@@ -167,12 +167,12 @@ mod tests {
 
     #[test]
     fn a_meta_command_is_no_part_of_a_difference() {
-        let command = |command, statement: &str, effect_us| DuelStatement {
+        let command = |command, statement: &str, effect_us| StatementLine {
             command,
             statement: statement.to_owned(),
             workload: "w".to_owned(),
             effect_us: Some(effect_us),
-            ..DuelStatement::default()
+            ..StatementLine::default()
         };
         let select = command(2, "SELECT :id;", 20.0);
         assert_eq!(main_part(&[command(1, "\\set id 1", 1.5), select.clone()], 0.0215), "");

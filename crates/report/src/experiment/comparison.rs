@@ -25,7 +25,7 @@ impl Experiment {
         let runs = (baseline.runs.len(), candidate.runs.len());
         let sides = ComparedSides {
             conclusion: conclusion::conclusion(lines.first(), margin, paired, runs, &arm),
-            verdict: lines.first().map_or("inconclusive", |tps| tps.verdict),
+            verdict: lines.first().map_or("inconclusive", |tps| &tps.verdict).to_owned(),
             advice: lines.first().and_then(|tps| tps.advice.clone()),
             margin,
             paired,

@@ -10,7 +10,7 @@ pub const NAME: usize = 60;
 
 /// The names of metrics where they stand for the metric.
 pub fn metric(line: &ComparisonLine) -> String {
-    let name = match line.metric {
+    let name = match line.metric.as_str() {
         "tps" => "TPS",
         "latency_avg_ms" => "average",
         "server_cpu_us" => "CPU",
@@ -77,7 +77,7 @@ pub fn conclusion(
     };
     let Some(interval) = interval else {
         // The only verdict that needs no interval: nothing is done any more.
-        return match line.verdict {
+        return match line.verdict.as_str() {
             "slower" => format!("The candidate{arm} is slower: its TPS is 0 ({runs})."),
             _ => format!("{undecided}: its TPS differs by {}, without an interval ({runs}).", change(ratio)),
         };
@@ -86,7 +86,7 @@ pub fn conclusion(
         true => format!("its TPS differs by {} ({interval})", change(ratio)),
         false => format!("its TPS is {} the baseline's ({interval})", change(ratio)),
     };
-    match line.verdict {
+    match line.verdict.as_str() {
         verdict @ ("faster" | "slower") => format!("The candidate{arm} is {verdict}: {differs}."),
         "same" => format!(
             "The candidate{arm} is as fast as the baseline, within the margin of {}: {differs}.",

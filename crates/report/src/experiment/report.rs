@@ -55,7 +55,7 @@ fn report(experiment: &Experiment) -> Report<'_> {
         opening: vec![subtitle.clone()],
         subtitle,
         conclusion: Some(Conclusion {
-            verdict: sides.verdict.to_owned(),
+            verdict: sides.verdict.clone(),
             sentence: sides.conclusion.clone(),
             remarks: content::remarks(experiment, sides),
         }),

@@ -24,7 +24,7 @@ pub struct ComparedSides {
     /// The verdict on TPS, with its interval, in one sentence.
     pub conclusion: String,
     /// `faster`, `slower`, `same` or `inconclusive`: that on TPS.
-    pub verdict: &'static str,
+    pub verdict: String,
     /// What to do about the verdict, as in `bench.compare`.
     pub advice: Option<String>,
     /// Largest distance of a ratio from 1 that counts as the same, as a fraction.

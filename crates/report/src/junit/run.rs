@@ -12,7 +12,7 @@ use crate::statements::cases as cases_of_statements;
 pub fn run(document: &Document) -> String {
     let workload = &document.run.workload;
     if let Some(duel) = &document.duel {
-        return suite(workload, &cases_of_statements(&statements_of_duel(duel, &Default::default())));
+        return suite(workload, &cases_of_statements(&statements_of_duel(duel)));
     }
     let case =
         |name: &str, outcome| Case { class: workload.clone(), name: name.to_owned(), ms: None, outcome };

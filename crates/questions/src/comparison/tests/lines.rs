@@ -17,14 +17,14 @@ fn values(runs: &[Document], of: Of) -> Vec<f64> {
 fn tps_first_then_latencies_then_processor_time() {
     let (slow, fast) = (side(1, 1000.0, 5), side(11, 2000.0, 5));
     let lines = lines(&slow, &fast, 0.02);
-    let names: Vec<&str> = lines.iter().map(|line| line.metric).collect();
+    let names: Vec<&str> = lines.iter().map(|line| line.metric.as_str()).collect();
     assert_eq!(
         names,
         ["tps", "latency_avg_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "server_cpu_us"]
     );
     // More transactions, less latency and less processor time are all faster.
     for line in &lines {
-        assert_eq!((line.verdict, &line.advice), ("faster", &None), "{}", line.metric);
+        assert_eq!((line.verdict.as_str(), &line.advice), ("faster", &None), "{}", line.metric);
     }
     assert!(
         (lines[0].baseline.unwrap() - 1000.0).abs() < 1e-9 && (lines[0].ratio.unwrap() - 2.0).abs() < 1e-9
@@ -109,7 +109,7 @@ fn advice_is_to_start_anew() {
 fn one_run_has_no_spread() {
     let advice = |baseline: usize, candidate: usize| {
         let lines = lines(&side(1, 1000.0, baseline), &side(11, 500.0, candidate), 0.02);
-        assert_eq!((lines[0].verdict, lines[0].ratio_low), ("inconclusive", None));
+        assert_eq!((lines[0].verdict.as_str(), lines[0].ratio_low), ("inconclusive", None));
         assert!(lines[0].ratio.is_some_and(|ratio| (ratio - 0.5).abs() < 0.1));
         assert_eq!((lines[0].baseline, lines[0].candidate.is_some()), (Some(1000.0), true));
         lines[0].advice.clone().unwrap()
@@ -151,7 +151,7 @@ fn a_server_that_stands_still_is_slower() {
         })
         .collect();
     let line = &lines(&side(1, 1000.0, 3), &stopped, 0.02)[0];
-    assert_eq!((line.verdict, line.ratio, line.ratio_high), ("slower", Some(0.0), None));
+    assert_eq!((line.verdict.as_str(), line.ratio, line.ratio_high), ("slower", Some(0.0), None));
     // Two that do nothing tell nothing.
     assert_eq!(
         lines(&stopped, &changed(stopped.clone(), |document| document.run.run_id += 10), 0.02)[0].verdict,
@@ -164,7 +164,7 @@ fn nothing_done_has_no_ratio() {
     let mut candidate = side(11, 1000.0, 4);
     candidate[2].summary.tps = Some(0.0);
     let line = &lines(&side(1, 1000.0, 4), &candidate, 0.02)[0];
-    assert_eq!((line.verdict, line.ratio_low), ("inconclusive", None));
+    assert_eq!((line.verdict.as_str(), line.ratio_low), ("inconclusive", None));
     assert_eq!(line.advice.as_deref(), Some("Run 13 has a tps of 0 or less, so there is no ratio."));
 }
 

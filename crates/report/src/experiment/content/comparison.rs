@@ -72,12 +72,12 @@ pub fn headline(sides: &ComparedSides) -> Vec<HeadlineFigure> {
 
 /// The ratios with their intervals.
 pub fn metrics(sides: &ComparedSides) -> Section {
-    let name = |line: &ComparisonLine| match line.metric {
+    let name = |line: &ComparisonLine| match line.metric.as_str() {
         "tps" => "TPS".to_owned(),
         "server_cpu_us" => "CPU per transaction, µs".to_owned(),
         _ => format!("latency {}, ms", metric(line)),
     };
-    let value = |line: &ComparisonLine, value: Option<f64>| match line.metric {
+    let value = |line: &ComparisonLine, value: Option<f64>| match line.metric.as_str() {
         "tps" => tps(value),
         "server_cpu_us" => us(value),
         _ => ms(value),
@@ -89,7 +89,7 @@ pub fn metrics(sides: &ComparedSides) -> Section {
         .number("ratio", |line| fixed(line.ratio, 3))
         .number("low", |line| fixed(line.ratio_low, 3))
         .number("high", |line| fixed(line.ratio_high, 3))
-        .text("verdict", |line| line.verdict)
+        .text("verdict", |line| &line.verdict)
         .table();
     Section::of_table("metrics", "Metrics", table).with_note(
         "ratio: candidate / baseline, of geometric means; low and high: bounds of its interval, 95 % for TPS and CPU, \

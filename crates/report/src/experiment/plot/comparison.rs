@@ -33,11 +33,11 @@ fn legend() -> Legend {
 }
 
 /// The ratio of each metric with its interval, and the margin around 1; `None` without any ratio.
-fn forest(sides: &ComparedSides) -> Option<Chart> {
-    let row = |line: &ComparisonLine| ForestRow {
+fn forest<'a>(sides: &'a ComparedSides) -> Option<Chart> {
+    let row = |line: &'a ComparisonLine| ForestRow {
         name: metric(line),
         ratio: [line.ratio, line.ratio_low, line.ratio_high],
-        verdict: line.verdict,
+        verdict: &line.verdict,
     };
     let rows: Vec<ForestRow> = sides.metrics.iter().map(row).collect();
     let (plot, legend) = plot::forest::forest(&rows, sides.margin)?;

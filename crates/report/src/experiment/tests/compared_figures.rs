@@ -17,7 +17,7 @@ fn the_conclusion_is_that_of_the_comparison() {
         let report = report_of(one, other);
         let report = sides(&report);
         let line = &compared.lines[0];
-        assert_eq!((line.verdict, report.verdict), (verdict, verdict));
+        assert_eq!((line.verdict.as_str(), report.verdict.as_str()), (verdict, verdict));
         let interval = format!(
             "({} to {}; 5 runs against 5).",
             conclusion::change(line.ratio_low.unwrap()),
@@ -61,14 +61,14 @@ fn pairs_are_compared_as_pairs() {
 #[test]
 fn the_same_within_the_margin_is_told() {
     let line = |low: f64, high: f64| ComparisonLine {
-        metric: "tps",
+        metric: "tps".to_owned(),
         script: None,
         baseline: Some(100.0),
         candidate: Some(100.3),
         ratio: Some(1.003),
         ratio_low: Some(low),
         ratio_high: Some(high),
-        verdict: "same",
+        verdict: "same".to_owned(),
         advice: None,
     };
     assert_eq!(
@@ -80,7 +80,7 @@ fn the_same_within_the_margin_is_told() {
         ratio: Some(0.0),
         ratio_low: None,
         ratio_high: None,
-        verdict: "slower",
+        verdict: "slower".to_owned(),
         ..line(1.0, 1.0)
     };
     assert_eq!(
@@ -199,14 +199,14 @@ fn a_great_change_is_told_in_times() {
     assert_eq!(conclusion::change(16.148), "16 times");
     assert_eq!(conclusion::change(0.05), "−95.0 %");
     let line = ComparisonLine {
-        metric: "tps",
+        metric: "tps".to_owned(),
         script: None,
         baseline: Some(100.0),
         candidate: Some(1614.8),
         ratio: Some(16.148),
         ratio_low: Some(15.0),
         ratio_high: Some(17.0),
-        verdict: "faster",
+        verdict: "faster".to_owned(),
         advice: None,
     };
     assert_eq!(
