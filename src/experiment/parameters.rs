@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::plain;
 use bench_questions::sweep::{SweepOptions, Variant};
 use serde_json::{Map, Value};
 
@@ -21,11 +22,7 @@ pub fn wanted_at_start(variant: &Variant) -> BTreeMap<String, String> {
 }
 
 fn texts(group: &Map<String, Value>) -> BTreeMap<String, String> {
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    };
-    group.iter().map(|(name, value)| (name.to_ascii_lowercase(), text(value))).collect()
+    group.iter().map(|(name, value)| (name.to_ascii_lowercase(), plain(value))).collect()
 }
 
 /// The names of those that any variant sets.

@@ -1,5 +1,6 @@
 //! What indexes are worth to a workload: times saved and spent, from duels.
 
+use bench_results::compared::parts;
 use bench_results::index_worth::{AskedIndex, IndexLine, IndexWorth};
 use bench_stats::Estimate;
 use bench_stats::compare::{Better, Terms};
@@ -64,17 +65,18 @@ fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms
         _ => NOT_MEASURED,
     };
     let error = why_missing(reads, saved).or_else(|| why_missing(writes, cost));
-    let value = |estimate: Option<Estimate>, part: fn(Estimate) -> f64| estimate.map(part);
+    let [saved_us, saved_low, saved_high] = parts(saved);
+    let [cost_us, cost_low, cost_high] = parts(cost);
     let line = IndexLine {
         index: index.name.clone(),
         definition: index.definition.clone(),
         bytes: index.bytes,
-        saved_us: value(saved, |of| of.value),
-        saved_low: value(saved, |of| of.low),
-        saved_high: value(saved, |of| of.high),
-        cost_us: value(cost, |of| of.value),
-        cost_low: value(cost, |of| of.low),
-        cost_high: value(cost, |of| of.high),
+        saved_us,
+        saved_low,
+        saved_high,
+        cost_us,
+        cost_low,
+        cost_high,
         verdict: verdict.to_owned(),
         reads_run_id: reads.and_then(|duels| duels.run_id),
         writes_run_id: writes.and_then(|duels| duels.run_id),

@@ -23,6 +23,7 @@ mod server;
 mod summary;
 pub mod unwritten_parts;
 
+pub use bench_model::spec::plain;
 pub use bench_model::views::ServerSetting;
 pub use compared::{ComparisonLine, StatementFigures, StatementLine};
 pub use document::{Document, SCHEMA_VERSION};

@@ -29,4 +29,4 @@ pub use run::{FixtureSpec, Observation, RunSpec, Starter};
 pub use script::{Role, ScriptSpec};
 pub use target::{Address, Encryption, HostAddress, TargetSpec};
 pub use terminal::Terminal;
-pub use values::{object, required, variables};
+pub use values::{object, plain, required, variables};

@@ -6,6 +6,11 @@ use serde_json::{Map, Value};
 
 use super::limits;
 
+/// A JSON value as its user wrote it: a string without quotes, anything else as JSON.
+pub fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// Script variables by name, as users pass them.
 ///
 /// # Errors

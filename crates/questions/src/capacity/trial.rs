@@ -1,5 +1,6 @@
 //! A trial, a run at an offered rate: what it showed, and whether that is enough.
 
+use bench_base::number::mean;
 use bench_results::Document;
 use bench_results::capacity::{CapacitySearch, Limit, Purpose, TrialOutcome};
 use bench_stats::histogram::percentile_of;
@@ -121,9 +122,4 @@ fn lag_growth(document: &Document) -> Option<f64> {
         .collect();
     let slope = slope(&points)?;
     (slope.slope >= LAG_GROWTH && slope.slope > slope.margin(CONFIDENCE)).then_some(slope.slope)
-}
-
-fn mean(series: &[Option<f64>]) -> Option<f64> {
-    let known: Vec<f64> = series.iter().copied().flatten().filter(|value| value.is_finite()).collect();
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bench_model::spec::plain;
 use bench_results::{Document, Environment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Something that differs between the two sides beside what is being compared: a setting, a version, the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -133,7 +133,7 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
     let map = |values: &BTreeMap<String, String>| {
         values.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
     };
-    let variables = run.variables.iter().map(|(name, value)| (name.clone(), shown(value))).collect();
+    let variables = run.variables.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
     let mut settings: BTreeMap<String, String> = environment
         .server_settings
         .iter()
@@ -145,7 +145,7 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         .filter_map(|name| {
             let servers = remove(&mut settings, name);
             let given = run.settings.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
-            Some((name.clone(), given.map(|(_, value)| shown(value)).or(servers)?))
+            Some((name.clone(), given.map(|(_, value)| plain(value)).or(servers)?))
         })
         .collect();
     let groups = [
@@ -224,11 +224,6 @@ fn horizon(document: &Document) -> Option<String> {
         (false, true) => Some("held back by another".to_owned()),
         (false, false) => None,
     }
-}
-
-/// A value as users write it.
-fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The kernel takes some megabytes of the same memory for itself, now more and now less.

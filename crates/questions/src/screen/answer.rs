@@ -1,5 +1,7 @@
 //! Effects from the runs of a screen.
 
+use bench_model::spec::plain;
+use bench_results::compared::parts;
 use bench_results::screen::{Factor, FactorKind, Screen, ScreenLine};
 use bench_stats::Estimate;
 use bench_stats::compare::{Better, Terms};
@@ -87,12 +89,11 @@ pub fn screen(screen: &Screen, runs: &ScreenRuns, metric: ScreenMetric, margin: 
 }
 
 fn line_of(factor: &Factor, metric: ScreenMetric, margin: f64) -> ScreenLine {
-    let text = |level: &serde_json::Value| level.as_str().map_or_else(|| level.to_string(), str::to_owned);
     ScreenLine {
         metric: metric.as_str().to_owned(),
         factor: factor.name.clone(),
-        a: text(&factor.a),
-        b: text(&factor.b),
+        a: plain(&factor.a),
+        b: plain(&factor.b),
         margin,
         verdict: "inconclusive".to_owned(),
         ..ScreenLine::default()
@@ -105,8 +106,7 @@ fn with_ratio(mut line: ScreenLine, ratio: Option<Estimate>, terms: Terms) -> Sc
         |ratio: &Estimate| [ratio.value, ratio.low, ratio.high].iter().all(|value| value.is_finite());
     if let Some(ratio) = ratio.filter(finite) {
         line.verdict = terms.verdict(&ratio).as_str().to_owned();
-        (line.effect, line.effect_low, line.effect_high) =
-            (Some(ratio.value - 1.0), Some(ratio.low - 1.0), Some(ratio.high - 1.0));
+        [line.effect, line.effect_low, line.effect_high] = parts(Some(ratio)).map(|of| of.map(|of| of - 1.0));
     }
     line
 }

@@ -2,12 +2,12 @@
 
 use bench_base::number;
 use bench_base::number::{finite, percent_of};
-use bench_results::{Document, Run, Unreplayed};
+use bench_results::{Document, Run, Unreplayed, plain};
 use serde_json::Value;
 
 use super::open_loop::shortfall;
 use super::orders::nopm_line;
-use super::{Section, given, pairs, plain};
+use super::{Section, given, pairs};
 use crate::sanitize::shortened;
 
 /// What pgbench prints at its end, as the closing notice of a run has it.

@@ -22,4 +22,4 @@ pub use run::{conclusion, sections};
 pub use section::{Body, Plan, Section, StatementPlans};
 pub use table::{ColumnKind, Table, TableOf};
 pub use transactions::wait_name;
-pub use values::{figures, given, latency, more_in_json, or_missing, pairs, plain};
+pub use values::{figures, given, latency, more_in_json, or_missing, pairs};

@@ -2,16 +2,8 @@
 
 use bench_base::number;
 use bench_base::number::MISSING;
-use bench_results::Finding;
+use bench_results::{Finding, plain};
 use serde_json::{Map, Value};
-
-/// A JSON value as its user wrote it: a string without quotes, anything else as JSON.
-pub fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
-}
 
 /// Figures of a finding, of which four digits say enough where they are not whole. Lists are for programs: the
 /// sentence tells what is in them.

@@ -1,10 +1,9 @@
 //! The two arms of a duel: their latencies over time, and the distributions of both.
 
-use bench_base::number::count;
 use bench_results::{Document, Duel, DuelBatch, Samples};
 
 use super::Chart;
-use super::latency::distributions;
+use super::latency::of_sides;
 use super::marks::Marks;
 use super::palette::{BLUE, RED};
 use super::times::{Curve, Times, axis_from_zero, legend, values};
@@ -43,19 +42,8 @@ fn times(duel: &Duel) -> Option<Times> {
     })
 }
 
-/// All latencies of both arms, by the share of transactions that are not slower; `None` of another run.
+/// All latencies of both arms; `None` of another run.
 pub fn latencies(document: &Document) -> Option<Chart> {
     let [a, b] = &document.duel.as_ref()?.latencies;
-    let (plot, totals) = distributions(&[(BLUE, a), (RED, b)])?;
-    let name = |arm: &str, total: u64| format!("{arm}: {} transactions", count(total));
-    let [a, b] = totals[..] else { return None };
-    Some(Chart {
-        id: "plot-arm-distributions",
-        title: "Latency distributions of both arms",
-        label: "Latency distributions of both arms".to_owned(),
-        caption: "Latency by percentile: each step to the right is a tenth of the remaining transactions."
-            .to_owned(),
-        legend: vec![(BLUE, name("a", a)), (RED, name("b", b))],
-        plot,
-    })
+    of_sides("plot-arm-distributions", [("a", a), ("b", b)])
 }

@@ -68,16 +68,32 @@ fn percentiles(latencies: &[Bucket]) -> Option<(Vec<Point>, u64)> {
     Some((points, total))
 }
 
-/// The plot of some histograms, and how many transactions each has; `None` where none has any.
-pub fn distributions(histograms: &[(Ink, &[Bucket])]) -> Option<(Plot, Vec<u64>)> {
-    let known = histograms.iter().filter_map(|(ink, latencies)| Some((*ink, percentiles(latencies)?)));
-    let curves: Vec<(Ink, (Vec<Point>, u64))> = known.collect();
-    let totals: Vec<u64> = curves.iter().map(|(_, (_, total))| *total).collect();
-    let latencies = || curves.iter().flat_map(|(_, (points, _))| points.iter().map(|(_, ms)| *ms));
+/// The latencies of two sides, by the share of transactions that are not slower; `None` where neither has any.
+pub fn of_sides(id: &'static str, sides: [(&str, &[Bucket]); 2]) -> Option<Chart> {
+    let known = sides.into_iter().zip([BLUE, RED]).filter_map(|((name, latencies), ink)| {
+        let (points, total) = percentiles(latencies)?;
+        Some(((ink, format!("{name}: {} transactions", count(total))), points, total))
+    });
+    let curves: Vec<((Ink, String), Vec<Point>, u64)> = known.collect();
+    let latencies = || curves.iter().flat_map(|(_, points, _)| points.iter().map(|(_, ms)| *ms));
     let y = Axis::of_latencies(latencies().reduce(f64::min)?, latencies().reduce(f64::max)?);
-    let x = Axis::of_percentiles(*totals.iter().max()?);
-    let panel = Panel::new(y).with(curves.into_iter().map(|(ink, (points, _))| ink.line(points, 4)));
-    Some((Plot { x, is_upright: true, panels: vec![panel], hover: Vec::new() }, totals))
+    let most = curves.iter().map(|(.., total)| *total).max()?;
+    let legend = curves.iter().map(|(of, ..)| of.clone()).collect();
+    let panel = Panel::new(y).with(curves.into_iter().map(|((ink, _), points, _)| ink.line(points, 4)));
+    Some(Chart {
+        id,
+        title: "Latency distributions",
+        label: format!("Latency distributions of both sides, up to {} transactions", count(most)),
+        caption: "Latency by percentile: each step to the right is a tenth of the remaining transactions."
+            .to_owned(),
+        legend,
+        plot: Plot {
+            x: Axis::of_percentiles(most),
+            is_upright: true,
+            panels: vec![panel],
+            hover: Vec::new(),
+        },
+    })
 }
 
 /// All latencies, by the share of transactions that are not slower; `None` without any.

@@ -1,20 +1,17 @@
 //! What a screen of settings has shown.
 
-use bench_base::number::{MISSING, finite, fixed};
+use bench_base::number::{MISSING, finite};
 use bench_questions::screen::sentence;
 use bench_results::experiment::ExperimentDocument;
 use bench_results::screen::ScreenLine;
 
 use crate::content::{Section, Table};
+use crate::experiment::conclusion::percentage;
 
 /// A row for each setting, the largest effect first.
 pub fn effects(document: &ExperimentDocument) -> Section {
-    let change = |share: Option<f64>| {
-        finite(share).map_or(MISSING.to_owned(), |share| {
-            let sign = if share > 0.0 { "+" } else { "" };
-            format!("{sign}{} %", fixed(Some(share * 100.0), 1))
-        })
-    };
+    let change =
+        |share: Option<f64>| finite(share).map_or(MISSING.to_owned(), |share| percentage(1.0 + share));
     let remark = |line: &ScreenLine| match (&line.error, &line.aliases) {
         (Some(error), _) => error.clone(),
         (None, Some(aliases)) => format!("not told from {aliases}"),

@@ -1,6 +1,6 @@
 //! The charts of a comparison: ratios with their intervals, and both sides' throughput and latencies over each other.
 
-use bench_base::number::{count, finite, tps};
+use bench_base::number::{finite, tps};
 use bench_questions::comparison::ComparisonLine;
 use bench_results::Series;
 use bench_results::experiment::ExperimentRun;
@@ -12,11 +12,11 @@ use crate::experiment::sides::{BASELINE, CANDIDATE, ComparedSides};
 use crate::plot;
 use crate::plot::Chart;
 use crate::plot::axis::Axis;
-use crate::plot::chart::{Legend, Panel};
+use crate::plot::chart::Panel;
 use crate::plot::forest::ForestRow;
-use crate::plot::latency::distributions;
+use crate::plot::latency::of_sides;
 use crate::plot::palette::{BLUE, Ink, RED};
-use crate::plot::times::{Curve, Times, axis_from_zero, values};
+use crate::plot::times::{Curve, Times, axis_from_zero, legend, values};
 
 /// The colours of the sides.
 const OF_BASELINE: Ink = BLUE;
@@ -24,12 +24,9 @@ const OF_CANDIDATE: Ink = RED;
 
 /// The charts that there is something to draw in.
 pub fn charts(experiment: &Experiment, sides: &ComparedSides) -> Vec<Chart> {
-    [forest(sides), throughput(experiment), distribution(sides)].into_iter().flatten().collect()
-}
-
-/// What the colours of the sides are.
-fn legend() -> Legend {
-    vec![(OF_BASELINE, BASELINE.to_owned()), (OF_CANDIDATE, CANDIDATE.to_owned())]
+    let latencies = [(BASELINE, &*sides.baseline_latencies), (CANDIDATE, &*sides.candidate_latencies)];
+    let charts = [forest(sides), throughput(experiment), of_sides("plot-distribution", latencies)];
+    charts.into_iter().flatten().collect()
 }
 
 /// The ratio of each metric with its interval, and the margin around 1; `None` without any ratio.
@@ -113,24 +110,7 @@ fn throughput(experiment: &Experiment) -> Option<Chart> {
         label: format!("Throughput of both sides over time, at most {} tps", tps(high)),
         caption: "Mean of the runs of each side as a line, from the lowest to the highest of them as a band."
             .to_owned(),
-        legend: legend(),
+        legend: legend(&curves),
         plot: times.plot(vec![panel], |columns| values(&curves, &columns)),
-    })
-}
-
-/// Latencies of both sides by percentile; `None` where neither has any.
-fn distribution(sides: &ComparedSides) -> Option<Chart> {
-    let latencies = [(OF_BASELINE, &*sides.baseline_latencies), (OF_CANDIDATE, &*sides.candidate_latencies)];
-    let (plot, totals) = distributions(&latencies)?;
-    let most = count(totals.into_iter().max()?);
-    Some(Chart {
-        id: "plot-distribution",
-        title: "Latency distribution",
-        label: format!("Latency distributions of both sides, up to {most} transactions"),
-        caption: "Latency by percentile of the transactions of all runs of a side: each step to the right is a tenth \
-                  of the remaining ones."
-            .to_owned(),
-        legend: legend(),
-        plot,
     })
 }
