@@ -5,6 +5,7 @@
 
 use bench_base::sentence::{grouped, percent, seconds};
 use bench_results::{Document, Event, Finding, Severity, Topic};
+use bench_stats::mean;
 use bench_stats::{steady, trend};
 use serde_json::json;
 
@@ -154,10 +155,6 @@ fn something_began(document: &Document, intervals: &Intervals, detected: &Detect
     let checkpoint = |event: &Event| event.kind == "checkpoint" && (event.started - at).abs() <= near;
     document.events.iter().any(checkpoint)
         || detected.dips.iter().any(|dip| dip.intervals.start.abs_diff(cut) <= 2)
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The standard error of the difference between the means of the first `cut` values and of the steady rest, both

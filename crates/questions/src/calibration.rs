@@ -6,6 +6,7 @@ mod tests;
 use bench_base::sentence::{figure, grouped, percent};
 use bench_results::Document;
 use bench_stats::compare::Verdict;
+use bench_stats::mean;
 use bench_stats::steady::truncation;
 use bench_stats::trend::BATCHES;
 use bench_stats::variation::{coefficient, drift, serial_correlation};
@@ -255,8 +256,4 @@ fn warmup(runs: &[Document]) -> Option<String> {
         (mean(begin) / mean(rest) - 1.0) * 100.0,
         (given + elapsed).ceil()
     ))
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }

@@ -24,18 +24,10 @@ mod schema;
 pub mod statements;
 mod text;
 
-use bench_results::Document;
-
-pub use content::duel_sentence;
+pub use content::{closing, duel_sentence};
 pub use export::{ExportFormat, export};
 pub use formats::Format;
 pub use run::{render, schema};
-
-/// What pgbench prints at its end, of which only [`Document::run`], [`Document::summary`] and, of a run on several
-/// nodes, [`Document::nodes`] need be known.
-pub fn closing(document: &Document) -> String {
-    content::closing_lines(document).join("\n")
-}
 
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,7 @@
 mod levels;
 mod noise;
 
+use super::mean;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -165,10 +166,6 @@ fn significance(segments: &[Vec<f64>], found: &Split, likeness: f64, random: &mu
         }
     }
     Some(as_good / orders)
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The ratio of the geometric means, less one.

@@ -7,6 +7,7 @@
 mod effect;
 
 use super::estimate::Estimate;
+use super::mean;
 
 pub(super) use effect::Effect;
 
@@ -247,10 +248,6 @@ fn shown(effect: &Effect, runs: usize, confidence: f64) -> f64 {
 /// The ratio of a difference of logarithms.
 fn ratio(effect: f64, margin: f64) -> Estimate {
     Estimate { value: effect.exp(), low: (effect - margin).exp(), high: (effect + margin).exp() }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::dips;
+use crate::intervals::Intervals;
 
 /// Lowers throughput from a time on for so many seconds, intervals at the edges by their part.
 fn fall(document: &mut Document, at: f64, secs: f64, depth: f64) {

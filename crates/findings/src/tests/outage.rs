@@ -56,7 +56,7 @@ fn an_outage_is_told_with_its_length_and_that_of_the_recovery() {
         "outages": 1, "outage_secs": 3.0, "back_at_90_percent_secs": 1.0, "tps_before": 2000.0, "unknown": 4,
         "failed": 3, "at": [20.0], "until": [23.0],
     });
-    assert_eq!(Value::Object(found.figures), expected);
+    assert_eq!(serde_json::Value::Object(found.figures), expected);
     assert!(found.advice.starts_with("bench.errors shows how connections were lost"), "{}", found.advice);
 }
 
@@ -86,7 +86,7 @@ fn what_was_not_back_until_the_end_is_said_so() {
         found.finding,
         "Nothing was committed for 5.0 s from 45 s on; the run ended before anything was."
     );
-    assert_eq!(found.figures["back_at_90_percent_secs"], Value::Null);
+    assert_eq!(found.figures["back_at_90_percent_secs"], serde_json::Value::Null);
     // The other server may be slower for good.
     let mut document = even(interrupted(3, 80..84));
     lower(&mut document, 84..100, 0.4);
@@ -94,7 +94,7 @@ fn what_was_not_back_until_the_end_is_said_so() {
     assert!(found.contains("; throughput never recovered to 90 % of the 2,000 tps before."), "{found}");
     // One interval alone is not it.
     lower(&mut document, 90..91, -1.0);
-    assert_eq!(the_outage(&document).figures["back_at_90_percent_secs"], Value::Null);
+    assert_eq!(the_outage(&document).figures["back_at_90_percent_secs"], serde_json::Value::Null);
 }
 
 /// What is planted into a run with an outage of two intervals so that there is nothing to tell.

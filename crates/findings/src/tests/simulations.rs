@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::*;
 use crate::dips;
+use crate::intervals::Intervals;
 
 /// The intervals of one run, of a second each.
 fn run(seed: u64, count: usize, noise: Noise) -> Vec<f64> {

@@ -10,7 +10,13 @@ use super::orders::nopm_line;
 use super::{Section, given, pairs};
 use crate::sanitize::shortened;
 
-/// What pgbench prints at its end, as the closing notice of a run has it.
+/// What pgbench prints at its end, of which only [`Document::run`], [`Document::summary`] and, of a run on several
+/// nodes, [`Document::nodes`] need be known.
+pub fn closing(document: &Document) -> String {
+    closing_lines(document).join("\n")
+}
+
+/// The lines of [`closing`].
 pub fn closing_lines(document: &Document) -> Vec<String> {
     let (run, summary) = (&document.run, &document.summary);
     // Without separators: these lines are also read by programs that know pgbench's.

@@ -15,7 +15,7 @@ mod transactions;
 mod values;
 
 pub use duel::duel_sentence;
-pub use headline::{closing_lines, outcome, run_outcome, subtitle, unreplayed};
+pub use headline::{closing, closing_lines, outcome, run_outcome, subtitle, unreplayed};
 pub use machine::{environment, settings};
 pub use open_loop::OpenLoop;
 pub use run::{conclusion, sections};

@@ -6,7 +6,9 @@ use std::time::Instant;
 use super::example::{believable, of_one_sample};
 use super::hostile::hostile;
 use super::nodes::on_three_nodes;
-use crate::{Document, Format, render};
+use bench_results::Document;
+
+use crate::{Format, render};
 
 #[test]
 #[ignore = "writes files"]

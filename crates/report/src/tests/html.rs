@@ -7,7 +7,9 @@ use bench_results::Severity;
 use super::documents;
 use super::example::believable;
 use super::hostile::{HOSTILE, hostile};
-use crate::{Document, Format, render};
+use bench_results::Document;
+
+use crate::{Format, render};
 
 /// Elements without an end tag.
 const VOID: [&str; 1] = ["meta"];
