@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ComparisonLine {
-    /// Name of the metric, as in `bench.summary`; of a duel also `blocks`, `wal_bytes`, `rows`, `failed` and `retried`.
+    /// Name of the metric, as in `bench.summary`; of a duel also `blocks`, `wal_bytes`, `rows`, `failed`,
+    /// `retried` and `minor_faults`.
     pub metric: String,
     /// The script of a mix whose `latency_avg_ms` it is; null: that of all transactions.
     pub script: Option<String>,
@@ -71,7 +72,7 @@ pub struct StatementLine {
     pub p95_ratio_high: Option<f64>,
     /// `faster`, `slower`, `same`, `inconclusive` or, in `bench.verify`, `fails`.
     pub verdict: String,
-    /// What to do about an inconclusive verdict.
+    /// What to do about an inconclusive verdict, or what else may have caused it.
     pub advice: Option<String>,
     /// Whether both sides have no plan in common, by nodes, tables and indexes.
     pub plan_changed: Option<bool>,

@@ -290,6 +290,26 @@ const LOTTERY: &str = "sessions chose between generic and custom plans different
 /// So many sessions of an arm do not agree by chance.
 const AGREEING_SESSIONS: u32 = 4;
 
+/// Says of decided statements whose plan is the same in both arms that they may have paid for another one, whose plan is not: they
+/// share the session, its memory and the caches of a processor.
+fn advise_beside_changed_plans(lines: &mut [StatementLine]) {
+    let is_decided = |line: &StatementLine| ["slower", "faster"].contains(&line.verdict.as_str());
+    let changed = lines.iter().filter(|line| line.plan_changed == Some(true) && is_decided(line));
+    let largest = changed.filter_map(|line| Some((line.effect_us?, line.command)));
+    let Some((us, command)) = largest.max_by(|one, other| one.0.abs().total_cmp(&other.0.abs())) else {
+        return;
+    };
+    for line in lines.iter_mut().filter(|line| line.plan_changed == Some(false) && is_decided(line)) {
+        if line.advice.is_none() && line.effect_us.is_some_and(|own_us| own_us.abs() < us.abs()) {
+            let advice = format!(
+                "its plan is the same in both arms: it may have paid for command {command}, whose plan is another one and \
+                 which takes {us:+.1} µs; compare it alone"
+            );
+            line.advice = Some(advice);
+        }
+    }
+}
+
 /// Whether the arms' sessions have chosen between generic and custom plans differently, and not each arm's all alike.
 fn is_lottery(a: &CommandSummary, b: &CommandSummary, sessions: u32) -> bool {
     let share = |of: &CommandSummary| {
@@ -320,6 +340,7 @@ impl Pairs<'_> {
         let mut lines: Vec<StatementLine> =
             pairs.into_iter().map(|(a, b)| self.statement(a, b, terms)).collect();
         self.add_shares(&mut lines);
+        advise_beside_changed_plans(&mut lines);
         lines
     }
 
@@ -492,6 +513,36 @@ mod tests {
             ("x", Some(2.0))
         );
         assert_eq!(duel.batches.last().map(|batch| batch.elapsed), Some(64.0));
+    }
+
+    #[test]
+    fn a_statement_whose_plan_stays_may_have_paid_for_one_whose_plan_does_not() {
+        let line = |command, verdict: &str, plan_changed, effect_us| StatementLine {
+            command,
+            verdict: verdict.to_owned(),
+            plan_changed: Some(plan_changed),
+            effect_us: Some(effect_us),
+            ..StatementLine::default()
+        };
+        let mut lines = [
+            line(1, "slower", false, 4.0),
+            line(2, "slower", true, 900.0),
+            line(3, "same", false, 0.1),
+            line(4, "faster", false, -950.0),
+        ];
+        advise_beside_changed_plans(&mut lines);
+        let advised = lines.each_ref().map(|line| line.advice.is_some());
+        assert_eq!(advised, [true, false, false, false]);
+        assert!(
+            lines[0]
+                .advice
+                .as_ref()
+                .unwrap()
+                .contains("command 2, whose plan is another one and which takes +900.0 µs")
+        );
+        let mut alone = [line(1, "slower", false, 4.0), line(2, "inconclusive", true, 900.0)];
+        advise_beside_changed_plans(&mut alone);
+        assert!(alone.iter().all(|line| line.advice.is_none()));
     }
 
     #[test]
