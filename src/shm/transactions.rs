@@ -53,6 +53,9 @@ pub struct ClientCounters<'a> {
     alone: Option<(i64, i64)>,
     /// The next transaction is of no arm: it makes plans anew which the other arm's stretch has cost it.
     is_settling: bool,
+    /// Transactions of the stretch under way, and those of each arm's last one.
+    in_stretch: u64,
+    in_last_stretch: [u64; 2],
 }
 
 /// What a client does for one arm, between two switches.
@@ -93,6 +96,8 @@ impl<'a> ClientCounters<'a> {
             ramp_middle_ns: i64::MAX,
             alone: None,
             is_settling: false,
+            in_stretch: 0,
+            in_last_stretch: [0; 2],
         }
     }
 
@@ -117,6 +122,7 @@ impl<'a> ClientCounters<'a> {
     /// In a duel: the stretch under way is over.
     pub fn end_stretch(&mut self) {
         let Some(stretch) = self.stretch.take() else { return };
+        self.in_last_stretch[stretch.arm] = std::mem::take(&mut self.in_stretch);
         let Some(batch) = self.arms.get(stretch.batch) else { return };
         if stretch.measured > 0 && !stretch.has_others {
             let sums = &batch[stretch.arm];
@@ -136,9 +142,10 @@ impl<'a> ClientCounters<'a> {
         self.commands.iter().map(|command| command.rows.get()).sum()
     }
 
-    /// In a duel: what comes next is of this arm; where the session has to `settle`, from the next transaction's end on.
+    /// In a duel: what comes next is of this arm; where the session has to `settle`, from the next transaction's end on. Of an
+    /// arm whose transactions are longer than a stretch nothing would be left.
     pub fn begin_stretch(&mut self, arm: usize, settle: bool) {
-        self.is_settling = settle;
+        self.is_settling = settle && self.in_last_stretch[arm] > 1;
         self.slot.arm.store(arm as u32 + 1, Relaxed);
         let began = (Usage::of_session(), self.rows());
         let began_minor_faults = own_minor_faults();
@@ -185,6 +192,7 @@ impl<'a> ClientCounters<'a> {
 
     /// Counts a transaction of a duel, whose scripts are each arm's by turns.
     fn count_for_arm(&mut self, t: &Transaction, is_measured: bool) {
+        self.in_stretch += 1;
         if !is_measured {
             if let Some(stretch) = &mut self.stretch {
                 stretch.has_others = true;

@@ -66,6 +66,16 @@ SELECT ok(harness > 0, 'what makes them anew is run and not counted') FROM bench
 WHERE counter = 'committed: warm-up';
 SELECT is_empty(format('SELECT * FROM bench.audit(%s) WHERE NOT ok', last_run()), 'and the audit holds');
 
+-- A transaction that is longer than a stretch is all that there is of it.
+CREATE FUNCTION ask_slowly(int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_sleep(0.02);
+    RETURN ask($1);
+END $$;
+SELECT bench.duel(NULL, '{}', '{"hide_indexes": "asked_other"}', clients => 1, secs => 1,
+    script => 'SELECT ask_slowly(7)') \g /dev/null
+SELECT ok(a_transactions > 5 AND b_transactions > 5, 'long transactions count') FROM bench.duels
+WHERE run_id = last_run();
+
 --
 -- DDL meanwhile: the duel goes on, and nobody waits longer than for any other run
 --

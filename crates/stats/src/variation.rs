@@ -6,7 +6,7 @@ use super::estimate::Estimate;
 
 /// The coefficient of variation, standard deviation / mean, with the interval that holds it with the confidence (0 to 1):
 /// Vangel's modification of McKay's (Vangel 1996, "Confidence intervals for a normal coefficient of variation", The
-/// American Statistician 50), which is good below 1/3. `None` for less than two values, or a mean that is not positive.
+/// American Statistician 50), which is good below 1/3; infinite where it has no upper limit. `None` for less than two values, or a mean that is not positive.
 pub fn coefficient(values: &[f64], confidence: f64) -> Option<Estimate> {
     let count = values.len() as f64;
     if values.len() < 2 {
@@ -22,7 +22,9 @@ pub fn coefficient(values: &[f64], confidence: f64) -> Option<Estimate> {
     let chi_squared = ChiSquared::new(freedom).ok()?;
     let end = |p: f64| {
         let quantile = chi_squared.inverse_cdf(p);
-        value / (((quantile + 2.0) / count - 1.0) * value * value + quantile / freedom).sqrt()
+        let squared = ((quantile + 2.0) / count - 1.0) * value * value + quantile / freedom;
+        // Few values that vary by more than the method is good for have no upper limit.
+        if squared > 0.0 { value / squared.sqrt() } else { f64::INFINITY }
     };
     let tail = (1.0 - confidence) / 2.0;
     Some(Estimate { value, low: end(1.0 - tail), high: end(tail) })
@@ -127,6 +129,8 @@ mod tests {
         assert_eq!(coefficient(&[1.0], 0.95), None);
         assert_eq!(coefficient(&[-1.0, 1.0], 0.95), None);
         assert_eq!(coefficient(&[f64::NAN, 1.0], 0.95), None);
+        let few = coefficient(&[1.0, 3.0, 5.0, 1.0], 0.95).unwrap();
+        assert!(few.low < few.value && few.high == f64::INFINITY, "{few:?}");
         assert_eq!(coefficient(&[2.0, 2.0], 0.95), Some(Estimate { value: 0.0, low: 0.0, high: 0.0 }));
     }
 

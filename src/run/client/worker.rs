@@ -171,8 +171,8 @@ fn run_transactions(
                 recorder.end_stretch();
                 leave_arm(current_arm)?;
                 arms.map_or(Ok(()), |arms| arms.enter(&statements.session, arm))?;
-                current_arm = Some(arm);
-                let settle = arms.is_some_and(|arms| arms.drop_nested_plans(statements));
+                let is_other = current_arm.replace(arm) != Some(arm);
+                let settle = is_other && arms.is_some_and(|arms| arms.drop_nested_plans(statements));
                 recorder.begin_stretch(arm, settle);
                 client.switched(workload, recorder)
             }
