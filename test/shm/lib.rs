@@ -36,6 +36,9 @@ mod server {
         pub fn own_switches() -> i64 {
             0
         }
+        pub fn own_minor_faults() -> i64 {
+            0
+        }
         pub fn current_timestamp() -> i64 {
             0
         }
