@@ -1,5 +1,5 @@
 -- Writes what ci/compare has measured into report.md, junit.xml and bmf.json of the current folder, and prints whether
--- head is slower. Variables: sides, a list of (number, 'script', '{runs of base}', '{runs of head}'); metric, margin,
+-- head is slower, or that is not decided. Variables: sides, a list of (number, 'script', '{runs of base}', '{runs of head}'); metric, margin,
 -- conditions, base, head.
 SELECT CASE :'metric' WHEN 'server_cpu_us' THEN 'processor time per transaction, µs' ELSE :'metric' END AS judged \gset
 
@@ -31,6 +31,9 @@ SELECT format(E'## Benchmark: %s\n', CASE WHEN :'slower' THEN 'head is slower' W
     ELSE 'head is not slower' END);
 SELECT format(E'head: `%s`\nbase: `%s`\n\nJudged by %s, within %s %%. %s.\n', :'head', :'base', :'judged',
     pg_temp.fixed(100 * :margin, 1), :'conditions');
+SELECT format(E'> [!WARNING]\n> Not decided: %s. A slower head may look like this: measure more pairs.\n',
+    string_agg(format('`%s`', script), ', ' ORDER BY number))
+FROM compared WHERE verdict = 'inconclusive' HAVING count(*) > 0;
 SELECT E'| script | base | head | head / base | interval | verdict |\n| --- | ---: | ---: | ---: | --- | --- |';
 SELECT format('| `%s` | %s | %s | %s | %s to %s | %s |', replace(script, '|', '\|'), pg_temp.fixed(baseline, 3),
     pg_temp.fixed(candidate, 3), pg_temp.fixed(ratio, 3), pg_temp.fixed(ratio_low, 3), pg_temp.fixed(ratio_high, 3),
@@ -69,4 +72,4 @@ FROM (SELECT benchmark, jsonb_object_agg(measure, jsonb_build_object('value', va
             GROUP BY 1, 2) AS means
       GROUP BY 1) AS benchmarks;
 \o
-SELECT CASE WHEN :'slower' THEN 'slower' ELSE 'not slower' END;
+SELECT CASE WHEN :'slower' THEN 'slower' WHEN :'undecided' THEN 'undecided' ELSE 'not slower' END;

@@ -263,9 +263,9 @@ SELECT ran(E'\\set x 1\nSELECT E''\\n:x'';');
 SELECT ran(E'\\set x 7\nSELECT 1 / (length(''a:x'') - 2), '':client_id'';', 'simple');
 SELECT ran(E'SELECT '':unknown'', ''12:30:00''::time, '':'', ''::x'', ''{1:2}'';');
 -- how many
-SELECT left(ran(E'\\set i 0\nSELECT LEAST(' || repeat(':i, ', 255) || ':i);'), 500);
-SELECT ran(E'\\set i 0\nSELECT LEAST(' || repeat(':i, ', 254) || ':i);');
-SELECT ran(E'\\set i 0\nSELECT LEAST(' || repeat(':i, ', 255) || ':i);', 'simple');
+SELECT left(ran(E'\\set i 0\nSELECT LEAST(' || repeat(':i, ', 65535) || ':i);'), 500);
+SELECT ran(E'\\set i 0\nSELECT LEAST(' || repeat(':i, ', 65534) || ':i);');
+SELECT ran(E'\\set i 0\nSELECT LEAST(' || repeat(':i, ', 65535) || ':i);', 'simple');
 -- where none can be
 SELECT ran(E'\\set x 4\nSET work_mem = :x;');
 SELECT ran(E'\\set x 4096\nSET work_mem = :x;', 'simple');

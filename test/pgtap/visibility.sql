@@ -65,7 +65,7 @@ INSERT INTO bench_internal.event_log (run_id, event, kind, started) VALUES (:run
 INSERT INTO bench.standbys (run_id, elapsed, pid, name) VALUES (:run, 0.1, 1, 'walreceiver');
 UPDATE bench_internal.run_log SET duel = '{"a": {}, "b": {}}' WHERE run_id = :run;
 INSERT INTO bench_internal.duel_log
-SELECT :run, 0, arm, '{1}', '{1}', '{0}', '{0}', '{1}', '{1}', '{1}', '{1}', '{1}', '{1}', '[{}]'
+SELECT :run, 0, arm, '{1}', '{1}', '{0}', '{0}', '{1}', '{1}', '{1}', '{1}', '{1}', '{1}', '{0}', NULL, '[{}]'
 FROM (VALUES ('a'), ('b')) AS t (arm);
 INSERT INTO bench_internal.duel_wait_log VALUES (:run, 0, 'a', 'CPU', 'CPU', 1);
 SELECT segment AS going_segment FROM bench_internal.run_log WHERE run_id = :going \gset

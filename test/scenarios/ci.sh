@@ -88,6 +88,7 @@ compare same same BENCH_SCRIPTS=bench/plain.sql BENCH_PRELOAD=ci_sample BENCH_OU
 wait
 compare crash crash &
 compare error error &
+compare strict same BENCH_SCRIPTS=bench/plain.sql BENCH_STRICT=1 BENCH_PAIRS=2 BENCH_MARGIN=0.001 &
 wait
 compare broken broken &
 compare broken_base main BENCH_BASE=origin/broken &
@@ -143,6 +144,12 @@ head-server.log
 head-setup.log
 junit.xml
 report.md' 'the folder has reports and logs'
+
+# Two pairs decide hardly ever.
+like "$(status strict) $(report strict)" \
+    '^(0 ## Benchmark: head is not slower|1 ## Benchmark: (not decided|head is slower))' \
+    'strict: the status is 0 only where it is shown that head is not slower'
+like "$(report strict)" '(head is not slower|head is slower|WARNING.*Not decided: `plain`)' 'and the report warns'
 
 is "$(status crash)" 2 'a head that crashes: the status is 2'
 like "$(cat "$work/crash.err")" 'could not be measured: head `[0-9a-f]+ Abort` crashes the server in script changed' \

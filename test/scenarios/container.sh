@@ -76,6 +76,19 @@ wait $! && status=0 || status=$?
 is "$((status != 0))" 1 'an SQL file that fails ends the start'
 like "$(cat "$DIR/log")" 'column "nonesuch" does not exist' 'with its error'
 as_pg rm "$DIR/init/wrong.sql"
+
+# So does what has been killed while initdb was at work.
+start POSTGRES_PASSWORD secret
+begun() {
+    pgrep -u "$CLUSTER_USER" -f "initdb -D $DIR/data" >/dev/null && [ -e "$DIR/data/unfinished/PG_VERSION" ]
+}
+for ((turn = 0; turn < 600; turn++)); do
+    ! begun || break
+    sleep 0.02
+done
+ok 'a cluster is being made' begun
+pkill -KILL -u "$CLUSTER_USER" -f "$DIR/(entrypoint|data)" || diag 'nothing was there to kill'
+wait
 export PGPASSWORD=it\'s\ secret
 as_pg tee "$DIR/password" >/dev/null <<<"$PGPASSWORD"
 start POSTGRES_PASSWORD_FILE "$DIR/password"

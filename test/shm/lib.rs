@@ -211,7 +211,7 @@ mod tests {
                     let mut recorder = ClientCounters::new(&segment, slot, Some(0.001));
                     recorder.begin();
                     for number in 0..TRANSACTIONS {
-                        recorder.begin_stretch((number % 2) as usize);
+                        recorder.begin_stretch((number % 2) as usize, false);
                         let start_ns = recorder.now_ns();
                         let end_ns = recorder.end_clock();
                         let transaction = Transaction {

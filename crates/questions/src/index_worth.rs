@@ -3,7 +3,7 @@
 use bench_results::compared::parts;
 use bench_results::index_worth::{AskedIndex, IndexLine, IndexWorth};
 use bench_stats::Estimate;
-use bench_stats::compare::{Better, Terms};
+use bench_stats::compare::{Better, Terms, Verdict};
 use bench_stats::duel::{ArmBatch, METRICS, compare};
 
 /// The duels of a variant.
@@ -20,7 +20,9 @@ pub struct VariantDuels {
 /// How sure all intervals are together.
 const CONFIDENCE: f64 = 0.95;
 
-/// The verdict on an index of which what it saves or what it costs is missing.
+/// Verdicts beside [`Verdict::Same`] and [`Verdict::Inconclusive`]; the last one where what an index saves or costs is missing.
+const EARNS: &str = "earns";
+const COSTS: &str = "costs";
 const NOT_MEASURED: &str = "not measured";
 
 /// What each index is worth, the one that earns most first. `of_processor`: in processor time instead of latency.
@@ -110,34 +112,34 @@ fn difference_of(one: Estimate, other: Estimate) -> Estimate {
 /// The verdict on an index, by what it earns in microseconds.
 fn verdict(earned: Estimate, margin: f64) -> &'static str {
     if earned.low > 0.0 && earned.high > margin {
-        "earns"
+        EARNS
     } else if earned.high < 0.0 && earned.low < -margin {
-        "costs"
+        COSTS
+    } else if earned.low >= -margin && earned.high <= margin {
+        Verdict::Same.as_str()
     } else {
-        "no difference seen"
+        Verdict::Inconclusive.as_str()
     }
 }
 
-/// As `of 5 indexes 1 earn more than they cost (a), 0 cost more than they save, 2 not measured (b, c)`.
+/// As `of 5 indexes 1 earn more than they cost (a), 0 cost more than they save, 1 make no difference, 2 not decided (b, c), 1 not
+/// measured (d)`; the last three only where there are such.
 pub fn sentence(lines: &[IndexLine]) -> String {
-    let names = |verdict: &str| -> Vec<&str> {
-        lines.iter().filter(|line| line.verdict == verdict).map(|line| line.index.as_str()).collect()
-    };
-    let (earning, costing, unmeasured) = (names("earns"), names("costs"), names(NOT_MEASURED));
     let of_all = if lines.len() == 1 { "1 index".to_owned() } else { format!("{} indexes", lines.len()) };
-    let listed =
-        |names: &[&str]| if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
-    let not_measured = match unmeasured.len() {
-        0 => String::new(),
-        count => format!(", {count} {NOT_MEASURED}{}", listed(&unmeasured)),
-    };
-    format!(
-        "of {of_all} {} earn more than they cost{}, {} cost more than they save{}{not_measured}",
-        earning.len(),
-        listed(&earning),
-        costing.len(),
-        listed(&costing)
-    )
+    let parts = [
+        (EARNS, "earn more than they cost"),
+        (COSTS, "cost more than they save"),
+        (Verdict::Same.as_str(), "make no difference"),
+        (Verdict::Inconclusive.as_str(), "not decided"),
+        (NOT_MEASURED, NOT_MEASURED),
+    ];
+    let told = parts.iter().enumerate().filter_map(|(place, (verdict, words))| {
+        let of_verdict = lines.iter().filter(|line| line.verdict == *verdict);
+        let names: Vec<&str> = of_verdict.map(|line| line.index.as_str()).collect();
+        let listed = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        (place < 2 || !names.is_empty()).then(|| format!("{} {words}{listed}", names.len()))
+    });
+    format!("of {of_all} {}", told.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -181,7 +183,7 @@ mod tests {
         let lines = index_worth(&asked(&["bad", "idle", "good"]), &found, false);
         let verdicts: Vec<(&str, &str)> =
             lines.iter().map(|line| (line.index.as_str(), line.verdict.as_str())).collect();
-        assert_eq!(verdicts, [("good", "earns"), ("idle", "no difference seen"), ("bad", "costs")]);
+        assert_eq!(verdicts, [("good", "earns"), ("idle", "same"), ("bad", "costs")]);
         let good = &lines[0];
         assert!(
             (good.saved_us.unwrap() - 200.0).abs() < 1.0 && (good.cost_us.unwrap() - 10.0).abs() < 1.0,
@@ -190,7 +192,7 @@ mod tests {
         assert!(good.cost_low < good.cost_us && good.cost_us < good.cost_high);
         assert_eq!(
             sentence(&lines),
-            "of 3 indexes 1 earn more than they cost (good), 1 cost more than they save (bad)"
+            "of 3 indexes 1 earn more than they cost (good), 1 cost more than they save (bad), 1 make no difference (idle)"
         );
         let of_processor = index_worth(&asked(&["good"]), &found, true);
         assert!((of_processor[0].saved_us.unwrap() - 100.0).abs() < 1.0);
@@ -203,7 +205,8 @@ mod tests {
         assert_eq!(found, estimate(6.0, 1.0, 16.0));
         assert_eq!(verdict(found, 2.0), "earns");
         assert_eq!(verdict(difference_of(estimate(4.0, -4.0, 8.0), estimate(10.0, 7.0, 16.0)), 2.0), "costs");
-        assert_eq!(verdict(estimate(1.0, -1.0, 3.0), 2.0), "no difference seen");
+        assert_eq!(verdict(estimate(1.0, -1.0, 3.0), 2.0), "inconclusive");
+        assert_eq!(verdict(estimate(1.0, 0.5, 1.5), 2.0), "same");
     }
 
     #[test]

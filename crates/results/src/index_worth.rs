@@ -52,7 +52,7 @@ pub struct IndexLine {
     pub cost_low: Option<f64>,
     /// Upper bound of that interval.
     pub cost_high: Option<f64>,
-    /// `earns`, `costs`, `no difference seen`, or `not measured`: `saved_us` or `cost_us` is missing.
+    /// `earns`, `costs`, `same`, `inconclusive`, or `not measured`: `saved_us` or `cost_us` is missing.
     pub verdict: String,
     /// The duel that says what is saved.
     pub reads_run_id: Option<i64>,

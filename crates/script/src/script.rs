@@ -54,7 +54,7 @@ impl Script {
     }
 
     /// Whether all statements can have parameters, which only `query_mode` "simple" does without: glued
-    /// variables must be constant, string constants cannot have parameters, and a statement has at most 255.
+    /// variables must be constant, string constants cannot have parameters, and a statement has at most 65,535.
     /// `assigned` tells which variables other scripts of the run assign; those that this one does, by `\set` or
     /// by a `\gset` or `\aset` whose prefix is not empty, count in any case. `defined` tells which have a value
     /// before the run. `symbols` are those that the script was parsed with.

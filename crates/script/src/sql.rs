@@ -10,8 +10,9 @@ use super::lexer::{MentionKind, StatementText};
 use super::position::{ScriptText, excerpt};
 use super::variables::{Symbols, VariableId, Variables, is_name_part};
 
-/// How many parameters a statement has at most, as in pgbench.
-pub(super) const MAX_PARAMETERS: usize = 255;
+/// How many parameters a statement has at most: the protocol counts them in 16 bits. pgbench takes 255, which statements of
+/// applications exceed.
+pub(super) const MAX_PARAMETERS: usize = 65_535;
 
 /// The longest statement in bytes: the server's MaxAllocSize, less the zero byte at its end.
 const MAX_LENGTH: usize = 0x3fff_fffe;

@@ -212,8 +212,12 @@ fn line(
 fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, kept: i64) -> Vec<String> {
     let LogFigures { transactions, secs, sessions, clients, .. } = figures;
     let part = kept as f64 / *transactions as f64;
-    let run = figures.rate.map_or(String::new(), |rate| {
-        format!("; to run at the same rate: bench.run('{name}', clients => {clients}, rate => {rate:.3})")
+    // What is kept comes as often as it did, not as often as all together.
+    let run = figures.rate.filter(|_| kept > 0).map_or(String::new(), |rate| {
+        format!(
+            "; to run at the same rate: bench.run('{name}', clients => {clients}, rate => {:.3})",
+            rate * part
+        )
     });
     let mut notes = vec![format!(
         "{transactions} transactions of {sessions} sessions in {secs:.1} s, {:.1} % of them kept{run}",

@@ -10,6 +10,8 @@ pub enum Class {
     Rollback,
     /// ROLLBACK TO and other statements that belong into a transaction block.
     InBlock,
+    /// Of no concern for a replay, which prepares its own statements.
+    Ignored,
     /// A query, or one that changes data.
     Query {
         writes: bool,
@@ -76,9 +78,36 @@ pub fn classify(tokens: &[StatementToken]) -> Class {
         ("call", _) => Class::Query { writes: true },
         ("copy", _) => Class::Other(COPY),
         ("declare" | "fetch" | "move" | "close", _) => Class::Other(CURSOR),
-        ("prepare" | "execute" | "deallocate", _) => Class::Other(PREPARED),
+        ("deallocate", _) => Class::Ignored,
+        ("prepare" | "execute", _) => Class::Other(PREPARED),
         _ => Class::Other(UTILITY),
     }
+}
+
+/// What a statement does about a savepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavepointStep {
+    Set,
+    Release,
+    RollBackTo,
+}
+
+/// That of a statement, with the savepoint's name; `None` of another one.
+pub fn savepoint(tokens: &[StatementToken]) -> Option<(SavepointStep, String)> {
+    let words: Vec<StatementToken> = tokens.iter().copied().filter(|token| !token.is_silent()).collect();
+    let (first, last) = (words.first()?, words.last()?);
+    let step = if first.is("savepoint") {
+        SavepointStep::Set
+    } else if first.is("release") {
+        SavepointStep::Release
+    } else if first.is("rollback") && has_word(&words, "to") {
+        SavepointStep::RollBackTo
+    } else {
+        return None;
+    };
+    let quoted = last.text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let name = quoted.map_or_else(|| last.text.to_ascii_lowercase(), |text| text.replace("\"\"", "\""));
+    Some((step, name))
 }
 
 /// Whether a text is a utility command, as pg_stat_statements counts them; an empty one is none.

@@ -131,6 +131,12 @@ fn prefix(shape: &TransactionShape) -> String {
     prefix
 }
 
+/// Whether a script of the simple protocol would put the value of a variable that every client has into a constant.
+fn mentions_automatic_variable(constant: &str) -> bool {
+    const AUTOMATIC: [&str; 4] = [":client_id", ":default_seed", ":random_seed", ":scale"];
+    AUTOMATIC.iter().any(|name| constant.contains(name))
+}
+
 struct Writer<'a> {
     shape: &'a TransactionShape,
     think_times: ThinkTimes,
@@ -254,7 +260,8 @@ impl Writer<'_> {
         match &self.shape.sources[place] {
             Some(source)
                 if !(self.shape.varies[place]
-                    || self.hides_texts && slots[slot] == TemplateValue::String) =>
+                    || self.hides_texts && slots[slot] == TemplateValue::String
+                    || mentions_automatic_variable(source)) =>
             {
                 return source.clone();
             }

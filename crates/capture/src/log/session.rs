@@ -5,7 +5,7 @@
 
 use bench_base::error::MAX_TEXT;
 
-use super::class::{self, Class, classify, statements};
+use super::class::{self, Class, SavepointStep, classify, savepoint, statements};
 use super::entry::LogEntry;
 use super::event::{LogEvent, ParameterValue, Parameters, event};
 use super::normalise::{Normalised, Template, TemplatePart, normalise};
@@ -50,6 +50,17 @@ struct Open {
     bytes: usize,
     /// It is too long to be kept.
     is_forgotten: bool,
+    savepoints: Vec<Savepoint>,
+}
+
+/// A savepoint of an open transaction.
+#[derive(Debug)]
+struct Savepoint {
+    name: String,
+    /// Statements up to it, itself included.
+    steps: usize,
+    /// Whether the transaction could not be replayed by then.
+    had_problem: bool,
 }
 
 /// An execution's statements and what is known of it.
@@ -189,7 +200,15 @@ impl LoggedSession {
             user: entry.user.clone(),
         };
         let id = transaction_id(entry);
-        self.open = Some(Open { is_block, has_ended: false, id, transaction, bytes: 0, is_forgotten: false });
+        self.open = Some(Open {
+            is_block,
+            has_ended: false,
+            id,
+            transaction,
+            bytes: 0,
+            is_forgotten: false,
+            savepoints: Vec::new(),
+        });
     }
 
     /// What it keeps of its statements, in bytes.
@@ -247,6 +266,20 @@ impl LoggedSession {
                     };
                     self.finish_other(entry, finished);
                     self.close(ending, pause_ms, end_ms, duration_ms, finished);
+                }
+                Class::Ignored => {
+                    if let Some(open) = self.open.as_mut().filter(|open| open.is_block && !open.has_ended) {
+                        open.transaction.frame_ms += duration_ms.unwrap_or(0.0);
+                        open.transaction.end_ms = end_ms;
+                    }
+                }
+                Class::Other(class::TWO_PHASE) if self.open.as_ref().is_some_and(|open| open.is_block) => {
+                    // PREPARE TRANSACTION: the others are not allowed in a block. It ends it, as COMMIT does.
+                    self.finish_other(entry, finished);
+                    if let Some(open) = &mut self.open {
+                        open.problem(class::TWO_PHASE, &text_of(part));
+                    }
+                    self.close(TransactionEnding::Commit, pause_ms, end_ms, duration_ms, finished);
                 }
                 _ => {
                     self.join(entry, start_ms, finished);
@@ -350,6 +383,10 @@ impl Open {
             self.transaction.frame_ms += duration_ms.unwrap_or(0.0);
             return;
         }
+        let savepoint = savepoint(tokens).filter(|_| class == Class::InBlock);
+        if let Some((step, name)) = &savepoint {
+            self.leave_savepoints(*step, name);
+        }
         let text = || text_of(tokens);
         let nothing: &[ParameterValue] = &[];
         let known = match parameters {
@@ -398,6 +435,31 @@ impl Open {
             writes,
             query_id: matches!(class, Class::Query { .. }).then_some(0),
         });
+        if let Some((SavepointStep::Set, name)) = savepoint {
+            let had_problem = self.transaction.problem.is_some();
+            self.savepoints.push(Savepoint { name, steps: self.transaction.steps.len(), had_problem });
+        }
+    }
+
+    /// RELEASE and ROLLBACK TO: savepoints behind that of the name are gone. What an error behind it has undone was no part of what
+    /// the transaction did, and the transaction goes on.
+    fn leave_savepoints(&mut self, step: SavepointStep, name: &str) {
+        if step == SavepointStep::Set {
+            return;
+        }
+        let Some(place) = self.savepoints.iter().rposition(|savepoint| savepoint.name == name) else {
+            return;
+        };
+        if step == SavepointStep::Release {
+            self.savepoints.truncate(place);
+            return;
+        }
+        self.savepoints.truncate(place + 1);
+        let Savepoint { steps, had_problem, .. } = self.savepoints[place];
+        if self.transaction.problem.is_some() && !had_problem {
+            self.transaction.problem = None;
+            self.transaction.steps.truncate(steps);
+        }
     }
 }
 

@@ -99,6 +99,74 @@ fn errors_abort() {
 }
 
 #[test]
+fn an_error_behind_a_savepoint_undoes_what_came_since_and_nothing_else() {
+    let statement = |at_ms, text: &str| entry(at_ms, "3/7", &format!("duration: 0.1 ms  statement: {text}"));
+    // As psql's ON_ERROR_ROLLBACK, JDBC's autosave and Django's atomic() have it.
+    let found = transactions(&[
+        statement(1.0, "BEGIN"),
+        statement(2.0, "INSERT INTO t VALUES (1)"),
+        statement(3.0, "SAVEPOINT a"),
+        statement(4.0, "INSERT INTO t VALUES (2)"),
+        error(5.0, "3/7", "INSERT INTO t VALUES (1)"),
+        statement(6.0, "ROLLBACK TO SAVEPOINT A"),
+        statement(7.0, "RELEASE a"),
+        statement(8.0, "INSERT INTO t VALUES (3)"),
+        statement(9.0, "COMMIT"),
+    ]);
+    assert_eq!(
+        (found.len(), found[0].problem.as_ref(), found[0].ending),
+        (1, None, TransactionEnding::Commit)
+    );
+    let insert = "INSERT INTO t VALUES ($1)";
+    assert_eq!(shown(&found[0]), [insert, "SAVEPOINT a", "ROLLBACK TO SAVEPOINT A", "RELEASE a", insert]);
+    // Without an error what is rolled back was work all the same.
+    let found = transactions(&[
+        statement(1.0, "BEGIN"),
+        statement(2.0, "SAVEPOINT \"A\""),
+        statement(3.0, "SELECT 1"),
+        statement(4.0, "ROLLBACK TO \"A\""),
+        statement(5.0, "COMMIT"),
+    ]);
+    assert_eq!(shown(&found[0]), ["SAVEPOINT \"A\"", "SELECT $1", "ROLLBACK TO \"A\""]);
+    // An error before the savepoint, behind one that was released, or behind one of another name stays.
+    for [before, name, back] in
+        [["", "a", "ROLLBACK TO a"], ["RELEASE a", "a", "ROLLBACK TO a"], ["", "\"A\"", "ROLLBACK TO a"]]
+    {
+        let mut entries = vec![statement(1.0, "BEGIN")];
+        match before {
+            "" if name == "a" => entries.push(error(2.0, "3/7", "SELECT 1")),
+            _ => {}
+        }
+        entries.push(statement(3.0, &format!("SAVEPOINT {name}")));
+        if !before.is_empty() {
+            entries.push(statement(4.0, before));
+        }
+        entries.extend([error(5.0, "3/7", "SELECT 2"), statement(6.0, back), statement(7.0, "COMMIT")]);
+        let found = transactions(&entries);
+        assert_eq!(found[0].problem.as_ref().unwrap().0, "aborted by error 23505", "{before} {name}");
+    }
+}
+
+#[test]
+fn prepare_transaction_ends_its_block_and_deallocate_is_passed_over() {
+    let found = transactions(&[
+        entry(1.0, "3/7", "duration: 0.1 ms  statement: BEGIN"),
+        entry(2.0, "3/7", "duration: 0.1 ms  statement: SELECT 1"),
+        entry(3.0, "3/7", "duration: 0.1 ms  statement: DEALLOCATE ALL"),
+        entry(4.0, "3/7", "duration: 0.1 ms  statement: SELECT 2"),
+        entry(5.0, "3/0", "duration: 0.1 ms  statement: PREPARE TRANSACTION 'x'"),
+        entry(6.0, "3/0", "duration: 0.1 ms  statement: DEALLOCATE ALL"),
+        entry(7.0, "3/8", "duration: 0.1 ms  statement: BEGIN"),
+        entry(8.0, "3/8", "duration: 0.1 ms  statement: SELECT 3"),
+        entry(9.0, "3/8", "duration: 0.1 ms  statement: DEALLOCATE ALL"),
+        entry(10.0, "3/0", "duration: 0.1 ms  statement: COMMIT"),
+    ]);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].problem.as_ref().unwrap().0, "a two-phase commit");
+    assert_eq!((found[1].problem.as_ref(), shown(&found[1])), (None, vec!["SELECT $1".to_owned()]));
+}
+
+#[test]
 fn a_session_may_end_in_a_block() {
     let begin = entry(1.0, "3/7", "duration: 0.1 ms  statement: BEGIN");
     let fatal = LogEntry { severity: "FATAL".into(), ..entry(2.0, "3/7", "terminating connection") };

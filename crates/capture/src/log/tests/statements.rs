@@ -89,6 +89,7 @@ fn classes() {
         ("ROLLBACK TO SAVEPOINT a", Class::InBlock),
         ("COMMIT AND CHAIN", Class::Other("AND CHAIN")),
         ("COMMIT AND NO CHAIN", Class::Commit),
+        ("DEALLOCATE ALL", Class::Ignored),
         ("PREPARE TRANSACTION 'x'", Class::Other(super::super::class::TWO_PHASE)),
         ("COMMIT PREPARED 'x'", Class::Other(super::super::class::TWO_PHASE)),
         ("SET LOCAL work_mem = '1MB'", Class::InBlock),
