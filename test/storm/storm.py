@@ -117,6 +117,9 @@ class Storm:
                 events.append(Event("bench.stop", *times, frozenset({"end"}), **{"run" if word == "stopped" else "sweep": int(ended)}))
             if statement.kind.startswith("stop") and not re.search(r"\|[tf]$", outcome.output, re.M) and outcome.word() != "done":
                 events.append(Event("bench.stop without an answer", *times, frozenset({"end"})))
+            # What is under way for a call is stopped where the caller itself is in its way.
+            if outcome.word() == "40P01":
+                events.append(Event("a deadlock with its caller", *times, frozenset({"end"}), statement=statement.number))
             if statement.database == "postgres" and statement.kind in ("run", "start", "start and wait"):
                 state.called.update((int(run), statement.number) for run in re.findall(r"^(\d+)(?:\|\w*)?$", outcome.output, re.M))
             if statement.kind == "prune":
