@@ -52,18 +52,18 @@ SELECT results_eq('SELECT verdict, baseline_failed, candidate_failed > 10, candi
 --
 -- What cannot take turns: pairs of runs
 --
--- So much slower that three pairs of runs decide it on any machine.
+-- So much slower that five pairs of runs decide it on any machine.
 CREATE TEMP TABLE paired AS SELECT * FROM bench.verify('verified', '{"load": {"rows": 50000}}',
-    '{"load": {"rows": 40000}, "enable_indexscan": "off", "enable_bitmapscan": "off"}', rounds => 3,
+    '{"load": {"rows": 40000}, "enable_indexscan": "off", "enable_bitmapscan": "off"}', rounds => 5,
     transactions => 200);
 SELECT results_eq('SELECT command, verdict, plan_changed, baseline_count FROM paired LIMIT 1',
-    $$ VALUES (2, 'slower', true, 600::bigint) $$, 'of three runs a side');
+    $$ VALUES (2, 'slower', true, 1000::bigint) $$, 'of five runs a side');
 SELECT ok(p95_ratio_low < p95_ratio AND p95_ratio < p95_ratio_high, 'with intervals of p95') FROM paired LIMIT 1;
-SELECT set_eq('SELECT DISTINCT paired FROM (SELECT count(*) AS paired FROM bench.sweep_runs) AS r', '{6}'::bigint[],
+SELECT set_eq('SELECT DISTINCT paired FROM (SELECT count(*) AS paired FROM bench.sweep_runs) AS r', '{10}'::bigint[],
     'they are kept as a sweep');
 SELECT min(run_id) AS first_id, max(run_id) AS last_id FROM bench.sweep_runs \gset
 SELECT is(bench.verify_report(:first_id), bench.verify_report(:last_id), 'any of them leads to the report of all');
-SELECT alike(bench.verify_report(:first_id), 'baseline: 3 runs%in pairs%Of 2 statements % slower%Statements%differs%',
+SELECT alike(bench.verify_report(:first_id), 'baseline: 5 runs%in pairs%Of 2 statements % slower%Statements%differs%',
     'which has the statements');
 SELECT alike(bench.verify_report(:first_id, 'json'), '%"statements":[{"workload":"verified","command":2%', 'as JSON');
 SELECT alike(bench.verify_report(:first_id, 'html'), '%compared-statements%', 'as a page');
