@@ -51,24 +51,31 @@ pub struct ClientCounters<'a> {
     ramp_middle_ns: i64,
     /// Processor time and minor page faults of the process when a transaction of the ramp's second half ended.
     alone: Option<(i64, i64)>,
-    /// The next transaction is of no arm: it makes plans anew which the other arm's stretch has cost it.
+    /// The next transaction counts for no arm: it replaces plans that were dropped at the switch.
     is_settling: bool,
-    /// Transactions of the stretch under way, and those of each arm's last one.
-    in_stretch: u64,
+    /// Transactions of each arm's last stretch.
     in_last_stretch: [u64; 2],
 }
 
 /// What a client does for one arm, between two switches.
 struct Stretch {
     arm: usize,
-    began_cpu_ns: i64,
-    /// What the session had used, and the rows of its statements.
-    began: (Usage, u64),
-    began_minor_faults: i64,
+    /// At its beginning, or at the end of the transaction that settled the session.
+    began: Readings,
+    transactions: u64,
     measured: u64,
     /// Whether it has transactions that are not measured.
     has_others: bool,
     batch: usize,
+}
+
+/// What the process has used so far.
+struct Readings {
+    usage: Usage,
+    /// Rows of all statements.
+    rows: u64,
+    minor_faults: i64,
+    cpu_ns: i64,
 }
 
 impl<'a> ClientCounters<'a> {
@@ -96,7 +103,6 @@ impl<'a> ClientCounters<'a> {
             ramp_middle_ns: i64::MAX,
             alone: None,
             is_settling: false,
-            in_stretch: 0,
             in_last_stretch: [0; 2],
         }
     }
@@ -122,56 +128,51 @@ impl<'a> ClientCounters<'a> {
     /// In a duel: the stretch under way is over.
     pub fn end_stretch(&mut self) {
         let Some(stretch) = self.stretch.take() else { return };
-        self.in_last_stretch[stretch.arm] = std::mem::take(&mut self.in_stretch);
+        self.in_last_stretch[stretch.arm] = stretch.transactions;
         let Some(batch) = self.arms.get(stretch.batch) else { return };
         if stretch.measured > 0 && !stretch.has_others {
-            let sums = &batch[stretch.arm];
-            let (before, rows_before) = stretch.began;
-            let usage = Usage::of_session();
+            let (sums, before, now) = (&batch[stretch.arm], stretch.began, self.readings());
             sums.timed.add(stretch.measured);
-            sums.cpu_ns.add((own_cpu_ns() - stretch.began_cpu_ns).max(0).unsigned_abs());
-            sums.blocks.add(usage.blocks.saturating_sub(before.blocks));
-            sums.wal_bytes.add(usage.wal_bytes.saturating_sub(before.wal_bytes));
-            sums.rows.add(self.rows() - rows_before);
-            sums.minor_faults.add((own_minor_faults() - stretch.began_minor_faults).max(0).unsigned_abs());
+            sums.cpu_ns.add((now.cpu_ns - before.cpu_ns).max(0).unsigned_abs());
+            sums.blocks.add(now.usage.blocks.saturating_sub(before.usage.blocks));
+            sums.wal_bytes.add(now.usage.wal_bytes.saturating_sub(before.usage.wal_bytes));
+            sums.rows.add(now.rows - before.rows);
+            sums.minor_faults.add((now.minor_faults - before.minor_faults).max(0).unsigned_abs());
         }
     }
 
-    /// Rows of all statements so far.
-    fn rows(&self) -> u64 {
-        self.commands.iter().map(|command| command.rows.get()).sum()
+    /// Reads the counters of this process; its processor time last, so that the others are not in it.
+    fn readings(&self) -> Readings {
+        Readings {
+            usage: Usage::of_session(),
+            rows: self.commands.iter().map(|command| command.rows.get()).sum(),
+            minor_faults: own_minor_faults(),
+            cpu_ns: own_cpu_ns(),
+        }
     }
 
-    /// In a duel: what comes next is of this arm; where the session has to `settle`, from the next transaction's end on. Of an
-    /// arm whose transactions are longer than a stretch nothing would be left.
+    /// In a duel: what comes next is of this arm; where the session has to `settle`, from the end of the next transaction on,
+    /// unless the arm's transactions are longer than a stretch, so that none would be left.
     pub fn begin_stretch(&mut self, arm: usize, settle: bool) {
         self.is_settling = settle && self.in_last_stretch[arm] > 1;
         self.slot.arm.store(arm as u32 + 1, Relaxed);
-        let began = (Usage::of_session(), self.rows());
-        let began_minor_faults = own_minor_faults();
-        let began_cpu_ns = own_cpu_ns();
-        self.stretch = Some(Stretch {
-            arm,
-            began_cpu_ns,
-            began,
-            began_minor_faults,
-            measured: 0,
-            has_others: false,
-            batch: 0,
-        });
+        let (transactions, measured, has_others, batch) = (0, 0, false, 0);
+        self.stretch =
+            Some(Stretch { arm, began: self.readings(), transactions, measured, has_others, batch });
     }
 
-    /// The session has made its plans anew.
+    /// Begins to measure the stretch: its first transaction has replaced the plans that were dropped.
     #[cold]
-    fn settled(&mut self) {
-        match self.stretch.take() {
-            Some(stretch) => self.begin_stretch(stretch.arm, false),
-            None => self.is_settling = false,
+    fn settle(&mut self) {
+        let began = self.readings();
+        if let Some(stretch) = &mut self.stretch {
+            *stretch = Stretch { began, measured: 0, has_others: false, ..*stretch };
         }
+        self.is_settling = false;
     }
 
-    /// A transaction of the ramp has ended, in which the session executes one arm only: counts what it used. Not of the first
-    /// half, in which the session makes its plans and fills its caches.
+    /// Counts what a transaction used of the ramp, in which the session executes one arm only; not in its first half, in which the
+    /// session makes its plans and fills its caches.
     #[cold]
     fn count_alone(&mut self, arm: usize, end_ns: i64) {
         if end_ns < self.ramp_middle_ns || end_ns >= self.timeline.warmup_start_ns {
@@ -192,7 +193,9 @@ impl<'a> ClientCounters<'a> {
 
     /// Counts a transaction of a duel, whose scripts are each arm's by turns.
     fn count_for_arm(&mut self, t: &Transaction, is_measured: bool) {
-        self.in_stretch += 1;
+        if let Some(stretch) = &mut self.stretch {
+            stretch.transactions += 1;
+        }
         if !is_measured {
             if let Some(stretch) = &mut self.stretch {
                 stretch.has_others = true;
@@ -369,9 +372,9 @@ impl TransactionRecorder for ClientCounters<'_> {
         }
         if !self.arms.is_empty() {
             self.count_for_arm(t, of == TotalsOf::Measured);
-        }
-        if self.is_settling {
-            self.settled();
+            if self.is_settling {
+                self.settle();
+            }
         }
         of == TotalsOf::Measured
     }

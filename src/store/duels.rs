@@ -69,12 +69,12 @@ fn sessions(given: &Value) -> u32 {
 
 /// As [`duel_of`], for a caller who may see the run; `None` for a run that is no duel.
 pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserError> {
-    let calls = statements::calls_per_script(run_id)?;
     as_owner(|| {
         let sql = "SELECT duel || jsonb_build_object('secs', secs, 'clients', clients) FROM bench_internal.run_log \
                    WHERE run_id = $1 AND duel IS NOT NULL";
         let Some(JsonB(given)) = fetch::<JsonB>(sql, &[run_id.into()])? else { return Ok(None) };
-        let batches = batches(run_id)?;
+        let arms = arms(run_id)?;
+        let batches = batches(&arms);
         if batches.is_empty() {
             return Ok(None);
         }
@@ -89,35 +89,44 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
             batches,
             commands: commands(run_id)?,
             waits: waits(run_id)?,
-            alone: alone(run_id)?,
+            alone: alone(&arms),
         };
         let margin = margin.or(measured.margin).unwrap_or(MARGIN);
         let (scripts, statements) = (statements::scripts(run_id)?, statements::commands(run_id)?);
+        let calls = statements::calls_per_script(run_id)?;
         Ok(Some(Duel::new(measured, margin, &scripts, &statements, &calls)))
     })
 }
 
 /// What was measured of a duel, batch by batch; none of a run that is no duel.
 pub(super) fn duel_batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
-    as_owner(|| batches(run_id))
+    as_owner(|| Ok(batches(&arms(run_id)?)))
 }
 
-fn batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
-    let sql = "SELECT * FROM bench_internal.duel_log WHERE run_id = $1";
-    let arms = select::<Map<String, Value>>(sql, &[run_id.into()])?;
+/// Whether the columns are those of the arm with this name.
+fn is_of(columns: &Map<String, Value>, name: &str) -> bool {
+    columns.get("arm").is_some_and(|arm| arm == name)
+}
+
+/// The columns of each arm, without those that are NULL.
+fn arms(run_id: i64) -> Result<Vec<Map<String, Value>>, UserError> {
+    select("SELECT * FROM bench_internal.duel_log WHERE run_id = $1", &[run_id.into()])
+}
+
+fn batches(arms: &[Map<String, Value>]) -> Vec<[ArmBatch; 2]> {
     let mut batches: Vec<[ArmBatch; 2]> = Vec::new();
     for columns in arms {
-        let Some(arm) = ARMS.iter().position(|arm| columns["arm"] == *arm) else { continue };
-        let length = columns["transactions"].as_array().map_or(0, Vec::len).min(BATCHES);
+        let Some(arm) = ARMS.iter().position(|name| is_of(columns, name)) else { continue };
+        let length = columns.get("transactions").and_then(Value::as_array).map_or(0, Vec::len).min(BATCHES);
         batches.resize(batches.len().max(length), Default::default());
         for (place, batch) in batches.iter_mut().enumerate() {
-            batch[arm] = batch_of(&columns, place);
+            batch[arm] = batch_of(columns, place);
         }
     }
-    Ok(batches)
+    batches
 }
 
-/// An arm's batch at its place in the columns. Of an imported run they may be anything: what is no batch counts as an empty one.
+/// Reads an arm's batch at a place of the columns; an empty one where an imported run has anything else.
 fn batch_of(columns: &Map<String, Value>, place: usize) -> ArmBatch {
     let values = columns.iter().filter_map(|(name, values)| Some((name.clone(), values.get(place)?.clone())));
     let fields = values.filter(|(_, value)| !value.is_null()).collect();
@@ -141,16 +150,12 @@ fn commands(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
     Ok(rows.into_iter().map(command).collect())
 }
 
-fn alone(run_id: i64) -> Result<[Option<UsedAlone>; 2], UserError> {
-    let rows = select::<(String, Value)>(
-        "SELECT arm, alone FROM bench_internal.duel_log WHERE run_id = $1",
-        &[run_id.into()],
-    )?;
-    // Of an imported run it may be anything.
-    Ok(ARMS.map(|name| {
-        let (_, alone) = rows.iter().find(|(arm, _)| arm == name)?;
-        UsedAlone::deserialize(alone).ok()
-    }))
+/// What each arm used before the measurement. Of an imported run it may be anything.
+fn alone(arms: &[Map<String, Value>]) -> [Option<UsedAlone>; 2] {
+    ARMS.map(|name| {
+        let columns = arms.iter().find(|columns| is_of(columns, name))?;
+        UsedAlone::deserialize(columns.get("alone")?).ok()
+    })
 }
 
 fn waits(run_id: i64) -> Result<Vec<DuelWait>, UserError> {

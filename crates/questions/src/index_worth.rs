@@ -133,13 +133,13 @@ pub fn sentence(lines: &[IndexLine]) -> String {
         (Verdict::Inconclusive.as_str(), "not decided"),
         (NOT_MEASURED, NOT_MEASURED),
     ];
-    let told = parts.iter().enumerate().filter_map(|(place, (verdict, words))| {
+    let counts = parts.iter().enumerate().filter_map(|(place, (verdict, words))| {
         let of_verdict = lines.iter().filter(|line| line.verdict == *verdict);
         let names: Vec<&str> = of_verdict.map(|line| line.index.as_str()).collect();
         let listed = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
         (place < 2 || !names.is_empty()).then(|| format!("{} {words}{listed}", names.len()))
     });
-    format!("of {of_all} {}", told.collect::<Vec<_>>().join(", "))
+    format!("of {of_all} {}", counts.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

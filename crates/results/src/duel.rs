@@ -93,8 +93,11 @@ pub struct DuelMeasured {
 pub struct UsedAlone {
     /// Microseconds of processor time.
     pub cpu_us: f64,
+    /// Its standard error, in microseconds.
     pub cpu_us_error: f64,
+    /// Minor page faults.
     pub minor_faults: f64,
+    /// Their standard error.
     pub minor_faults_error: f64,
 }
 
@@ -200,13 +203,13 @@ impl Influence {
         if !(shift.is_finite() && is_certain) {
             return None;
         }
-        let told = |alone: UsedAlone, shared: UsedAlone| {
+        let describe = |alone: UsedAlone, shared: UsedAlone| {
             format!(
                 "{:.1} µs and {:.1} page faults alone, {:.1} µs and {:.1} in the duel",
                 alone.cpu_us, alone.minor_faults, shared.cpu_us, shared.minor_faults
             )
         };
-        let (a, b) = (told(a_alone, a), told(b_alone, b));
+        let (a, b) = (describe(a_alone, a), describe(b_alone, b));
         let advice = format!(
             "one arm uses memory that the other has left, a: {a}, b: {b}: compare them with bench.ab"
         );
@@ -290,10 +293,11 @@ const LOTTERY: &str = "sessions chose between generic and custom plans different
 /// So many sessions of an arm do not agree by chance.
 const AGREEING_SESSIONS: u32 = 4;
 
-/// Says of decided statements whose plan is the same in both arms that they may have paid for another one, whose plan is not: they
-/// share the session, its memory and the caches of a processor.
+/// Advises on decided statements with the same plan in both arms, beside one whose plan changed and which took more time: they
+/// share the session, its memory and the processor's caches.
 fn advise_beside_changed_plans(lines: &mut [StatementLine]) {
-    let is_decided = |line: &StatementLine| ["slower", "faster"].contains(&line.verdict.as_str());
+    let decided = [Verdict::Slower, Verdict::Faster].map(Verdict::as_str);
+    let is_decided = |line: &StatementLine| decided.contains(&line.verdict.as_str());
     let changed = lines.iter().filter(|line| line.plan_changed == Some(true) && is_decided(line));
     let largest = changed.filter_map(|line| Some((line.effect_us?, line.command)));
     let Some((us, command)) = largest.max_by(|one, other| one.0.abs().total_cmp(&other.0.abs())) else {

@@ -154,9 +154,9 @@ struct Copies {
     clients: Role,
 }
 
-/// Pending lists of GIN indexes are emptied while it is measured, which is most of what these cost: with the default of 4 MB a
-/// duel of some seconds ends before. Costs per row are the same with both, with lists of 256 kB twice as high.
-const PENDING_LIST: (&str, &str) = ("gin_pending_list_limit", "1MB");
+/// gin_pending_list_limit on copies. With the default of 4 MB a duel of a few seconds ends before a pending list is flushed, which
+/// is most of what a GIN index costs. Flushes of 1 MB cost as much per row, those of 256 kB twice as much.
+const PENDING_LIST: &str = "1MB";
 
 impl Copies {
     /// That of the copies with or without an index.
@@ -206,8 +206,7 @@ impl Copies {
     /// The duel on copies, whose planner does not see the index: what is left of it is what it costs.
     fn duel(&self, place: usize, index: &str) -> Result<Duel, UserError> {
         let hidden = format!("{}.{}", quote_identifier(&self.schema(place, true)), quote_identifier(index));
-        let arm =
-            |with: bool| json!({"search_path": self.path_of(place, with), PENDING_LIST.0: PENDING_LIST.1});
+        let arm = |with: bool| json!({"search_path": self.path_of(place, with), "gin_pending_list_limit": PENDING_LIST});
         let mut with = arm(true);
         with["hide_indexes"] = json!([hidden]);
         Duel::new(&with, &arm(false))

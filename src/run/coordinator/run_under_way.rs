@@ -309,7 +309,9 @@ impl<'a> RunUnderWay<'a> {
         match self.spec.options.extent {
             // Time for every client to be woken, so that the first interval has all of them.
             Extent::Secs(_) => {
-                let alone_ns = if self.spec.options.duel.is_some() { ALONE_NS } else { 0 };
+                // Connections have no processor time that could be read.
+                let is_alone = self.spec.options.duel.is_some() && self.spec.options.driver == Driver::Engine;
+                let alone_ns = if is_alone { ALONE_NS } else { 0 };
                 10_000_000 + 500_000 * i64::from(self.segment.clients()) + alone_ns
             }
             // Each transaction counts.

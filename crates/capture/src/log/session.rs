@@ -383,7 +383,7 @@ impl Open {
             self.transaction.frame_ms += duration_ms.unwrap_or(0.0);
             return;
         }
-        let savepoint = savepoint(tokens).filter(|_| class == Class::InBlock);
+        let savepoint = if class == Class::InBlock { savepoint(tokens) } else { None };
         if let Some((step, name)) = &savepoint {
             self.leave_savepoints(*step, name);
         }
@@ -441,8 +441,8 @@ impl Open {
         }
     }
 
-    /// RELEASE and ROLLBACK TO: savepoints behind that of the name are gone. What an error behind it has undone was no part of what
-    /// the transaction did, and the transaction goes on.
+    /// Ends the savepoints that RELEASE or ROLLBACK TO ends. ROLLBACK TO behind an error also drops the statements since the
+    /// savepoint, and the transaction can be replayed again.
     fn leave_savepoints(&mut self, step: SavepointStep, name: &str) {
         if step == SavepointStep::Set {
             return;

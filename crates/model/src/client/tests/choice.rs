@@ -199,7 +199,7 @@ fn a_transaction_is_of_the_arm_in_whose_stretch_its_wait_ends() {
         "{} transactions, {switches} switches",
         transactions.len()
     );
-    // A stretch that nobody begins in is none of anybody's: whoever begins later is in the arm of that moment.
+    // All transactions that begin within a stretch are of the same arm.
     let mut of_stretch = std::collections::BTreeMap::new();
     for transaction in transactions {
         let known = of_stretch.entry(transaction.start_ns / 3_000_000).or_insert(transaction.script);
