@@ -2,10 +2,13 @@
 
 use bench_base::error::cut;
 use bench_base::number::finite;
+use bench_questions::statements::statements_of_duel;
 use bench_results::Document;
 
-use super::junit;
-use super::sanitize::one_line;
+use crate::junit::{Case, Outcome, suite};
+use crate::run::headline::outcome;
+use crate::sanitize::one_line;
+use crate::statements::cases as cases_of_statements;
 
 /// A format of another program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl ExportFormat {
 pub fn export(document: &Document, format: ExportFormat) -> String {
     match format {
         ExportFormat::OpenMetrics => open_metrics(document),
-        ExportFormat::JUnit => junit::run(document),
+        ExportFormat::JUnit => run(document),
     }
 }
 
@@ -99,11 +102,49 @@ fn label(text: &str) -> String {
     shown(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
+/// A run: its statements where it is a duel; otherwise whether it has completed, whether the audit holds, and each script with
+/// its mean latency.
+pub fn run(document: &Document) -> String {
+    let workload = &document.run.workload;
+    if let Some(duel) = &document.duel {
+        return suite(workload, &cases_of_statements(&statements_of_duel(duel)));
+    }
+    let case =
+        |name: &str, outcome| Case { class: workload.clone(), name: name.to_owned(), ms: None, outcome };
+    let status = &document.run.status;
+    let status = if status == "completed" {
+        Outcome::Passed
+    } else {
+        let details = outcome(status, document.run.error.as_ref()).unwrap_or_default();
+        Outcome::Failed { kind: "status".to_owned(), message: format!("the run is {status}"), details }
+    };
+    let wrong: Vec<String> = document
+        .audit
+        .iter()
+        .filter(|line| line.ok == Some(false))
+        .map(|line| format!("{}: harness {:?}, server {:?}", line.counter, line.harness, line.server))
+        .collect();
+    let audit = if !wrong.is_empty() {
+        let message = format!("{} counters differ from the server's", wrong.len());
+        Outcome::Failed { kind: "audit".to_owned(), message, details: wrong.join("\n") }
+    } else if document.audit.iter().all(|line| line.ok.is_none()) {
+        Outcome::Skipped("no counter was judged".to_owned())
+    } else {
+        Outcome::Passed
+    };
+    let scripts = document.scripts.iter().map(|script| Case {
+        ms: script.latency_avg_ms,
+        ..case(&format!("script {}: {}", script.script, script.workload), Outcome::Passed)
+    });
+    let cases: Vec<Case> =
+        [case("status", status), case("audit", audit)].into_iter().chain(scripts).collect();
+    suite(workload, &cases)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::example::believable;
-    use crate::tests::hostile::hostile;
+    use crate::tests::example::{believable, hostile};
 
     const ALL: [ExportFormat; 2] = [ExportFormat::OpenMetrics, ExportFormat::JUnit];
 

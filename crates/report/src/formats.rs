@@ -1,10 +1,12 @@
-//! The formats of reports.
+//! The formats of reports, and the JSON schemas of the documents that reports are made from.
 
-use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::report::Report;
-use crate::schema::schema_of;
 use crate::{html, markdown, sanitize, text};
 
 /// What a report is written as.
@@ -52,5 +54,43 @@ pub fn write<'a, T: Serialize + JsonSchema>(
         Format::Json => sanitize::json(&serde_json::to_string(document).unwrap_or_default()),
         Format::Html => html::render(&report()),
         Format::Schema => schema_of::<T>(),
+    }
+}
+
+/// Returns the schema of a document as it is written, each key on a line of its own.
+pub fn schema_of<T: JsonSchema>() -> String {
+    let settings =
+        SchemaSettings::draft2020_12().for_serialize().with_transform(RecursiveTransform(simplify));
+    let mut text = String::new();
+    write_value(&mut text, &settings.into_generator().into_root_schema_for::<T>().to_value(), 0);
+    text
+}
+
+/// Removes the values of absent keys, which are for readers of older documents, and the line ends of descriptions.
+fn simplify(schema: &mut Schema) {
+    schema.remove("default");
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = description.replace('\n', " ");
+    }
+}
+
+/// How deep objects are written over several lines: the schema, `$defs`, a definition, its `properties`.
+const NESTED: usize = 4;
+
+/// Appends a value; an object that deep, or without objects in it, is on one line.
+fn write_value(text: &mut String, value: &Value, depth: usize) {
+    let is_nested = depth < NESTED;
+    match value {
+        Value::Object(fields) if is_nested && fields.values().any(Value::is_object) => {
+            let indent = "  ".repeat(depth);
+            let mut separator = "{";
+            for (key, field) in fields {
+                *text += &format!("{separator}\n{indent}  {}: ", Value::from(key.as_str()));
+                write_value(text, field, depth + 1);
+                separator = ",";
+            }
+            *text += &format!("\n{indent}}}");
+        }
+        _ => *text += &value.to_string(),
     }
 }

@@ -6,6 +6,9 @@
 //! in the signature's first line, names the function that has the rest. Arguments that mean the same everywhere are in a
 //! table before the first signature. A table with the header `| column | meaning |` is of the rows that the function returns.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use bench_base::error::{UserError, sqlstate};
@@ -277,6 +280,3 @@ fn read_tables(page: &'static str, header: &str, mut tables: Tables) -> Tables {
     }
     tables
 }
-
-#[cfg(test)]
-mod tests;

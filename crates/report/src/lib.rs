@@ -3,12 +3,9 @@
 //! What a report says is put together once, as a [`Report`](report::Report) with titled sections of facts and tables; the
 //! formats differ in how they write it down, and in their pictures: a line of blocks in the text, charts in HTML. JSON is
 //! the document itself.
-
 #![forbid(unsafe_code)]
 
-mod content;
 mod downsample;
-mod escape;
 pub mod experiment;
 mod export;
 mod formats;
@@ -19,15 +16,15 @@ mod markdown;
 mod plot;
 mod report;
 mod run;
-pub(crate) mod sanitize;
-mod schema;
+mod sanitize;
+mod section;
 pub mod statements;
-mod text;
-
-pub use content::{closing, duel_sentence};
-pub use export::{ExportFormat, export};
-pub use formats::Format;
-pub use run::{render, schema};
-
 #[cfg(test)]
 mod tests;
+mod text;
+
+pub use crate::export::{ExportFormat, export};
+pub use crate::formats::Format;
+pub use crate::run::duel::duel_sentence;
+pub use crate::run::headline::closing;
+pub use crate::run::{render, schema};

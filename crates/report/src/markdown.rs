@@ -2,9 +2,10 @@
 
 use bench_results::Finding;
 
-use super::content::{self, Body, ColumnKind, Plan, Section, StatementPlans, Table};
-use super::report::{Conclusion, Report};
-use super::sanitize::{clean, defused, one_line, shortened};
+use crate::report::{Conclusion, Report};
+use crate::sanitize::{clean, defused, one_line, shortened};
+use crate::section;
+use crate::section::{Body, ColumnKind, Plan, Section, StatementPlans, Table};
 
 /// How much of one plan is shown, and of all plans: the JSON has them whole.
 const PLAN: usize = 20_000;
@@ -50,7 +51,7 @@ fn write_findings(text: &mut String, findings: &[Finding]) {
         if !finding.advice.is_empty() {
             *text += &format!(" *{}*", escaped(&shortened(&finding.advice, CELL)));
         }
-        let figures: Vec<_> = content::figures(finding)
+        let figures: Vec<_> = section::figures(finding)
             .map(|(name, value)| escaped(&shortened(&format!("{name} {value}"), CELL)))
             .collect();
         if !figures.is_empty() {

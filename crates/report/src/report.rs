@@ -2,8 +2,8 @@
 
 use bench_results::Finding;
 
-use crate::content::Section;
-use crate::plot::Chart;
+use crate::plot::chart::Chart;
+use crate::section::Section;
 
 /// A report.
 pub struct Report<'a> {

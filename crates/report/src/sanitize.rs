@@ -63,7 +63,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// The columns of a character: none for what joins the one before, two for ideographs and pictures.
-pub fn char_width(c: char) -> usize {
+fn char_width(c: char) -> usize {
     match c {
         '\u{300}'..='\u{36F}'
         | '\u{200B}'..='\u{200D}'
@@ -132,6 +132,22 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// The text with what HTML would take for its own made harmless, and without what HTML does not allow.
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -195,5 +211,13 @@ mod tests {
             let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             prop_assert_eq!(letters(&lines.concat()), letters(&text));
         }
+    }
+
+    #[test]
+    fn nothing_gets_out() {
+        assert_eq!(
+            escaped("<script>alert('a' & \"b\")</script>\0"),
+            "&lt;script&gt;alert(&#39;a&#39; &amp; &quot;b&quot;)&lt;/script&gt;\u{FFFD}"
+        );
     }
 }

@@ -4,9 +4,9 @@ use bench_base::number;
 use bench_base::number::{MISSING, finite, fixed, percent};
 use bench_questions::statements::{StatementFigures, StatementLine};
 
-use super::content::{Section, Table, or_missing};
-use super::junit::{Case, Outcome, suite};
-use super::sanitize::{cut, one_line};
+use crate::junit::{Case, Outcome, suite};
+use crate::sanitize::{cut, one_line};
+use crate::section::{Section, Table, or_missing};
 
 /// How many characters of a statement a name has.
 const NAME: usize = 120;
@@ -51,7 +51,7 @@ pub fn sentence(lines: &[StatementLine], margin: f64) -> Option<String> {
 }
 
 /// The statements of both sides.
-pub(super) fn section(lines: &[StatementLine]) -> Section {
+pub(crate) fn section(lines: &[StatementLine]) -> Section {
     let effect = |line: &StatementLine| finite(line.effect).map(|of| fixed(Some(of * 100.0), 2) + " %");
     let plan =
         |line: &StatementLine| line.plan_changed.map_or(MISSING, |it| if it { "differs" } else { "same" });
@@ -85,7 +85,7 @@ fn errors(line: &StatementLine) -> String {
 
 /// A test for each statement, which fails where the candidate is slower or its transactions fail more often, and is skipped where
 /// that is not decided.
-pub(super) fn cases(lines: &[StatementLine]) -> Vec<Case> {
+pub(crate) fn cases(lines: &[StatementLine]) -> Vec<Case> {
     lines.iter().map(case).collect()
 }
 

@@ -1,22 +1,199 @@
 //! Reports of experiments, which are sweeps and comparisons of runs: an [`Experiment`] as text, Markdown, JSON and HTML.
 //!
-//! As with the report of a run, what is said is put together once, in [`content`], and written down by the same
-//! writers; what is computed of the runs, in [`results`], is the same in all formats. Which of two sides is faster, and how sure
-//! that is, comes from `bench_questions::comparison`.
+//! As with the report of a run, what is said is put together once, here and in a module for each kind of question, and
+//! written by the same writers; what is computed of the runs, in [`results`], is the same in all formats. Which of two sides
+//! is faster, and how sure that is, comes from `bench_questions::comparison`.
 
+mod capacity;
 mod comparison;
-mod conclusion;
-mod content;
-mod plans;
-mod plot;
-mod report;
 pub mod results;
+mod screen;
+mod setup;
 mod sides;
+mod sweep_charts;
+mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use content::sentence as answer_sentence;
-pub use plans::PlanDifference;
-pub use report::{render, schema};
-pub use results::{Experiment, RungResult, VariantScalability, results, scalability};
-pub use sides::{Collected, ComparedSides, WaitDifference};
+use bench_base::number::{MISSING, tps};
+use bench_questions::index_worth::sentence as index_sentence;
+use bench_questions::screen::sentence as screen_sentence;
+use bench_results::experiment::ExperimentDocument;
+
+use crate::experiment::results::{peak, rungs, variants};
+use crate::experiment::sweep_charts::Layout;
+use crate::formats::{Format, schema_of, write};
+use crate::plot::chart::Chart;
+use crate::report::{Conclusion, HeadlineFigure, Report};
+use crate::run::machine::{environment, settings};
+use crate::sanitize::cut;
+use crate::section::Section;
+use crate::statements;
+
+pub use crate::experiment::capacity::capacity_sentence as answer_sentence;
+pub use crate::experiment::results::{Experiment, RungResult, VariantScalability, results, scalability};
+pub use crate::experiment::sides::{Collected, ComparedSides, PlanDifference, WaitDifference};
+
+/// How many columns the headline has for a variant's name.
+const NAME: usize = 24;
+
+/// Writes the report of an experiment.
+pub fn render(experiment: &Experiment, format: Format) -> String {
+    write(experiment, || report(experiment), format)
+}
+
+/// Returns the JSON schema of an experiment's document.
+pub fn schema() -> String {
+    schema_of::<Experiment>()
+}
+
+fn report(experiment: &Experiment) -> Report<'_> {
+    let (document, sweep) = (&experiment.document, &experiment.document.sweep);
+    let common = Report {
+        subject: setup::subject(sweep),
+        workload: sweep.workload.clone(),
+        status: &sweep.status,
+        subtitle: setup::subtitle(document),
+        outcome: setup::outcome(sweep),
+        conclusion: conclusion(document),
+        opening: setup::opening_lines(document),
+        closing: Vec::new(),
+        headline: Vec::new(),
+        sparkline: Vec::new(),
+        charts: Box::new(|| charts(experiment)),
+        charts_note: None,
+        findings: None,
+        sections: sections(experiment),
+        extension_version: &sweep.extension_version,
+        schema_version: document.schema_version,
+    };
+    let Some(sides) = &experiment.comparison else {
+        return Report { headline: headline(experiment), ..common };
+    };
+    let subtitle = comparison::subtitle(document, sides);
+    Report {
+        subject: "Comparison".to_owned(),
+        workload: comparison::workloads(document),
+        opening: vec![subtitle.clone()],
+        subtitle,
+        conclusion: Some(Conclusion {
+            verdict: sides.verdict.clone(),
+            sentence: sides.conclusion.clone(),
+            remarks: comparison::remarks(experiment, sides),
+        }),
+        headline: comparison::headline(sides),
+        ..common
+    }
+}
+
+/// What was asked for, where the sweep is a search, a screen or a judgement on indexes.
+fn conclusion(document: &ExperimentDocument) -> Option<Conclusion> {
+    let indexes = (!document.indexes.is_empty()).then(|| index_sentence(&document.indexes));
+    let answers = document.capacities.iter().map(capacity::capacity_sentence);
+    let mut sentences = answers.chain(screen_sentence(&document.screen)).chain(indexes);
+    Some(Conclusion {
+        verdict: if document.capacities.is_empty() { "" } else { "sustained" }.to_owned(),
+        sentence: sentences.next()?,
+        remarks: sentences.collect(),
+    })
+}
+
+/// The answer of a search, or the fastest of all; and how far the sweep came.
+fn headline(experiment: &Experiment) -> Vec<HeadlineFigure> {
+    let document = &experiment.document;
+    let mut figures = if document.sweep.search.is_some() {
+        let answer = document.capacities.first();
+        let limited_by = answer.and_then(|answer| answer.limited_by).map_or(MISSING, |limit| limit.as_str());
+        let operating = tps(answer.and_then(|answer| answer.operating_rate));
+        vec![
+            HeadlineFigure::new("sustained", tps(answer.and_then(|answer| answer.rate)), "tps").in_large(),
+            HeadlineFigure::new("operating rate", operating, "tps").in_large(),
+            HeadlineFigure::new("limited by", limited_by.to_owned(), ""),
+        ]
+    } else {
+        let variants = variants(document);
+        let peaks = variants.iter().filter_map(|variant| peak(&experiment.results, variant));
+        let best = peaks.reduce(|best, next| if next.tps_avg > best.tps_avg { next } else { best });
+        let clients = best.map_or(MISSING.to_owned(), |best| best.clients.to_string());
+        let at_clients = if rungs(document).len() > 1 { "at clients" } else { "clients" };
+        let variant = best.map_or(MISSING.to_owned(), |best| cut(&setup::label(&best.variant), NAME));
+        let highest = tps(best.and_then(|best| best.tps_avg));
+        let mut figures = vec![
+            HeadlineFigure::new("highest throughput", highest, "tps").in_large(),
+            HeadlineFigure::new(at_clients, clients, ""),
+        ];
+        if variants.len() > 1 {
+            figures.push(HeadlineFigure::new("variant", variant, ""));
+        }
+        figures
+    };
+    let (completed, all) =
+        (document.runs.iter().filter(|run| run.is_completed()).count(), document.runs.len());
+    let runs = HeadlineFigure::new("runs completed", completed.to_string(), format!("of {all}"));
+    figures.push(runs.bad_if(completed < all));
+    figures
+}
+
+/// All sections that have something to say.
+pub fn sections(experiment: &Experiment) -> Vec<Section> {
+    let all = match &experiment.comparison {
+        Some(sides) => vec![
+            comparison::metrics(sides),
+            statements::section(&sides.statements),
+            comparison::waits(sides),
+            comparison::differences(sides),
+            tables::runs(experiment),
+            comparison::plans(sides),
+        ],
+        None => of_sweep(experiment),
+    };
+    all.into_iter().filter(|section| !section.is_empty()).collect()
+}
+
+fn of_sweep(experiment: &Experiment) -> Vec<Section> {
+    let document = &experiment.document;
+    // The trials of a search are at rates of their own, and all with the same clients.
+    let mut all = if document.sweep.search.is_some() {
+        vec![capacity::answers(experiment), capacity::trials(experiment)]
+    } else if !document.screen.is_empty() {
+        vec![screen::effects(document)]
+    } else if !document.indexes.is_empty() {
+        vec![screen::indexes(document)]
+    } else {
+        vec![
+            tables::throughput(experiment),
+            tables::peaks(experiment),
+            tables::latency(experiment),
+            tables::scalability(experiment),
+        ]
+    };
+    all.extend([
+        tables::findings(document),
+        tables::runs(experiment),
+        tables::not_completed(document),
+        setup::variant_changes(document),
+        setup::database_changes(document),
+        setup::conditions(&document.sweep),
+        environment(&document.environment).with_note("On the first completed run."),
+        settings(&document.environment),
+    ]);
+    all
+}
+
+/// The charts that there is something to draw in.
+pub fn charts(experiment: &Experiment) -> Vec<Chart> {
+    if let Some(sides) = &experiment.comparison {
+        return comparison::charts(experiment, sides);
+    }
+    if experiment.document.sweep.search.is_some() {
+        return capacity::capacity_chart(experiment).into_iter().collect();
+    }
+    if !experiment.document.screen.is_empty() {
+        return screen::screen_chart(&experiment.document.screen).into_iter().collect();
+    }
+    let Some(layout) = Layout::of(experiment) else { return Vec::new() };
+    [sweep_charts::throughput(experiment, &layout), sweep_charts::latency_chart(&layout)]
+        .into_iter()
+        .flatten()
+        .collect()
+}

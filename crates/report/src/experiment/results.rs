@@ -1,14 +1,20 @@
-//! What is experiment of a sweep's runs: figures by number of clients and variant, and the scalability of each variant.
+//! What is computed of an experiment's runs: figures by number of clients and variant, and the scalability of each variant;
+//! and the experiment that two sides of runs are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_base::number::{finite, mean};
-use bench_results::experiment::{ExperimentDocument, ExperimentRun};
+use bench_questions::comparison::Comparison;
+use bench_questions::statements::StatementLine;
+use bench_results::experiment::{ExperimentDocument, ExperimentRun, SCHEMA_VERSION, Sweep, Variant};
 use bench_stats::scalability::{Scalability, fit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::sides::ComparedSides;
+use crate::experiment::sides;
+use crate::experiment::sides::{
+    BASELINE, CANDIDATE, Collected, ComparedSides, by_share, hot_updates, plan_differences, wait_differences,
+};
 
 /// The values that the range of tps is taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -106,7 +112,7 @@ impl Experiment {
 }
 
 /// Each value once, in the order of first appearance.
-pub(super) fn distinct<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = BTreeSet::new();
     values.filter(|value| seen.insert(*value)).collect()
 }
@@ -190,4 +196,57 @@ pub fn scalability(document: &ExperimentDocument) -> Vec<VariantScalability> {
 pub fn peak<'a>(results: &'a [RungResult], variant: &str) -> Option<&'a RungResult> {
     let known = results.iter().filter(|result| result.variant == variant && result.tps_avg.is_some());
     known.reduce(|best, next| if next.tps_avg > best.tps_avg { next } else { best })
+}
+
+impl Experiment {
+    /// The experiment that was `compared`, with the details of both sides' runs, and their statements.
+    pub fn of_sides(
+        compared: Comparison,
+        margin: f64,
+        paired: bool,
+        [baseline, candidate]: [Collected; 2],
+        statements: Vec<StatementLine>,
+    ) -> Experiment {
+        let Comparison { lines, mut differences } = compared;
+        // What was done differently, not what was set.
+        let arm = sides::arm(&differences);
+        differences.extend(hot_updates(&baseline, &candidate));
+        let runs = (baseline.runs.len(), candidate.runs.len());
+        let sides = ComparedSides {
+            conclusion: sides::conclusion(lines.first(), margin, paired, runs, &arm),
+            verdict: lines.first().map_or("inconclusive", |tps| &tps.verdict).to_owned(),
+            advice: lines.first().and_then(|tps| tps.advice.clone()),
+            margin,
+            paired,
+            metrics: lines,
+            differences,
+            waits: wait_differences(&baseline, &candidate),
+            plans: plan_differences(&baseline.plans, &candidate.plans),
+            baseline_latencies: baseline.latencies(),
+            candidate_latencies: candidate.latencies(),
+            statements,
+        };
+        Experiment::new(document(baseline, candidate), Some(sides))
+    }
+}
+
+/// The document of an experiment whose variants are two sides.
+fn document(baseline: Collected, candidate: Collected) -> ExperimentDocument {
+    let unreplayed = baseline.unreplayed.into_iter().chain(candidate.unreplayed).max_by(by_share);
+    let of_variant = |variant: &'static str, runs: Vec<ExperimentRun>| {
+        let numbered = (1..).zip(runs);
+        numbered.map(move |(round, run)| ExperimentRun { variant: variant.to_owned(), round, ..run })
+    };
+    let both = of_variant(BASELINE, baseline.runs).chain(of_variant(CANDIDATE, candidate.runs));
+    let runs: Vec<ExperimentRun> =
+        (1..).zip(both).map(|(place, run)| ExperimentRun { place, ..run }).collect();
+    let variant = |name: &str| Variant { name: name.to_owned(), ..Variant::default() };
+    let sweep = Sweep {
+        workload: distinct(runs.iter().map(|run| run.workload.as_str())).join(", "),
+        clients: distinct(runs.iter().map(|run| run.clients)),
+        rounds: runs.iter().map(|run| run.round).max().unwrap_or_default(),
+        variants: vec![variant(BASELINE), variant(CANDIDATE)],
+        ..Sweep::default()
+    };
+    ExperimentDocument { schema_version: SCHEMA_VERSION, sweep, runs, unreplayed, ..Default::default() }
 }

@@ -1,18 +1,18 @@
-//! Two sides of runs, and what the runs of each have in common: their waits, their latencies, their plans.
+//! Two sides of runs: what the runs of each have in common (waits, latencies, plans), and the sentence on which is faster.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_base::number::percent;
+use bench_base::number::{MISSING, fixed, percent};
 use bench_questions::comparison::{ComparisonLine, Difference};
-use bench_questions::statements::StatementLine;
+use bench_questions::statements::{StatementLine, plan_forms};
 use bench_results::experiment::{ExperimentRun, RunSamples};
 use bench_results::{Bucket, Document, Unreplayed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::plans::{PlanDifference, SidePlans};
-use crate::content::wait_name;
+use crate::run::transactions::wait_name;
+use crate::sanitize::{cut, one_line};
 
 /// Updates that have a share of HOT ones, and the difference of such shares that is told.
 const UPDATES: i64 = 1_000;
@@ -74,8 +74,8 @@ pub struct WaitDifference {
 /// What is gathered of a side, run by run: a run's whole document need not be kept.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
-    pub(super) runs: Vec<ExperimentRun>,
-    pub(super) unreplayed: Option<Unreplayed>,
+    pub(crate) runs: Vec<ExperimentRun>,
+    pub(crate) unreplayed: Option<Unreplayed>,
     /// Counts by the bits of the bounds, which are in the order of numbers that are not negative.
     latencies: BTreeMap<(u64, u64), u64>,
     /// Sums of shares.
@@ -85,7 +85,7 @@ pub struct Collected {
     /// Updates of the fixtures' tables, and HOT ones among them.
     updated: i64,
     hot_updated: i64,
-    pub(super) plans: SidePlans,
+    pub(crate) plans: SidePlans,
 }
 
 impl Collected {
@@ -121,7 +121,7 @@ impl Collected {
     }
 
     /// The histogram of all its runs.
-    pub(super) fn latencies(&self) -> Vec<Bucket> {
+    pub(crate) fn latencies(&self) -> Vec<Bucket> {
         let bucket = |(&(low, high), &count)| Bucket {
             low_ms: f64::from_bits(low),
             high_ms: f64::from_bits(high),
@@ -160,4 +160,148 @@ pub fn wait_differences(baseline: &Collected, candidate: &Collected) -> Vec<Wait
         |line: &WaitDifference| line.baseline.unwrap_or_default().max(line.candidate.unwrap_or_default());
     lines.sort_by(|one, other| greatest(other).total_cmp(&greatest(one)));
     lines
+}
+
+/// A statement of both sides with other plans: the same text at the same place of both sides' scripts. Plans differ if
+/// their nodes, tables or indexes differ; conditions do not count, because those of custom plans contain parameter
+/// values. Custom plans on a partitioned table may show different partitions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct PlanDifference {
+    /// Index of the script in the mix, from 0.
+    pub script: u32,
+    /// Its place in the script, from 1.
+    pub command: u32,
+    /// The command as written.
+    pub statement: String,
+    /// Its plans in the baseline's runs, one for each form, as `plan` in the report of a run.
+    pub baseline: Vec<String>,
+    /// Its plans in the candidate's runs.
+    pub candidate: Vec<String>,
+}
+
+/// The script, the place in it and the text of a statement.
+type StatementPlace = (u32, u32, String);
+
+/// The plans of a side by statement: the forms that it was executed in by a run, with the first plan of these.
+#[derive(Clone, Debug, Default)]
+pub struct SidePlans(BTreeMap<StatementPlace, Plans>);
+
+type Plans = BTreeMap<BTreeSet<String>, String>;
+
+impl SidePlans {
+    /// Adds those of a run.
+    pub fn add(&mut self, document: &Document) {
+        for statement in &document.statements {
+            let Some(plan) = &statement.plan else { continue };
+            let place = (statement.script, statement.command, statement.statement.clone());
+            self.0.entry(place).or_default().entry(plan_forms(plan)).or_insert_with(|| plan.clone());
+        }
+    }
+}
+
+/// The statements of both sides with a form on one that the other has not.
+pub fn plan_differences(baseline: &SidePlans, candidate: &SidePlans) -> Vec<PlanDifference> {
+    let both = baseline.0.iter().filter_map(|(place, forms)| Some((place, forms, candidate.0.get(place)?)));
+    let differ = both.filter(|(_, baseline, candidate)| !baseline.keys().eq(candidate.keys()));
+    let plans = |forms: &Plans| forms.values().cloned().collect();
+    differ
+        .map(|((script, command, statement), baseline, candidate)| PlanDifference {
+            script: *script,
+            command: *command,
+            statement: statement.clone(),
+            baseline: plans(baseline),
+            candidate: plans(candidate),
+        })
+        .collect()
+}
+
+/// How long a name may be.
+pub const NAME: usize = 60;
+
+/// The names of metrics where they stand for the metric.
+pub fn metric(line: &ComparisonLine) -> String {
+    let name = match line.metric.as_str() {
+        "tps" => "TPS",
+        "latency_avg_ms" => "average",
+        "server_cpu_us" => "CPU",
+        name => name.strip_prefix("latency_").and_then(|name| name.strip_suffix("_ms")).unwrap_or(name),
+    };
+    match &line.script {
+        Some(script) => format!("{name} of {}", cut(&one_line(script), NAME)),
+        None => name.to_owned(),
+    }
+}
+
+/// The ratio from which on a figure is so many times another one: percentages of hundreds are hard to read.
+const TIMES: f64 = 3.0;
+
+/// How far a ratio is from 1, in percent with its sign, or how many times it is.
+pub fn change(ratio: f64) -> String {
+    if !(TIMES..f64::INFINITY).contains(&ratio) {
+        return percentage(ratio);
+    }
+    format!("{} times", fixed(Some(ratio), if ratio < 10.0 { 1 } else { 0 }))
+}
+
+/// How far a ratio is from 1, in percent, with its sign.
+pub fn percentage(ratio: f64) -> String {
+    let change = fixed(Some((ratio - 1.0) * 100.0), 1);
+    match change.strip_prefix('-') {
+        Some(less) => format!("−{less} %"),
+        None if change == MISSING => change,
+        None => format!("+{change} %"),
+    }
+}
+
+/// What the candidate is, where one thing only tells it from the baseline: in parentheses, with a blank before it.
+pub fn arm(differences: &[Difference]) -> String {
+    let [Difference { what, baseline, candidate }] = differences else { return String::new() };
+    let what = what.strip_prefix("server setting ").or(what.strip_prefix("setting ")).unwrap_or(what);
+    let value = |value: &Option<String>| cut(&one_line(value.as_deref().unwrap_or("the default")), NAME);
+    format!(" ({} {} instead of {})", cut(&one_line(what), NAME), value(candidate), value(baseline))
+}
+
+/// The verdict on TPS with its interval, in one sentence, with what the candidate is ([`arm`]). `runs` are those of the baseline
+/// and of the candidate.
+pub fn conclusion(
+    line: Option<&ComparisonLine>,
+    margin: f64,
+    paired: bool,
+    runs: (usize, usize),
+    arm: &str,
+) -> String {
+    let undecided = format!("It is undecided whether the candidate{arm} is faster or slower");
+    let runs = match (paired, runs) {
+        (true, (1, _)) => "1 pair of runs".to_owned(),
+        (true, (pairs, _)) => format!("{pairs} pairs of runs"),
+        (false, (1, candidate)) => format!("1 run against {candidate}"),
+        (false, (baseline, candidate)) => format!("{baseline} runs against {candidate}"),
+    };
+    let Some(line) = line else { return format!("{undecided}.") };
+    let interval = line
+        .ratio_low
+        .zip(line.ratio_high)
+        .map(|(low, high)| format!("95 % interval: {} to {}; {runs}", change(low), change(high)));
+    let Some(ratio) = line.ratio.filter(|ratio| ratio.is_finite()) else {
+        return format!("{undecided}: there is no ratio of TPS ({runs}).");
+    };
+    let Some(interval) = interval else {
+        // The only verdict that needs no interval: nothing is done any more.
+        return match line.verdict.as_str() {
+            "slower" => format!("The candidate{arm} is slower: its TPS is 0 ({runs})."),
+            _ => format!("{undecided}: its TPS differs by {}, without an interval ({runs}).", change(ratio)),
+        };
+    };
+    let differs = match ratio < TIMES {
+        true => format!("its TPS differs by {} ({interval})", change(ratio)),
+        false => format!("its TPS is {} the baseline's ({interval})", change(ratio)),
+    };
+    match line.verdict.as_str() {
+        verdict @ ("faster" | "slower") => format!("The candidate{arm} is {verdict}: {differs}."),
+        "same" => format!(
+            "The candidate{arm} is as fast as the baseline, within the margin of {}: {differs}.",
+            percent(Some(margin)),
+        ),
+        _ => format!("{undecided}: {differs}."),
+    }
 }

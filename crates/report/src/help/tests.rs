@@ -1,4 +1,4 @@
-use super::*;
+use crate::help::*;
 
 fn declared(name: &str, sql_type: &str, default: Option<&str>) -> Declared {
     Declared { name: name.to_owned(), sql_type: sql_type.to_owned(), default: default.map(str::to_owned) }

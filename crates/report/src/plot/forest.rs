@@ -1,10 +1,14 @@
-//! Ratios with their intervals, one under the other.
+//! Two arms or sides against each other: ratios with their intervals, one under the other, and the latencies of a duel.
 
 use bench_base::number::{finite, fixed};
+use bench_results::{Document, Duel, DuelBatch, Samples};
 
-use super::axis::Axis;
-use super::chart::{Hover, Legend, Panel, Plot};
-use super::palette::{GREEN, GREY, INDIGO, Ink, RED};
+use crate::plot::axis::Axis;
+use crate::plot::chart::{BLUE, Chart, GREEN, GREY, Hover, INDIGO, Ink, Legend, Panel, Plot, RED};
+use crate::plot::latency::of_sides;
+use crate::plot::marks::Marks;
+use crate::plot::times::{Curve, Times, axis_from_zero, legend, values};
+use crate::section::latency;
 
 /// A ratio.
 pub struct ForestRow<'a> {
@@ -53,4 +57,43 @@ pub fn forest(given: &[ForestRow], margin: f64) -> Option<(Plot, Legend)> {
     let legend = legend.map(|(verdict, ink)| (*ink, (*verdict).to_owned())).collect();
     let plot = Plot { x, is_upright: true, panels: vec![Panel::new(y).with(shapes)], hover };
     (!plot.hover.is_empty()).then_some((plot, legend))
+}
+
+/// Mean latencies of both, batch by batch; `None` of another run.
+pub fn over_time(document: &Document) -> Option<Chart> {
+    let duel = document.duel.as_ref()?;
+    let times = times(duel)?;
+    let curve = |ink, name, of_batch: fn(&DuelBatch) -> Option<f64>| {
+        times.curve(ink, name, &duel.batches.iter().map(of_batch).collect::<Vec<_>>(), latency)
+    };
+    let arms: [Curve; 2] =
+        [curve(BLUE, "a", |batch| batch.a_latency_avg_ms), curve(RED, "b", |batch| batch.b_latency_avg_ms)];
+    let marks = Marks::of(document, &times.axis);
+    let panel = marks.panel(axis_from_zero(&arms, 4)?).titled("ms");
+    let panel = panel.with(arms.iter().flat_map(|arm| times.line(arm)));
+    Some(Chart {
+        id: "plot-arms",
+        title: "Arms over time",
+        label: "Mean latency of both arms over time".to_owned(),
+        caption: "Mean latency in each batch: what the machine did meanwhile affects both arms.".to_owned(),
+        legend: marks.legend(legend(&arms)),
+        plot: times.plot(vec![panel], |columns| values(&arms, &columns)),
+    })
+}
+
+/// When the batches were.
+fn times(duel: &Duel) -> Option<Times> {
+    let ends: Vec<f64> = duel.batches.iter().map(|batch| batch.elapsed).collect();
+    let begins = [0.0].into_iter().chain(ends.iter().copied());
+    Times::of(&Samples {
+        elapsed: ends.iter().copied().map(Some).collect(),
+        secs: ends.iter().zip(begins).map(|(end, begin)| Some(end - begin)).collect(),
+        ..Samples::default()
+    })
+}
+
+/// All latencies of both arms; `None` of another run.
+pub fn latencies(document: &Document) -> Option<Chart> {
+    let [a, b] = &document.duel.as_ref()?.latencies;
+    of_sides("plot-arm-distributions", [("a", a), ("b", b)])
 }

@@ -5,9 +5,8 @@ use bench_base::number::finite;
 use bench_results::{Document, Event, Finding, Topic};
 use serde_json::Value;
 
-use super::axis::Axis;
-use super::chart::{Legend, Panel};
-use super::palette::{Ink, OLIVE, SHADE, WINE};
+use crate::plot::axis::Axis;
+use crate::plot::chart::{Ink, Legend, OLIVE, Panel, SHADE, WINE};
 
 /// How finely time is divided: a soak has more vacuums than its plot has pixels.
 const CELLS: usize = 1_000;

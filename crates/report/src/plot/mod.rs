@@ -2,22 +2,34 @@
 //! shapes and numbers, and no text of a user's but on axes.
 
 pub mod axis;
-mod by_node;
 pub mod chart;
-mod duel;
 pub mod forest;
-mod heat_map;
 pub mod latency;
 mod marks;
-mod open_loop;
-pub mod palette;
-mod run;
 mod stacked;
-mod svg;
+pub mod svg;
 mod throughput;
 pub mod times;
-mod wal;
 
-pub use chart::Chart;
-pub use run::charts;
-pub use svg::svg;
+use bench_results::Document;
+
+use crate::plot::chart::Chart;
+
+/// The charts of a run that there is something to draw in, in the order of a page.
+pub fn charts(document: &Document) -> Vec<Chart> {
+    let charts = [
+        throughput::throughput(document),
+        forest::over_time(document),
+        forest::latencies(document),
+        throughput::by_node(document),
+        throughput::rates(document),
+        throughput::lag(document),
+        latency::over_time(document),
+        latency::heat_map(document),
+        latency::distribution(document),
+        stacked::waits(document),
+        stacked::wal(document),
+        stacked::processors(document),
+    ];
+    charts.into_iter().flatten().collect()
+}

@@ -3,10 +3,9 @@
 //! All charts have one size and the same margins, so that the time axes of a page line up. Lengths are in half pixels
 //! of a chart of 640 × 300.
 
-use super::axis::Axis;
-use super::chart::{Chart, Form, Hover, Panel, Plot, Point, Shape};
-use super::palette::{AXIS, GRID, Ink, TEXT};
-use crate::escape::escaped;
+use crate::plot::axis::Axis;
+use crate::plot::chart::{AXIS, Chart, Form, GRID, Hover, Ink, Panel, Plot, Point, Shape, TEXT};
+use crate::sanitize::escaped;
 
 const WIDTH: i32 = 1_280;
 const HEIGHT: i32 = 600;

@@ -5,10 +5,9 @@ use std::ops::Range;
 use bench_base::number::{duration, finite};
 use bench_results::{Samples, Series};
 
-use super::axis::Axis;
-use super::chart::{Hover, Legend, Panel, Plot, Point, Shape};
-use super::palette::Ink;
 use crate::downsample::{Envelope, PLOT_COLUMNS, columns, envelopes, per_column, range};
+use crate::plot::axis::Axis;
+use crate::plot::chart::{Hover, Ink, Legend, Panel, Plot, Point, Shape};
 
 /// How many strips that show values a chart has at most: they are wide enough to be hit.
 const STRIPS: usize = 180;
@@ -233,7 +232,7 @@ mod tests {
             ..Samples::default()
         };
         let times = Times::of(&samples).unwrap();
-        let curve = times.curve(super::super::palette::BLUE, "<tps>", &samples.tps, |tps| tps.to_string());
+        let curve = times.curve(crate::plot::chart::BLUE, "<tps>", &samples.tps, |tps| tps.to_string());
         let plot = times.plot(Vec::new(), |columns| values([&curve], &columns));
         assert_eq!(plot.hover.len(), 134);
         let mut next = 0.0;

@@ -2,14 +2,12 @@
 
 use std::time::Instant;
 
-use bench_results::Severity;
+use bench_results::{Document, Severity};
 
-use super::documents;
-use super::example::believable;
-use super::hostile::{HOSTILE, hostile};
-use bench_results::Document;
-
-use crate::{Format, render};
+use crate::formats::Format;
+use crate::run::render;
+use crate::tests::documents;
+use crate::tests::example::{HOSTILE, believable, hostile};
 
 /// Elements without an end tag.
 const VOID: [&str; 1] = ["meta"];

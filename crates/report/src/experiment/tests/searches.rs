@@ -5,10 +5,10 @@ use bench_results::capacity::{CapacityAnswer, Limit};
 use bench_results::experiment::{ExperimentDocument, ExperimentRun, RunFinding};
 use bench_results::{Severity, Topic};
 
-use super::example::small;
-use super::render;
-use crate::Format;
-use crate::experiment::answer_sentence;
+use crate::experiment::capacity::capacity_sentence;
+use crate::experiment::tests::example::small;
+use crate::experiment::tests::render;
+use crate::formats::Format;
 
 /// A search over a server that takes 2 ms, and 2 / (1 - load) under load, up to 2,000 a second.
 pub fn searched() -> ExperimentDocument {
@@ -132,7 +132,7 @@ fn a_sentence_says_what_the_answer_is_worth() {
     let said = |change: &dyn Fn(&mut CapacityAnswer)| {
         let mut answer = answer.clone();
         change(&mut answer);
-        answer_sentence(&answer)
+        capacity_sentence(&answer)
     };
     assert_eq!(
         said(&|_| ()),
