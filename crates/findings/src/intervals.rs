@@ -1,10 +1,12 @@
-//! The measured intervals as the findings read them: those whose length and throughput are known, column by column.
+//! What findings are made from: the measured intervals whose length and throughput are known, column by column; and how a
+//! finding is made of its parts.
 
 use std::ops::Range;
 
 use bench_model::rates::Rates;
-use bench_results::{Samples, Series};
+use bench_results::{Finding, Samples, Series, Severity, Topic};
 use bench_stats::robust::median;
+use serde_json::{Map, Value};
 
 /// The share of intervals in which a column may lack its value and still be read.
 const MOST_MISSING: f64 = 0.1;
@@ -166,4 +168,19 @@ impl<'a> Intervals<'a> {
             (event.as_str(), shares)
         })
     }
+}
+
+/// A finding; `figures` is a JSON object.
+pub fn finding(
+    severity: Severity,
+    topic: Topic,
+    finding: String,
+    figures: Value,
+    advice: impl Into<String>,
+) -> Finding {
+    let figures = match figures {
+        Value::Object(figures) => figures,
+        _ => Map::new(),
+    };
+    Finding { severity, topic, finding, figures, advice: advice.into() }
 }

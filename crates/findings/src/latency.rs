@@ -6,9 +6,8 @@ use bench_results::{Document, Finding, Severity, Topic};
 use bench_stats::histogram::percentile_of;
 use serde_json::json;
 
-use super::dips::{Detected, Dip, STALL_DEPTH};
-use super::finding::finding;
-use super::intervals::Intervals;
+use crate::dips::detect::{Detected, Dip, STALL_DEPTH};
+use crate::intervals::{Intervals, finding};
 
 /// A latency above this many milliseconds, and above so many times the 99th percentile, is a stall.
 const STALL_MS: f64 = 1000.0;

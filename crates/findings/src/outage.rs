@@ -9,9 +9,8 @@ use bench_results::{Document, ErrorLine, Finding, Severity, Topic};
 use bench_stats::robust::median;
 use serde_json::json;
 
-use super::dips::Detected;
-use super::finding::finding;
-use super::intervals::Intervals;
+use crate::dips::detect::Detected;
+use crate::intervals::{Intervals, finding};
 
 /// The share of the throughput before an outage at which it is back.
 const BACK: f64 = 0.9;

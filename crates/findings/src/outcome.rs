@@ -1,18 +1,19 @@
 //! Whether the figures are what they seem to be: clients that were lost, transactions that failed, counts that do not
-//! agree, a rate that was not reached.
+//! agree, a rate that was not reached, arms of a duel that do not do the same work or are in each other's way.
 
 use std::collections::BTreeMap;
 
 use bench_base::error::is_of_data;
-use bench_base::sentence::{counted, first_few, grouped, milliseconds, percent};
-use bench_results::{AuditLine, Document, ErrorLine, Finding, Severity, Topic};
-use bench_results::{FidelityPart, whole};
+use bench_base::sentence::{counted, figure, first_few, grouped, milliseconds, percent};
+use bench_results::{
+    AuditLine, ComparisonLine, Document, Duel, ErrorLine, FidelityPart, Finding, Severity, StatementLine,
+    Topic, whole,
+};
 use bench_stats::robust::median;
 use serde_json::json;
 
-use super::finding::finding;
-use super::intervals::Intervals;
-use super::nodes::lost_nodes;
+use crate::intervals::{Intervals, finding};
+use crate::nodes::lost_nodes;
 
 /// The reason in `bench.audit` why a greater number of the server's is not judged.
 pub const UNSENT: &str = "other sessions were at work in this database just before the run: the server may have counted their work late";
@@ -304,4 +305,91 @@ fn one_digit(share: f64) -> String {
     let share = share.clamp(1e-6, 1.0);
     let digits = (-share.log10().floor()) as usize;
     format!("{share:.digits$}")
+}
+
+/// Differences in rows and in LEAST_WAL from which on they are told.
+const LEAST_ROWS: f64 = 0.001;
+const LEAST_WAL: f64 = 0.05;
+/// The share of an arm's time that waits for locks take, from which on they are told.
+const LEAST_LOCKS: f64 = 0.05;
+/// How many half-widths of its 95 % interval a difference has to be: as of one at 99.9 %.
+const SURE: f64 = 1.7;
+
+/// What makes the comparison of a duel's arms doubtful.
+pub fn duel_findings(document: &Document) -> Vec<Finding> {
+    let Some(duel) = &document.duel else { return Vec::new() };
+    [rows(duel), wal(duel), locks(duel)].into_iter().flatten().collect()
+}
+
+/// Both values of a metric that surely differs by so much.
+fn differs(line: &ComparisonLine, least: f64) -> Option<(f64, f64)> {
+    let (a, b) = (line.baseline?, line.candidate?);
+    let is_none = |value: f64| value == 0.0;
+    if is_none(a) != is_none(b) {
+        return Some((a, b));
+    }
+    let (ratio, low, high) = (line.ratio?, line.ratio_low?, line.ratio_high?);
+    let half_width = (high / low).ln() / 2.0;
+    ((ratio - 1.0).abs() > least && ratio.ln().abs() > SURE * half_width).then_some((a, b))
+}
+
+/// How far two numbers of rows are apart, of the greater one.
+fn distance(of: &StatementLine) -> f64 {
+    let (a, b) = (of.baseline.rows.unwrap_or_default(), of.candidate.rows.unwrap_or_default());
+    (a - b).abs() / a.max(b).max(f64::MIN_POSITIVE)
+}
+
+fn rows(duel: &Duel) -> Option<Finding> {
+    let (a, b) = differs(duel.metric("rows")?, LEAST_ROWS)?;
+    let both = duel.statements.iter().filter(|of| of.baseline.rows.is_some() && of.candidate.rows.is_some());
+    let greatest = both.max_by(|one, other| distance(one).total_cmp(&distance(other)));
+    let greatest = greatest.filter(|of| distance(of) > LEAST_ROWS);
+    let of_statement = greatest.map_or_else(String::new, |of| {
+        let (a, b) = (of.baseline.rows.unwrap_or_default(), of.candidate.rows.unwrap_or_default());
+        let (command, workload) = (of.command, &of.workload);
+        format!("; command {command} of {workload}: {} and {} per execution", figure(a), figure(b))
+    });
+    Some(finding(
+        Severity::Warning,
+        Topic::Rows,
+        format!(
+            "The arms do not do the same work: transactions of a return or change {} rows, those of b {}{of_statement}.",
+            figure(a),
+            figure(b)
+        ),
+        json!({ "a": a, "b": b, "command": greatest.map(|of| of.command) }),
+        "Check that both arms are to return the same rows. If they are not, the ratio compares different work.",
+    ))
+}
+
+fn wal(duel: &Duel) -> Option<Finding> {
+    let (a, b) = differs(duel.metric("wal_bytes")?, LEAST_WAL)?;
+    Some(finding(
+        Severity::Notice,
+        Topic::Duel,
+        format!(
+            "The arms write different amounts of LEAST_WAL: a {} bytes per transaction, b {}.",
+            figure(a),
+            figure(b)
+        ),
+        json!({ "a": a, "b": b }),
+        "Flushes, checkpoints and full-page images that one arm causes also cost the other one. Compare whole runs with \
+         bench.ab.",
+    ))
+}
+
+fn locks(duel: &Duel) -> Option<Finding> {
+    let waits = duel.waits.iter().filter(|wait| wait.wait_event_type == "Lock");
+    let (a, b) = waits.fold((0.0, 0.0), |(a, b), wait| (a + wait.a, b + wait.b));
+    if a.max(b) < LEAST_LOCKS {
+        return None;
+    }
+    Some(finding(
+        Severity::Notice,
+        Topic::Duel,
+        format!("Transactions waited for locks: a for {} of their time, b for {}.", percent(a), percent(b)),
+        json!({ "a": a, "b": b }),
+        "Either arm may have waited for locks that the other one held. Spread the clients over more rows, or compare whole \
+         runs with bench.ab.",
+    ))
 }

@@ -5,13 +5,11 @@
 
 use bench_base::sentence::{grouped, percent, seconds};
 use bench_results::{Document, Event, Finding, Severity, Topic};
-use bench_stats::mean;
-use bench_stats::{steady, trend};
+use bench_stats::{mean, steady, trend};
 use serde_json::json;
 
-use super::dips::{Detected, MANY_INTERVALS};
-use super::finding::finding;
-use super::intervals::Intervals;
+use crate::dips::detect::{Detected, MANY_INTERVALS};
+use crate::intervals::{Intervals, finding};
 
 /// The least change worth a word, as a share of the steady throughput.
 const LEAST_CHANGE: f64 = 0.05;

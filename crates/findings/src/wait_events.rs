@@ -38,7 +38,7 @@ const fn named(
 
 /// All of them. `test/faults/wait_events.sh` holds the names against each server's own, and reads them here: one event a line.
 #[rustfmt::skip]
-pub const WAIT_EVENTS: [WaitEvent; 19] = [
+const WAIT_EVENTS: [WaitEvent; 19] = [
     named("IO", "WALInitSync", "WalInitSync", Waits::Wal),
     named("IO", "WALInitWrite", "WalInitWrite", Waits::Wal),
     named("IO", "WALSync", "WalSync", Waits::Wal),

@@ -15,12 +15,9 @@ use bench_stats::robust;
 use bench_stats::rotation::Ring;
 use serde_json::json;
 
-use super::causes::CauseKind;
-use super::detect::{Detected, Dip};
-use super::is_vacuum;
-use super::series::{REPORTED_WITHIN, is_off};
-use crate::finding::finding;
-use crate::intervals::Intervals;
+use crate::dips::causes::{CauseKind, REPORTED_WITHIN, is_off, is_vacuum};
+use crate::dips::detect::{Detected, Dip};
+use crate::intervals::{Intervals, finding};
 
 /// Seconds before an event that are compared, at most, and after it, at least and at most; the latter no more than a
 /// quarter of the run.

@@ -1,14 +1,15 @@
 //! The state that a preflight reads before a run. `None` stands for an unknown value: the platform does not provide it,
-//! or the role may not see it. The server returns its part as JSON.
+//! or the role may not see it. The server returns its part as JSON. And a [`Risk`], which is derived from it.
 
 use std::collections::BTreeMap;
 
 use bench_model::spec::{Before, Extent, RunOptions};
+use bench_results::{Severity, topics};
 use bench_stats::until_steady::LONGEST_SECS;
 use serde::Deserialize;
 
 /// Seconds from which on more is announced before a run: a shorter one is a trial.
-pub const LONG_SECS: f64 = 10.0;
+const LONG_SECS: f64 = 10.0;
 
 /// Milliseconds of a look at other work, before a long run or by itself.
 pub const LOOK_MS: u64 = 250;
@@ -57,7 +58,7 @@ impl PlannedRun {
     }
 
     /// Whether it takes so long that somebody may want to see its figures again.
-    pub(super) fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         self.secs.is_some_and(|secs| secs >= LONG_SECS)
     }
 
@@ -69,7 +70,7 @@ impl PlannedRun {
     }
 
     /// Whether the run does this before it starts.
-    pub(super) fn does(&self, step: Before) -> bool {
+    pub(crate) fn does(&self, step: Before) -> bool {
         self.before.contains(&step)
     }
 }
@@ -232,4 +233,75 @@ pub struct MachineState {
     pub swapped_per_sec: Option<f64>,
     pub swap_used_bytes: Option<f64>,
     pub memory_bytes: Option<f64>,
+}
+
+topics! {
+    /// What a risk is about.
+    pub enum RiskTopic {
+        Autovacuum = "autovacuum",
+        Bloat = "bloat",
+        Checkpoint = "checkpoint",
+        Dead = "dead",
+        Fixture = "fixture",
+        Governor = "governor",
+        Horizon = "horizon",
+        Load = "load",
+        Lock = "lock",
+        Nodes = "nodes",
+        Safety = "safety",
+        Slot = "slot",
+        Statistics = "statistics",
+        Swap = "swap",
+        Target = "target",
+        Timeout = "timeout",
+        Vacuum = "vacuum",
+    }
+}
+
+/// What would spoil a run, in a sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Risk {
+    pub severity: Severity,
+    pub topic: RiskTopic,
+    pub finding: String,
+    /// What to do.
+    pub advice: String,
+    /// Whether a run raises a NOTICE of it before it starts.
+    pub announced: Announced,
+}
+
+/// Before which runs a risk is announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Announced {
+    /// It is certain and this server's own.
+    Always,
+    /// Those whose figures somebody may want to see again: see [`LONG_SECS`](LONG_SECS).
+    InLongRuns,
+    Never,
+}
+
+impl Announced {
+    /// Always or never.
+    pub(crate) fn if_so(is_announced: bool) -> Self {
+        if is_announced { Self::Always } else { Self::Never }
+    }
+}
+
+impl Risk {
+    /// The finding as the message of a NOTICE: without a capital and a full stop.
+    pub fn message(&self) -> String {
+        let text = self.finding.strip_suffix('.').unwrap_or(&self.finding);
+        let mut characters = text.chars();
+        characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
+    }
+}
+
+/// A risk that does not keep figures from being right, and that no run tells.
+pub fn notice(topic: RiskTopic, finding: String, advice: impl Into<String>) -> Risk {
+    Risk { severity: Severity::Notice, topic, finding, advice: advice.into(), announced: Announced::Never }
+}
+
+/// A risk of figures that are not the same tomorrow.
+pub fn warning(topic: RiskTopic, finding: String, advice: impl Into<String>, announced: Announced) -> Risk {
+    Risk { severity: Severity::Warning, topic, finding, advice: advice.into(), announced }
 }

@@ -6,8 +6,10 @@ use bench_base::number::bytes;
 use bench_base::sentence::{counted, first_few, grouped, percent, seconds};
 use bench_model::spec::Before;
 
-use super::risk::{Announced, Risk, RiskTopic, notice, warning};
-use super::{BlockingLock, FixtureState, PlannedRun, Situation, TableStatistics};
+use crate::preflight::situation::{
+    Announced, BlockingLock, FixtureState, PlannedRun, Risk, RiskTopic, Situation, TableStatistics, notice,
+    warning,
+};
 
 /// Seconds from which on somebody's vacuum is announced before a run: autovacuum is through with a small table long before.
 const LONG_VACUUM: f64 = 1.0;

@@ -1,6 +1,8 @@
 //! Every other finding where it was planted, and not where what makes it was left out.
 
-use super::*;
+use bench_results::{ComparisonLine, Duel, DuelWait, FidelityPart, StatementFigures, StatementLine};
+
+use crate::tests::*;
 
 /// What is planted into a quiet run, its topic and severity, and a part of the sentence.
 const OTHERS: &[(&str, Severity, &str, Plant)] = &[
@@ -212,7 +214,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
 ];
 
 /// Clients spend a share of the run in an event, beside what is planted already.
-pub(super) fn wait_throughout(document: &mut Document, event: &str, share: f64) {
+fn wait_throughout(document: &mut Document, event: &str, share: f64) {
     let (kind, name) = event.split_once(':').expect("a type and a name");
     let count = document.samples.len();
     wait_for(document, 0..count, event, share);
@@ -490,4 +492,205 @@ fn what_could_not_be_judged_is_said_once() {
     let found = findings(&noisy);
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].finding.starts_with("Dips could not be detected: throughput varies by"), "{found:#?}");
+}
+
+fn part(name: &str, captured: f64, replayed: f64, score: f64, reason: &str) -> FidelityPart {
+    FidelityPart {
+        part: name.to_owned(),
+        captured: Some(captured),
+        replayed: Some(replayed),
+        score: Some(score),
+        reason: Some(reason.to_owned()),
+    }
+}
+
+fn found_in_parts(parts: Vec<FidelityPart>, plant: impl Fn(&mut Document)) -> Vec<Finding> {
+    let mut document = quiet(10, 60, 1.0, WHITE);
+    document.fidelity = parts;
+    plant(&mut document);
+    findings(&document)
+}
+
+#[test]
+fn another_benchmark_is_told_before_all_else() {
+    let parts = vec![
+        part("statements", 18.0, 1.0, 0.06, "too few"),
+        part("blocks", 20.0, 30.0, 0.7, "blocks 20 → 30"),
+    ];
+    // Its commits are no reason for a faster disk.
+    let found = found_in_parts(parts, |document| wait_throughout(document, "IO:WALSync", 0.6));
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((finding.topic.as_str(), finding.severity), ("fidelity", Severity::Critical));
+    assert!(finding.finding.contains("with a fidelity of 0.06: too few; blocks 20 → 30"));
+    assert!(finding.advice.contains("Capture transactions"));
+}
+
+#[test]
+fn what_is_less_alike_is_a_warning_and_waits_alone_are_none() {
+    let blocks = |score: f64| part("blocks", 20.0, 30.0, score, "blocks 20 → 30");
+    let found_of = |parts| found_in_parts(parts, |_| ());
+    let warned = found_of(vec![blocks(0.7)]);
+    assert_eq!(warned.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Warning]);
+    assert!(warned[0].finding.contains("0.70: blocks 20 → 30."));
+    assert_eq!(found_of(vec![blocks(0.83)]), []);
+    assert_eq!(found_of(vec![part("waits", 1.0, 0.6, 0.6, "CPU takes 10 % → 50 %")]), []);
+    // From a replay of single statements on, waits of flushes are told as ever.
+    let slow = found_in_parts(vec![blocks(0.7)], |document| wait_throughout(document, "IO:WALSync", 0.6));
+    assert_eq!(slow.len(), 2);
+}
+
+/// What is said of the driver, where its jobs' connections waited so long on average, of a latency of 1.6 ms.
+fn said_of_driver(wait_us: f64, busy: Option<f64>) -> Vec<String> {
+    let mut document = quiet(1, 60, 1.0, WHITE);
+    document.summary.latency_avg_ms = Some(1.6);
+    document.environment.driver_busy = busy;
+    document.environment.driver_wait_avg_us = Some(wait_us);
+    document.environment.driver_wait_max_ms = Some(12.0);
+    let of_driver = findings(&document).into_iter().filter(|finding| finding.topic.as_str() == "driver");
+    of_driver.map(|finding| finding.finding).collect()
+}
+
+#[test]
+fn a_job_that_was_late_is_told_from_a_quarter_of_the_latency_on() {
+    let expected = "The driver was late: answers waited 0.40 ms for their job on average, 12 ms at most, of a latency of 1.6 ms.";
+    assert_eq!(said_of_driver(400.0, Some(0.5)), [expected]);
+    assert_eq!(said_of_driver(400.0, None), [expected]);
+    assert!(said_of_driver(399.0, Some(0.5)).is_empty());
+}
+
+#[test]
+fn a_job_without_time_left_is_told_once() {
+    let told = said_of_driver(400.0, Some(0.97));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("used a processor for 97 %"), "{told:?}");
+}
+
+fn line(metric: &str, a: f64, b: f64, half_width: f64) -> ComparisonLine {
+    let ratio = b / a;
+    ComparisonLine {
+        metric: metric.to_owned(),
+        baseline: Some(a),
+        candidate: Some(b),
+        ratio: Some(ratio),
+        ratio_low: Some(ratio * (1.0 - half_width)),
+        ratio_high: Some(ratio * (1.0 + half_width)),
+        ..ComparisonLine::default()
+    }
+}
+
+fn found_in_duel(duel: Duel) -> Vec<Finding> {
+    let mut document = quiet(10, 60, 1.0, WHITE);
+    document.duel = Some(duel);
+    findings(&document)
+}
+
+#[test]
+fn arms_that_do_not_do_the_same_are_told_with_the_statement() {
+    let statement = |command: u32, b: f64| StatementLine {
+        workload: "x".to_owned(),
+        command,
+        baseline: StatementFigures { rows: Some(10.0), ..StatementFigures::default() },
+        candidate: StatementFigures { rows: Some(b), ..StatementFigures::default() },
+        ..StatementLine::default()
+    };
+    let of = |line: ComparisonLine| Duel {
+        metrics: vec![line],
+        statements: vec![statement(1, 10.0), statement(2, 5.0)],
+        ..Duel::default()
+    };
+    let told = found_in_duel(of(line("rows", 20.0, 15.0, 0.001)));
+    assert_eq!((told.len(), told[0].topic.as_str(), told[0].severity), (1, "rows", Severity::Warning));
+    assert!(told[0].finding.contains("return or change 20 rows, those of b 15; command 2 of x: 10 and 5.0"));
+    // Chance, and no rows at all.
+    assert_eq!(found_in_duel(of(line("rows", 20.0, 19.8, 0.02))), []);
+    assert_eq!(found_in_duel(of(line("rows", 20.0, 20.0, 0.0))), []);
+    let none = ComparisonLine {
+        metric: "rows".to_owned(),
+        baseline: Some(2.0),
+        candidate: Some(0.0),
+        ..ComparisonLine::default()
+    };
+    assert_eq!(found_in_duel(of(none)).len(), 1);
+}
+
+#[test]
+fn what_leaks_from_arm_to_arm_is_told() {
+    let wal = Duel { metrics: vec![line("wal_bytes", 100.0, 300.0, 0.05)], ..Duel::default() };
+    assert_eq!(found_in_duel(wal).iter().map(|of| of.topic.as_str()).collect::<Vec<_>>(), ["duel"]);
+    let wait = |share: f64| DuelWait {
+        wait_event_type: "Lock".to_owned(),
+        wait_event: "transactionid".to_owned(),
+        a: 0.01,
+        b: share,
+    };
+    let locks = |share: f64| found_in_duel(Duel { waits: vec![wait(share)], ..Duel::default() });
+    assert!(locks(0.2)[0].finding.contains("a for 1 % of their time, b for 20 %"));
+    assert_eq!(locks(0.04), []);
+}
+
+fn with(lag: impl Fn(usize, &mut Random) -> (f64, f64)) -> Vec<Finding> {
+    let mut document = quiet(3, 40, 1.0, WHITE);
+    let mut random = Random::new(17);
+    for index in 0..40 {
+        let (mb, ms) = lag(index, &mut random);
+        document.samples.replay_lag_bytes.push(Some(mb * 1_048_576.0));
+        document.samples.replay_lag_ms.push(Some(ms));
+    }
+    findings(&document)
+}
+
+fn told(findings: &[Finding]) -> Option<&Finding> {
+    findings.iter().find(|finding| finding.topic.as_str() == "replication")
+}
+
+#[test]
+fn a_standby_that_cannot_keep_up_is_told_with_its_figures() {
+    let findings = with(|index, _| (index as f64 * 2.0, index as f64 * 100.0));
+    let finding = told(&findings).expect("a finding");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert_eq!(
+        finding.finding,
+        "The replay lag grew through the run, from 9.0 to 69 MB of WAL and from 450 ms to 3.5 s: replay cannot keep up, and \
+         the lag is not steady."
+    );
+    assert_eq!(finding.figures["replay_lag_ms_after"], 3450.0);
+}
+
+#[test]
+fn a_steady_a_small_or_a_jagged_lag_is_none() {
+    assert!(told(&with(|_, random| (100.0 * random.uniform(), 5000.0 * random.uniform()))).is_none());
+    assert!(told(&with(|index, _| (index as f64 * 0.1, index as f64))).is_none());
+    // It catches up again and again.
+    assert!(told(&with(|index, _| ((index % 8) as f64 * 20.0, (index % 8) as f64 * 900.0))).is_none());
+    assert!(told(&with(|_, _| (512.0, 30_000.0))).is_none());
+    assert!(told(&with(|_, _| (0.0, 0.0))).is_none());
+    assert!(told(&findings(&quiet(3, 40, 1.0, WHITE))).is_none());
+}
+
+#[test]
+fn chance_makes_no_lag_grow() {
+    for seed in 0..2000 {
+        let mut document = quiet(1, 24, 1.0, WHITE);
+        let mut random = Random::new(seed);
+        document.samples.replay_lag_bytes = (0..24).map(|_| Some(random.uniform() * 1e9)).collect();
+        assert!(told(&findings(&document)).is_none(), "{seed}");
+    }
+}
+
+fn said_of_warmup(warmup: Option<f64>, took: Option<f64>) -> Vec<String> {
+    let mut document = quiet(1, 60, 1.0, WHITE);
+    (document.run.warmup, document.run.warmup_took) = (warmup, took);
+    findings(&document)
+        .into_iter()
+        .filter(|finding| finding.topic.as_str() == "unsteady")
+        .map(|finding| finding.finding)
+        .collect()
+}
+
+#[test]
+fn a_warm_up_that_was_given_up_is_told() {
+    assert_eq!(said_of_warmup(None, Some(300.0)), ["Throughput was not steady after 300 s of warm-up."]);
+    for (warmup, took) in [(None, Some(299.75)), (None, None), (Some(300.0), Some(300.0))] {
+        assert!(said_of_warmup(warmup, took).is_empty());
+    }
 }

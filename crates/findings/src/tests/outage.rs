@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
-use super::*;
+use crate::tests::*;
 
 /// A quiet run whose clients connect again, without a commit in some of its intervals of half a second.
 fn interrupted(seed: u64, empty: Range<usize>) -> Document {

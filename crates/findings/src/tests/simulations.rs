@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::*;
-use crate::dips;
+use crate::dips::detect;
 use crate::intervals::Intervals;
+use crate::tests::*;
 
 /// The intervals of one run, of a second each.
 fn run(seed: u64, count: usize, noise: Noise) -> Vec<f64> {
@@ -27,7 +27,7 @@ fn detected(tps: &[f64], secs: f64) -> Vec<Range<usize>> {
         samples.tps.push(Some(tps));
         samples.transactions.push(Some(tps * secs));
     }
-    dips::detect(&Intervals::of(&samples)).dips.into_iter().map(|dip| dip.intervals).collect()
+    detect::detect(&Intervals::of(&samples)).dips.into_iter().map(|dip| dip.intervals).collect()
 }
 
 /// The share of runs that have a dip where nothing was planted.
@@ -129,7 +129,7 @@ fn empty_intervals_alone_are_no_dip() {
                 samples.tps.push(Some(transactions));
                 samples.transactions.push(Some(transactions));
             }
-            let dips = dips::detect(&Intervals::of(&samples)).dips;
+            let dips = detect::detect(&Intervals::of(&samples)).dips;
             assert_eq!(dips, [], "{clients} clients, a transaction in {cycle} s");
         }
     }
