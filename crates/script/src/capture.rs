@@ -1,17 +1,20 @@
 //! What `\gset` and `\aset` keep: the messages of the protocol in which a query's result comes are taken down, and the
 //! last row's values become variables.
 
+#[cfg(test)]
+mod tests;
+
 use bench_base::error::{SqlError, UserError, sqlstate};
 
-use super::sql::ResultCapture;
-use super::variables::{Symbols, Value, Variables, is_variable_name};
+use crate::sql::ResultCapture;
+use crate::variables::{Symbols, Value, Variables, is_variable_name};
 
 /// The most that is kept of what one command returns over a connection, in bytes: columns and rows, and [`EACH`] more for each
 /// query and each row. It is also the most that the variables of a client hold for `\gset` and `\aset`.
 pub const MAX_CAPTURED: usize = 8 << 20;
 
 /// As [`MAX_CAPTURED`], of what a session of this very server returns to itself: no peer sizes it.
-pub const MAX_OWN: usize = 64 << 20;
+const MAX_OWN: usize = 64 << 20;
 
 /// The most columns of a result that is kept: as many as the server's own may have (MaxTupleAttributeNumber).
 pub const MAX_COLUMNS: usize = 1664;
@@ -333,6 +336,3 @@ impl CapturedQuery {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,21 +5,23 @@
 //! so does a backslash outside quotes and comments, which begins a meta command that ends with its line. A
 //! semicolon alone is a statement, and so is a block comment; a comment to the end of the line is not.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_base::interrupts;
 
-use super::blanks::{continuation_length, is_blank, trim_end};
-use super::position::ScriptText;
-use super::variables::{is_name_part, is_name_start};
+use crate::text::{ScriptText, continuation_length, is_blank, trim_end};
+use crate::variables::{is_name_part, is_name_start};
 
 /// How many words a statement's beginning has at most: CREATE OR REPLACE FUNCTION.
 const BEGINNING_LENGTH: usize = 4;
 
 /// A part of a script that becomes one command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum CommandText {
+pub(crate) enum CommandText {
     /// One statement, or several that `\;` joins.
     Sql(StatementText),
     /// A meta command, from its backslash to the end of its line, or of the last line that continues it.
@@ -28,7 +30,7 @@ pub(super) enum CommandText {
 
 /// A statement. All positions are byte offsets into the script, on character boundaries.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct StatementText {
+pub(crate) struct StatementText {
     /// From its first character, or the first of a block comment before it, to its semicolon.
     pub range: Range<usize>,
     /// Where its text ends: before the semicolon.
@@ -47,7 +49,7 @@ pub(super) struct StatementText {
 
 /// Something that looks like a variable.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct PossibleVariable {
+pub(crate) struct PossibleVariable {
     /// The name, without the colon before it.
     pub name: Range<usize>,
     /// Where it stands.
@@ -57,7 +59,7 @@ pub(super) struct PossibleVariable {
 /// Where a variable is mentioned. Simple query mode replaces it anywhere, a parameter can stand only where a
 /// value can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MentionKind {
+pub(crate) enum MentionKind {
     /// Where a value can stand.
     Parameter,
     /// Directly behind an identifier's last character: it is to become a part of it.
@@ -74,7 +76,7 @@ pub(super) enum MentionKind {
 ///
 /// # Errors
 /// 42601 for a quote or a comment that does not end.
-pub(super) fn split(source: ScriptText) -> Result<Vec<CommandText>, UserError> {
+pub(crate) fn split(source: ScriptText) -> Result<Vec<CommandText>, UserError> {
     let mut scanner = Scanner {
         source,
         bytes: source.text.as_bytes(),
@@ -552,6 +554,3 @@ impl Routine {
         )
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,36 +7,24 @@
 // Tests call the functions of C that they compare with.
 #![cfg_attr(not(test), forbid(unsafe_code))]
 
-mod blanks;
 mod capture;
 mod command;
-mod conditions;
 mod evaluate;
 mod expression;
-mod hash;
 mod lexer;
 mod meta;
-mod permute;
-mod pipeline;
-mod position;
-mod prefixes;
-mod preview;
-mod prng;
 mod random;
 mod script;
-mod sleep;
 mod sql;
+mod text;
 pub mod tokens;
 mod variables;
 
-pub use capture::{CapturedRows, MAX_CAPTURED, MAX_COLUMNS, QueryResult};
-pub use command::{Action, Command, Flow};
-pub use expression::Expression;
-pub use pipeline::{Pipeline, PipelineMode};
-pub use position::with_caret;
-pub use preview::{PreviewLine, preview};
-pub use prng::{ClientSeeds, Prng, client_seeds};
-pub use script::{Script, parse};
-pub use sleep::Sleep;
-pub use sql::{Parameterized, ResultCapture, Sql, hint_of_prepared};
-pub use variables::{Symbols, Value, VariableId, Variables, format_double, is_variable_name};
+pub use crate::capture::{CapturedRows, MAX_CAPTURED, MAX_COLUMNS, QueryResult};
+pub use crate::command::{Action, Command, Flow, Pipeline, PipelineMode, Sleep};
+pub use crate::expression::Expression;
+pub use crate::random::{ClientSeeds, Prng, client_seeds};
+pub use crate::script::{PreviewLine, Script, parse, preview};
+pub use crate::sql::{Parameterized, ResultCapture, Sql, hint_of_prepared};
+pub use crate::text::with_caret;
+pub use crate::variables::{Symbols, Value, VariableId, Variables, format_double, is_variable_name};

@@ -1,20 +1,20 @@
 //! Meta commands: what may stand in their lines.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use bench_base::error::{UserError, sqlstate};
 
-use super::blanks::separator_length;
-use super::command::Action;
-use super::expression::Expression;
-use super::pipeline::Pipeline;
-use super::position::ScriptText;
-use super::sleep::{Sleep, Time, Unit, integer, integer_length};
-use super::sql::ResultCapture;
-use super::variables::{Symbols, is_variable_name};
+use crate::command::{Action, Pipeline, Sleep, Time, Unit, integer, integer_length};
+use crate::expression::Expression;
+use crate::sql::ResultCapture;
+use crate::text::{ScriptText, separator_length};
+use crate::variables::{Symbols, is_variable_name};
 
 /// What a meta command's line turns out to be.
-pub(super) enum Meta {
+pub(crate) enum Meta {
     /// A command of its own; where it branches to is still open.
     Action(Action),
     /// A part of the command before it.
@@ -26,7 +26,7 @@ pub(super) enum Meta {
 ///
 /// # Errors
 /// 42601 for a syntax error, 0A000 for a shell command, and an expression's.
-pub(super) fn parse(
+pub(crate) fn parse(
     source: ScriptText,
     range: Range<usize>,
     symbols: &mut Symbols,
@@ -185,6 +185,3 @@ fn word(text: &str, range: Range<usize>) -> Range<usize> {
     let end = (start..range.end).find(|&at| separator_length(at).is_some()).unwrap_or(range.end);
     start.min(end)..end
 }
-
-#[cfg(test)]
-mod tests;

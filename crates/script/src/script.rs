@@ -1,20 +1,21 @@
-//! Scripts: parsing them, and what is known of one before it runs.
+//! Scripts: parsing them, what is known of one before it runs, and what one does without a server.
+
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
 use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_base::interrupts;
 
-use super::blanks::trim_end;
-use super::command::{Action, Command};
-use super::lexer::CommandText;
-use super::meta::Meta;
-use super::pipeline::Pipeline;
-use super::position::{LineCounter, ScriptText, excerpt};
-use super::prefixes::Prefixes;
-use super::sql::{ResultCapture, Sql};
-use super::variables::{Symbols, VariableId};
-use super::{conditions, lexer, meta};
+use crate::command::{Action, Command, Flow, Pipeline, PipelineMode};
+use crate::lexer::CommandText;
+use crate::meta::Meta;
+use crate::random::Prng;
+use crate::sql::{ResultCapture, Sql};
+use crate::text::{LineCounter, ScriptText, excerpt, trim_end};
+use crate::variables::{Symbols, VariableId, Variables};
+use crate::{command, lexer, meta};
 
 /// A parsed script.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,7 +173,7 @@ impl Script {
             })
     }
 
-    pub(super) fn statements(&self) -> impl Iterator<Item = (&Command, &Sql)> {
+    pub(crate) fn statements(&self) -> impl Iterator<Item = (&Command, &Sql)> {
         self.commands.iter().filter_map(|command| match &command.action {
             Action::Sql(sql) => Some((command, sql)),
             _ => None,
@@ -223,7 +224,7 @@ pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, 
         let text = trim_end(&source[range]).to_owned();
         commands.push(Command { line: lines.line_of(start), source: text, action });
     }
-    conditions::link(&mut commands).map_err(|error| {
+    command::link(&mut commands).map_err(|error| {
         let message =
             format!("condition error in script \"{name}\" command {}: {}", error.number, error.message);
         let start = starts.get(error.index).copied().unwrap_or_default();
@@ -248,5 +249,96 @@ fn attach(capture: ResultCapture, command: Option<&mut Command>) -> Result<(), &
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A set of prefixes, none of which begins another.
+pub(crate) struct Prefixes<'a>(Vec<&'a str>);
+
+impl Prefixes<'_> {
+    /// Whether one of them is at the front of `name`.
+    pub fn begin(&self, name: &str) -> bool {
+        // In the order of texts, nothing but continuations of a prefix stands between it and a name it begins.
+        let not_after = self.0.partition_point(|&prefix| prefix <= name);
+        self.0[..not_after].last().is_some_and(|prefix| name.starts_with(prefix))
+    }
+}
+
+impl<'a> FromIterator<&'a str> for Prefixes<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(prefixes: I) -> Self {
+        let mut prefixes: Vec<&str> = prefixes.into_iter().collect();
+        prefixes.sort_unstable();
+        prefixes.dedup_by(|next, kept| next.starts_with(*kept));
+        Prefixes(prefixes)
+    }
+}
+
+/// Something that a script sends or shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreviewLine {
+    /// The transaction, counted from 1.
+    pub transaction: u32,
+    /// The command, counted from 1.
+    pub command: u32,
+    /// The line the command begins at, counted from 1.
+    pub line: u32,
+    /// A statement with its values, without the final semicolon, or what a `debug()` shows, as pgbench prints
+    /// it.
+    pub output: String,
+}
+
+/// Runs `transactions` transactions of one client, whose variables and random numbers begin as `variables` and
+/// `random`, and calls `emit` for each statement and each `debug()`. Nothing sleeps, and what `\gset` and
+/// `\aset` would set stays unset. `script_index` is the script's place among those of a run, counted from 0.
+/// `begin` is called before each transaction, and may set variables; where it returns false, there are no more.
+/// `pulse` is called before each command: it may be long before one shows anything.
+///
+/// # Errors
+/// Errors of meta commands, with details that name script and line. What came before has been emitted.
+#[allow(clippy::too_many_arguments)]
+pub fn preview(
+    script: &Script,
+    script_index: u32,
+    mut variables: Variables,
+    mut random: Prng,
+    transactions: u32,
+    begin: &mut dyn FnMut(&mut Variables, &mut Prng) -> bool,
+    emit: &mut dyn FnMut(PreviewLine),
+    pulse: &mut dyn FnMut(),
+) -> Result<(), UserError> {
+    for transaction in 1..=transactions {
+        if !begin(&mut variables, &mut random) {
+            break;
+        }
+        let (mut index, mut otherwise) = (0, false);
+        let mut pipeline = PipelineMode::default();
+        while let Some(command) = script.commands.get(index) {
+            pulse();
+            let number = u32::try_from(index).map_or(u32::MAX, |index| index.saturating_add(1));
+            let mut show =
+                |output| emit(PreviewLine { transaction, command: number, line: command.line, output });
+            match &command.action {
+                Action::Sql(sql) => {
+                    pipeline.check_statement(sql).map_err(|error| script.at(index, error))?;
+                    let mut output = String::new();
+                    sql.substitute(&variables, &mut output).map_err(|error| script.at(index, error))?;
+                    show(output);
+                }
+                Action::Pipeline(command) => {
+                    pipeline.perform(*command, false).map_err(|error| script.at(index, error))?;
+                }
+                _ => {}
+            }
+            let mut debug =
+                |text: &str| show(format!("debug(script={script_index},command={number}): {text}"));
+            let flow = command
+                .action
+                .perform(otherwise, &mut variables, &mut random, &mut debug)
+                .map_err(|error| script.at(index, error))?;
+            (index, otherwise) = match flow {
+                Flow::Next | Flow::Sleep(_) => (index + 1, false),
+                Flow::Jump(target) => (target, false),
+                Flow::Otherwise(target) => (target, true),
+            };
+        }
+        pipeline.check_end().map_err(|error| script.at(script.commands.len() - 1, error))?;
+    }
+    Ok(())
+}

@@ -1,18 +1,21 @@
 //! Statements: how variables get into them.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_base::interrupts;
 
-use super::lexer::{MentionKind, StatementText};
-use super::position::{ScriptText, excerpt};
-use super::variables::{Symbols, VariableId, Variables, is_name_part};
+use crate::lexer::{MentionKind, StatementText};
+use crate::text::{ScriptText, excerpt};
+use crate::variables::{Symbols, VariableId, Variables, is_name_part};
 
 /// How many parameters a statement has at most: the protocol counts them in 16 bits. pgbench takes 255, which statements of
 /// applications exceed.
-pub(super) const MAX_PARAMETERS: usize = 65_535;
+const MAX_PARAMETERS: usize = 65_535;
 
 /// The longest statement in bytes: the server's MaxAllocSize, less the zero byte at its end.
 const MAX_LENGTH: usize = 0x3fff_fffe;
@@ -30,7 +33,7 @@ pub struct Sql {
     /// Blanks and the final semicolon.
     ending: Box<str>,
     /// In the order of the text.
-    pub(super) mentions: Vec<VariableMention>,
+    pub(crate) mentions: Vec<VariableMention>,
     is_compound: bool,
     is_empty: bool,
 }
@@ -56,7 +59,7 @@ pub struct Parameterized {
 
 /// A variable in a statement's text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct VariableMention {
+pub(crate) struct VariableMention {
     pub id: VariableId,
     pub kind: MentionKind,
     /// Byte offset of its colon in the script.
@@ -113,7 +116,7 @@ impl Sql {
     }
 
     /// The statement that was found in a script. Its variables become part of `symbols`.
-    pub(super) fn new(script: &str, statement: &StatementText, symbols: &mut Symbols) -> Sql {
+    pub(crate) fn new(script: &str, statement: &StatementText, symbols: &mut Symbols) -> Sql {
         let start = statement.range.start;
         let mut text = String::with_capacity(statement.text_end - start);
         let mut copied = start;
@@ -122,7 +125,7 @@ impl Sql {
             copied = backslash + 1;
         }
         text.push_str(&script[copied..statement.text_end]);
-        let length = super::blanks::trim_end(&text).len();
+        let length = crate::text::trim_end(&text).len();
         let blanks = text.len() - length;
         text.truncate(length);
         let ending = script[statement.text_end - blanks..statement.sent_end].into();
@@ -149,7 +152,7 @@ impl Sql {
     /// The statement for the extended protocol: `$n` for each variable where a value can stand. Where one is glued to
     /// an identifier, as in `tbl_:shard` or `"tbl_:shard"`, its value among `constants` becomes part of the text; inside
     /// the quotes only if it has one. Mentions in comments and string constants stay text, and so does a colon that was
-    /// written as `\:`. [`Script::check_parameterized`](super::Script::check_parameterized) finds the statements that
+    /// written as `\:`. [`Script::check_parameterized`](crate::script::Script::check_parameterized) finds the statements that
     /// this cannot serve.
     ///
     /// # Errors
@@ -250,7 +253,7 @@ impl Sql {
 
     /// The error that keeps a feeder's values from the statement, if there is one: they can stand only where a value can, and
     /// `in_text`, as literals, only where that does not depend on `standard_conforming_strings`.
-    pub(super) fn check_fed(
+    pub(crate) fn check_fed(
         &self,
         source: ScriptText,
         symbols: &Symbols,
@@ -303,14 +306,14 @@ impl Sql {
     }
 
     /// Calls `visit` with each variable whose value it needs, in the order of the text.
-    pub(super) fn for_each_variable(&self, visit: &mut dyn FnMut(VariableId)) {
+    pub(crate) fn for_each_variable(&self, visit: &mut dyn FnMut(VariableId)) {
         let needed =
             |mention: &&VariableMention| matches!(mention.kind, MentionKind::Parameter | MentionKind::Glued);
         self.mentions.iter().filter(needed).for_each(|mention| visit(mention.id));
     }
 
     /// Its glued variables.
-    pub(super) fn glued(&self) -> impl Iterator<Item = VariableId> {
+    pub(crate) fn glued(&self) -> impl Iterator<Item = VariableId> {
         let glued = |mention: &&VariableMention| {
             matches!(mention.kind, MentionKind::Glued | MentionKind::InIdentifier)
         };
@@ -319,7 +322,7 @@ impl Sql {
 
     /// The error that keeps the statement from having parameters, if there is one. `source` is its script's;
     /// `assigned` knows the variables that change during the run, `defined` those with a value before it.
-    pub(super) fn check_parameterized(
+    pub(crate) fn check_parameterized(
         &self,
         source: ScriptText,
         symbols: &Symbols,
@@ -386,6 +389,3 @@ pub fn hint_of_prepared(state: &str, message: &str) -> Option<&'static str> {
 const PARAMETER_HINT: &str = "A variable stands where the server takes no parameter. Use query_mode => 'simple', pgbench's default, which puts values into the text.";
 const SEVERAL_HINT: &str =
     "\\; sends several statements at once. Use query_mode => 'simple', pgbench's default.";
-
-#[cfg(test)]
-mod tests;

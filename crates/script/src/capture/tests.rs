@@ -1,4 +1,4 @@
-use super::*;
+use crate::capture::*;
 
 /// The body of a RowDescription of text columns.
 fn description(names: &[&str]) -> Vec<u8> {

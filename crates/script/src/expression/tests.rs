@@ -1,8 +1,8 @@
 use bench_base::error::UserError;
 use proptest::prelude::*;
 
-use super::*;
-use crate::position::ScriptText;
+use crate::expression::*;
+use crate::text::ScriptText;
 use crate::variables::{Scalar, Symbols};
 
 fn parse(text: &str) -> Result<Expression, UserError> {

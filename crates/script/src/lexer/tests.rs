@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
-use super::MentionKind::{Glued, InIdentifier, Inert, Parameter, Quoted};
-use super::*;
+use crate::lexer::MentionKind::{Glued, InIdentifier, Inert, Parameter, Quoted};
+use crate::lexer::*;
 
 fn statements(text: &str) -> Vec<StatementText> {
     let statement = |piece| match piece {

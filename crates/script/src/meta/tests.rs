@@ -1,8 +1,11 @@
 use std::time::Duration;
 
-use super::*;
-use crate::sleep::LONGEST_SLEEP;
-use crate::{Flow, Prng, Script, Sql, Value, Variables, parse};
+use crate::command::{Flow, LONGEST_SLEEP};
+use crate::meta::*;
+use crate::random::Prng;
+use crate::script::{Script, parse};
+use crate::sql::Sql;
+use crate::variables::{Value, Variables};
 
 fn parsed(source: &str) -> (Script, Symbols) {
     let mut symbols = Symbols::new();

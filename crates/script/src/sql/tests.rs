@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
-use super::*;
-use crate::{Action, Script, Value, parse};
+use crate::command::Action;
+use crate::script::{Script, parse};
+use crate::sql::*;
+use crate::variables::Value;
 
 /// A script, and values for some of its variables.
 struct Given {
@@ -192,7 +194,7 @@ proptest! {
 fn endings_are_what_pgbench_sends_behind_the_text() {
     let endings = |source: &str| {
         let script = parse("test", source, &mut Symbols::new()).expect("a script");
-        let ending = |command: &crate::Command| match &command.action {
+        let ending = |command: &crate::command::Command| match &command.action {
             Action::Sql(sql) => Some(sql.ending().to_owned()),
             _ => None,
         };
@@ -209,8 +211,8 @@ fn endings_are_what_pgbench_sends_behind_the_text() {
 fn what_may_have_committed() {
     let mut symbols = Symbols::new();
     let mut of = |text: &str, in_block| {
-        let script = crate::parse("test", text, &mut symbols).expect("a script");
-        let crate::Action::Sql(sql) = &script.commands[0].action else { panic!("{text}") };
+        let script = crate::script::parse("test", text, &mut symbols).expect("a script");
+        let crate::command::Action::Sql(sql) = &script.commands[0].action else { panic!("{text}") };
         sql.may_commit(in_block)
     };
     for text in

@@ -1,4 +1,8 @@
-use super::*;
+use std::ffi::{CStr, CString, c_char, c_int};
+
+use proptest::prelude::*;
+
+use crate::variables::*;
 
 fn meaning(text: &str) -> Result<Scalar, String> {
     scalar_of("x", &Value::Text(text.into()))
@@ -81,4 +85,134 @@ fn values_as_texts() {
     assert_eq!(text(Value::Integer(i64::MIN)), "-9223372036854775808");
     assert_eq!(text(Value::Double(1.0 / 3.0)), "0.333333333333333");
     assert_eq!(text(Value::Text(" as it is ".into())), " as it is ");
+}
+
+unsafe extern "C" {
+    fn snprintf(buffer: *mut c_char, size: usize, format: *const c_char, ...) -> c_int;
+    fn strtod(text: *const c_char, end: *mut *mut c_char) -> f64;
+}
+
+/// What C's printf shows of a number.
+fn printf(format: &CStr, value: f64) -> String {
+    let mut buffer = [0_u8; 512];
+    // SAFETY: the buffer is as long as it is said to be, and the formats below take one double.
+    let length = unsafe { snprintf(buffer.as_mut_ptr().cast(), buffer.len(), format.as_ptr(), value) };
+    String::from_utf8_lossy(&buffer[..length as usize]).into_owned()
+}
+
+/// What C's strtod makes of all of a text.
+fn from_c(text: &str) -> Option<f64> {
+    let text = CString::new(text).unwrap();
+    let mut end = std::ptr::null_mut();
+    // SAFETY: the text ends with a zero byte, and `end` is set to a place in it.
+    let (value, rest) = unsafe {
+        let value = strtod(text.as_ptr(), &mut end);
+        (value, CStr::from_ptr(end))
+    };
+    rest.is_empty().then_some(value)
+}
+
+#[test]
+fn doubles_are_shown_as_pgbench_shows_them() {
+    for (value, shown) in [
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (1.0, "1"),
+        (-2.5, "-2.5"),
+        (1.0 / 3.0, "0.333333333333333"),
+        (1e15, "1e+15"),
+        (999999999999999.9, "1e+15"),
+        (99999999999999.9, "99999999999999.9"),
+        (100000000000000.5, "100000000000000"),
+        (0.0001, "0.0001"),
+        (0.00001, "1e-05"),
+        (-1.5e-7, "-1.5e-07"),
+        (123456789012345678.0, "1.23456789012346e+17"),
+        (f64::MAX, "1.79769313486232e+308"),
+        (5e-324, "4.94065645841247e-324"),
+        (f64::INFINITY, "Infinity"),
+        (f64::NEG_INFINITY, "-Infinity"),
+        (f64::NAN, "NaN"),
+        (-f64::NAN, "NaN"),
+    ] {
+        assert_eq!(format_double(value), shown);
+    }
+    assert_eq!(format_fixed(1e19), "10000000000000000000.000000");
+    assert_eq!(format_fixed(-0.5), "-0.500000");
+    assert_eq!(format_fixed(f64::NEG_INFINITY), "-Infinity");
+}
+
+#[test]
+fn texts_of_doubles() {
+    for (text, value) in [
+        ("1.5", 1.5),
+        ("-1.", -1.0),
+        ("+.5e1", 5.0),
+        ("-Infinity", f64::NEG_INFINITY),
+        ("INF", f64::INFINITY),
+        ("2.2250738585072014e-308", f64::MIN_POSITIVE),
+        ("0x10", 16.0),
+        ("-0X.8p1", -1.0),
+        ("0xA.8p-2", 2.625),
+        ("0x1p1023", 8.98846567431158e307),
+        ("0x0p99999999999999999999", 0.0),
+    ] {
+        assert_eq!(parse_double(text), Some(value), "{text}");
+    }
+    // Ties and what lies just above them, beyond the digits that fit.
+    for text in
+        ["0x1.00000000000008", "0x1.00000000000018", "0x1.00000000000008000000001", "0x1.00000000000008p-9"]
+    {
+        assert_eq!(parse_double(text), from_c(text), "{text}");
+    }
+    assert!(parse_double("nan").is_some_and(f64::is_nan));
+    for text in [
+        "",
+        ".",
+        "-",
+        "+-1",
+        "--1",
+        "1e",
+        "1 ",
+        "1_0",
+        "1e309",
+        "1e-310",
+        "0x",
+        "0x.",
+        "0x.p1",
+        "0x1p",
+        "0x1p+",
+        "0x1g",
+        "0x1p1024",
+        "0x1p-1070",
+        "0x1p99999999999999999999",
+        "0x1p-99999999999999999999",
+        "0x1.2.3",
+        "0x+1",
+        "0x1p+-1",
+    ] {
+        assert_eq!(parse_double(text), None, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn shown_as_by_c(bits: u64, digits in 0..1u64 << 54, places in -3..3i32, exponent in -20..20i32) {
+        let decimal = digits as f64 * 10_f64.powi(exponent);
+        let half = (digits >> 3) as f64 * 0.5_f64.powi(places);
+        for value in [f64::from_bits(bits), decimal, half].into_iter().filter(|value| value.is_finite()) {
+            prop_assert_eq!(format_double(value), printf(c"%.15g", value));
+            prop_assert_eq!(format_fixed(value), printf(c"%f", value));
+        }
+    }
+
+    #[test]
+    fn read_as_by_c(
+        decimal in "[-+]?[0-9]{0,20}(\\.[0-9]{0,20})?(e[-+]?[0-9]{1,2})?",
+        hexadecimal in "[-+]?0[xX][0-9a-f]{0,20}(\\.[0-9a-f]{0,20})?(p[-+]?[0-9]{1,2})?",
+    ) {
+        for text in [decimal, hexadecimal].iter().filter(|text| !text.is_empty()) {
+            prop_assert_eq!(parse_double(text), from_c(text), "{}", text);
+        }
+    }
 }

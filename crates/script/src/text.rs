@@ -1,10 +1,10 @@
-//! Where in a script an error is.
+//! A script as a text: where in it an error is, and what separates its words.
 
 use bench_base::error::UserError;
 
 /// A script's name and text, for messages about places in it.
 #[derive(Clone, Copy)]
-pub(super) struct ScriptText<'a> {
+pub(crate) struct ScriptText<'a> {
     pub name: &'a str,
     pub text: &'a str,
 }
@@ -30,14 +30,14 @@ impl ScriptText<'_> {
 const EXCERPT_LENGTH: usize = 200;
 
 /// The first line of a text, or its beginning if that is long.
-pub(super) fn excerpt(text: &str) -> &str {
+pub(crate) fn excerpt(text: &str) -> &str {
     let line = text.split(['\n', '\r']).next().unwrap_or_default();
     &line[..line.floor_char_boundary(EXCERPT_LENGTH)]
 }
 
 /// Tells the lines of places that are asked for in the order of the text: each newline is counted once only,
 /// however many places there are.
-pub(super) struct LineCounter<'a> {
+pub(crate) struct LineCounter<'a> {
     text: &'a str,
     /// How far newlines have been counted.
     at: usize,
@@ -70,6 +70,41 @@ pub fn with_caret(text: &str, offset: usize) -> String {
     // Tabs stay tabs, so that the caret stands below its character however wide they are shown.
     let padding: String = before[line_start..].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     format!("{}\n{padding}^", text[line_start..line_end].trim_end())
+}
+
+/// The blanks of C's `isspace`. Only ASCII separates words: to pgbench, any other character may be part of a name.
+const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
+
+/// Whether a byte is a blank.
+pub(crate) fn is_blank(byte: u8) -> bool {
+    BLANKS.contains(&char::from(byte))
+}
+
+/// A text without the blanks at its front.
+pub(crate) fn trim_start(text: &str) -> &str {
+    text.trim_start_matches(BLANKS)
+}
+
+/// A text without the blanks at its end.
+pub(crate) fn trim_end(text: &str) -> &str {
+    text.trim_end_matches(BLANKS)
+}
+
+/// The length of the line continuation – a backslash and a newline – that a text begins with, if it does.
+pub(crate) fn continuation_length(text: &[u8]) -> Option<usize> {
+    match text {
+        [b'\\', b'\n', ..] => Some(2),
+        [b'\\', b'\r', b'\n', ..] => Some(3),
+        _ => None,
+    }
+}
+
+/// The length of the blank or line continuation that a text begins with, if it does.
+pub(crate) fn separator_length(text: &[u8]) -> Option<usize> {
+    match text.first() {
+        Some(&byte) if is_blank(byte) => Some(1),
+        _ => continuation_length(text),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-use super::*;
-use crate::{Action, Script, Symbols, parse};
+use crate::command::{Action, *};
+use crate::script::{Script, parse};
+use crate::variables::Symbols;
 
 fn script(source: &str) -> Script {
     parse("s", source, &mut Symbols::new()).unwrap()
