@@ -3,8 +3,7 @@
 
 #![no_main]
 
-use bench_stats::coarse_histogram::coarse;
-use bench_stats::histogram::{BUCKETS, Histogram, bucket_bounds_ns, bucket_of};
+use bench_stats::histogram::{BUCKETS, Histogram, bucket_bounds_ns, bucket_of, coarse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_base::error::UserError;
 use bench_results::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
-use bench_stats::coarse_histogram::LAST;
+use bench_stats::histogram::LAST;
 use pgrx::JsonB;
 
 use super::work::check_visible;

@@ -5,7 +5,8 @@
 
 use bench_base::sentence::{grouped, percent, seconds};
 use bench_results::{Document, Event, Finding, Severity, Topic};
-use bench_stats::{mean, steady, trend};
+use bench_stats::until_steady::truncation;
+use bench_stats::{mean, trend};
 use serde_json::json;
 
 use crate::dips::detect::{Detected, MANY_INTERVALS};
@@ -70,7 +71,7 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
     for dip in &detected.dips {
         tps[dip.intervals.clone()].copy_from_slice(&detected.expected[dip.intervals.clone()]);
     }
-    let cut = begin_of_level(&tps, steady::truncation(&tps));
+    let cut = begin_of_level(&tps, truncation(&tps));
     if cut == 0 || cut as f64 > tps.len() as f64 * LATEST_END {
         return None;
     }

@@ -3,9 +3,9 @@
 //! (2020, "The Use of Change Point Detection to Identify Software Performance Regressions in a Continuous Integration
 //! System", ICPE).
 //!
-//! Beside it: wild values count only by lying far out ([`noise::tamed`]); runs that are like the ones before them are
-//! held against series that are so too ([`noise::reorder`]); and a change is told only where three runs of either side
-//! show it, and it reaches a margin ([`levels`]).
+//! Beside it: wild values count only by lying far out ([`tamed`]); runs that are like the ones before them are
+//! held against series that are so too ([`reorder`]); and a change is told only where three runs of either side
+//! show it, and it reaches a margin ([`that_differ`]).
 //!
 //! Simulated histories without a change (lognormal noise of 2 %, 1000 each) in which one is told at a margin of 0.02,
 //! by the coefficient φ of a first-order autoregression; in brackets without the regard to it and without a margin:
@@ -19,15 +19,17 @@
 //!
 //! It assumes levels: a drift is found as steps.
 
-mod levels;
-mod noise;
+#[cfg(test)]
+mod tests;
 
-use super::mean;
+use std::ops::Range;
+
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
-use super::compare::Effect;
-use super::estimate::Estimate;
+use crate::compare::Effect;
+use crate::{Estimate, mean, robust};
 
 /// Fixed, so that a series has the same answer each time.
 const SEED: u64 = 2014;
@@ -75,9 +77,9 @@ pub fn change_points(values: &[f64], margin: f64) -> Vec<ChangePoint> {
     // their neighbours as ever.
     let apart = search(values, 0.0);
     let levels: Vec<&[f64]> = apart.windows(2).map(|ends| &values[ends[0].0..ends[1].0]).collect();
-    let likeness = noise::likeness(&levels);
+    let likeness = likeness(&levels);
     let bounds = if likeness > 0.0 { search(values, likeness) } else { apart };
-    levels::that_differ(values, bounds, margin)
+    that_differ(values, bounds, margin)
         .windows(3)
         .map(|around| {
             let [(start, _), (index, p), (end, _)] = [around[0], around[1], around[2]];
@@ -93,7 +95,7 @@ fn search(values: &[f64], likeness: f64) -> Vec<(usize, f64)> {
     let mut bounds = vec![(0, 0.0), (values.len(), 0.0)];
     loop {
         let segments: Vec<Vec<f64>> =
-            bounds.windows(2).map(|ends| noise::tamed(&values[ends[0].0..ends[1].0])).collect();
+            bounds.windows(2).map(|ends| tamed(&values[ends[0].0..ends[1].0])).collect();
         let splits =
             segments.iter().enumerate().filter_map(|(number, segment)| Some((number, split(segment)?)));
         let Some((number, found)) = splits.max_by(|one, other| one.1.statistic.total_cmp(&other.1.statistic))
@@ -154,7 +156,7 @@ fn significance(segments: &[Vec<f64>], found: &Split, likeness: f64, random: &mu
     for _ in 0..PERMUTATIONS {
         let best = segments.iter().filter_map(|segment| {
             let mut segment = segment.clone();
-            noise::reorder(&mut segment, likeness, random);
+            reorder(&mut segment, likeness, random);
             split(&segment)
         });
         // Sums in another order may differ in their last digits.
@@ -181,5 +183,122 @@ fn change(before: &[f64], after: &[f64]) -> Option<Estimate> {
     Some(Estimate { value: ratio(log), low: ratio(log - margin), high: ratio(log + margin) })
 }
 
-#[cfg(test)]
-mod tests;
+/// Runs that a level shows itself in: two beside each other may be chance, or one disturbance.
+const LEAST_RUNS: usize = 3;
+
+/// The bounds of levels that differ: of those given, in order, the ends included, the changes go that
+/// [`Change::tells`] does not keep, the smallest first, since what is left of one is joined to its neighbours.
+pub fn that_differ<T>(values: &[f64], mut bounds: Vec<(usize, T)>, margin: f64) -> Vec<(usize, T)> {
+    loop {
+        let change = |number: usize| {
+            let [start, index, end] = [number - 1, number, number + 1].map(|bound| bounds[bound].0);
+            LevelChange::new(values, start..index, index..end)
+        };
+        let idle = (1..bounds.len().saturating_sub(1))
+            .map(|number| (number, change(number)))
+            .filter(|(_, change)| !change.tells(margin))
+            .min_by(|(_, one), (_, other)| one.step().total_cmp(&other.step()));
+        let Some((number, _)) = idle else { return bounds };
+        bounds.remove(number);
+    }
+}
+
+/// The runs before a change and after it, by their medians, which a few wild values do not move.
+struct LevelChange<'a> {
+    before: &'a [f64],
+    after: &'a [f64],
+    from: f64,
+    to: f64,
+}
+
+impl<'a> LevelChange<'a> {
+    fn new(values: &'a [f64], before: Range<usize>, after: Range<usize>) -> Self {
+        let (before, after) = (&values[before], &values[after]);
+        let middle = |values| robust::median(values).unwrap_or(f64::NAN);
+        Self { before, after, from: middle(before), to: middle(after) }
+    }
+
+    /// How far the levels are apart.
+    fn step(&self) -> f64 {
+        (self.to - self.from).abs()
+    }
+
+    /// Whether the levels, by medians and by means, are at least the margin apart, a share of the former, and at
+    /// least three runs of each lie nearer to their own level than to the other.
+    fn tells(&self, margin: f64) -> bool {
+        let halfway = (self.from + self.to) / 2.0;
+        let near = |values: &[f64], level: f64| {
+            values.iter().filter(|value| (**value - halfway) * (level - halfway) > 0.0).count()
+        };
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let means = (mean(self.after) - mean(self.before)).abs();
+        self.step() > 0.0
+            && self.step() >= margin * self.from.abs()
+            && means >= margin * mean(self.before).abs()
+            && near(self.before, self.from) >= LEAST_RUNS
+            && near(self.after, self.to) >= LEAST_RUNS
+    }
+}
+
+/// Robust standard deviations from the median beyond which a value is taken for wild.
+const WILD: f64 = 3.0;
+/// A series that is more like its neighbours than this is one long wander, and has no levels.
+const MOST_ALIKE: f64 = 0.9;
+
+/// The values, with those beyond three robust standard deviations of the median put there (winsorised): a wild value
+/// counts as one that lies far out, not by how far. Values more than half of which are equal are left as they are.
+pub fn tamed(values: &[f64]) -> Vec<f64> {
+    match (robust::median(values), robust::sigma(values)) {
+        (Some(middle), Some(sigma)) if sigma > 0.0 => {
+            values.iter().map(|value| value.clamp(middle - WILD * sigma, middle + WILD * sigma)).collect()
+        }
+        _ => values.to_vec(),
+    }
+}
+
+/// How much a run's value is like the one before, the coefficient φ of a first-order autoregression about the levels;
+/// 0 where it is not, or the values tell nothing.
+///
+/// From differences, which no level moves, and no estimate of it: values one apart differ by 2γ(1 − φ) on the mean
+/// square, two apart by 2γ(1 − φ²), and the ratio is 1 + φ (Chakar, Lebarbier, Lévy-Leduc & Robin 2017, "A robust
+/// approach for estimating change-points in the mean of an AR(1) process", Bernoulli 23, with mean squares of tamed
+/// values in the place of medians, which are too rough for 30 runs).
+pub fn likeness(levels: &[&[f64]]) -> f64 {
+    // Without the wild ones: two beside each other are alike.
+    let levels: Vec<Vec<Option<f64>>> = levels
+        .iter()
+        .map(|values| {
+            tamed(values).iter().zip(*values).map(|(tame, value)| (tame == value).then_some(*value)).collect()
+        })
+        .collect();
+    let apart = |distance: usize| {
+        let squares = levels.iter().flat_map(|values| {
+            values
+                .iter()
+                .zip(&values[distance.min(values.len())..])
+                .filter_map(|(one, other)| Some(((*one)? - (*other)?).powi(2)))
+        });
+        let (sum, count) = squares.fold((0.0, 0.0), |(sum, count), square| (sum + square, count + 1.0));
+        sum / count
+    };
+    let likeness = apart(2) / apart(1) - 1.0;
+    if likeness.is_finite() { likeness.clamp(0.0, MOST_ALIKE) } else { 0.0 }
+}
+
+/// Puts values into another order, and makes each as like the one before as `likeness` says. Their mean and variance
+/// stay; with a likeness of 0 so do the values.
+pub fn reorder(values: &mut [f64], likeness: f64, random: &mut Pcg64) {
+    values.shuffle(random);
+    if likeness == 0.0 {
+        return;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let share = (1.0 - likeness * likeness).sqrt();
+    let mut before = None;
+    for value in values {
+        let own = *value - mean;
+        let off = before.map_or(own, |before: f64| likeness * before + share * own);
+        *value = mean + off;
+        before = Some(off);
+    }
+}

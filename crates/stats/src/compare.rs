@@ -4,12 +4,18 @@
 //! mean is known: the run is the unit, and the spread is that between runs. Ratios are estimated by differences of
 //! logarithms, which makes them the same whichever side is called the baseline.
 
-mod effect;
+#[cfg(test)]
+mod simulations;
+#[cfg(test)]
+mod tests;
 
-use super::estimate::Estimate;
-use super::mean;
+use std::cmp::Ordering;
 
-pub(super) use effect::Effect;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::{Estimate, mean};
 
 /// More runs a side than this are nobody's next step: there is no advice beyond.
 pub const MOST_RUNS: u32 = 1000;
@@ -250,7 +256,182 @@ fn ratio(effect: f64, margin: f64) -> Estimate {
     Estimate { value: effect.exp(), low: (effect - margin).exp(), high: (effect + margin).exp() }
 }
 
-#[cfg(test)]
-mod simulations;
-#[cfg(test)]
-mod tests;
+/// From so many values a sample on, the smallest deciding, the interval is bootstrapped: of fewer, resamples show
+/// too little of what the values might have been.
+const BOOTSTRAP_FROM: usize = 10;
+
+/// From so many values a sample on, the smallest deciding, degrees of freedom are Welch's.
+const WELCH_FROM: usize = 5;
+
+/// The sum of the means of independent samples: ln candidate and −ln baseline for groups of runs, the one sample of
+/// ln candidate / baseline for pairs.
+pub struct Effect {
+    samples: Vec<Sample>,
+}
+
+struct Sample {
+    values: Vec<f64>,
+    mean: f64,
+    /// Unbiased.
+    variance: f64,
+}
+
+impl Sample {
+    fn new(values: Vec<f64>) -> Sample {
+        let (count, first) = (values.len() as f64, values[0]);
+        // From differences, so that equal values have a variance of exactly 0.
+        let mean = first + values.iter().map(|value| value - first).sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        Sample { values, mean, variance }
+    }
+
+    fn count(&self) -> usize {
+        self.values.len()
+    }
+}
+
+impl Effect {
+    /// `None` where a sample has less than two values, or one that is not finite: no spread to go by.
+    pub fn new(samples: Vec<Vec<f64>>) -> Option<Effect> {
+        let usable = |values: &Vec<f64>| values.len() >= 2 && values.iter().all(|value| value.is_finite());
+        samples.iter().all(usable).then(|| Effect { samples: samples.into_iter().map(Sample::new).collect() })
+    }
+
+    /// An effect of this size, as far spread as the values of one sample; `None` as for [`new`](Self::new).
+    pub fn around(size: f64, values: Vec<f64>) -> Option<Effect> {
+        let mut effect = Effect::new(vec![values]).filter(|_| size.is_finite())?;
+        effect.samples[0].mean = size;
+        Some(effect)
+    }
+
+    /// The effect as measured.
+    pub fn value(&self) -> f64 {
+        self.samples.iter().map(|sample| sample.mean).sum()
+    }
+
+    /// Half the width of the interval that holds the true effect with the confidence: Student's below ten values,
+    /// from there on the studentised bootstrap's. 0 for values without any spread.
+    pub fn margin(&self, confidence: f64) -> f64 {
+        let smallest = self.samples.iter().map(Sample::count).min().unwrap_or_default();
+        let critical = if smallest >= BOOTSTRAP_FROM { self.critical_value(confidence) } else { None };
+        critical
+            .map_or_else(|| self.student_margin(confidence), |critical| critical * self.error(Sample::count))
+    }
+
+    /// Half the width of Student's interval.
+    pub fn student_margin(&self, confidence: f64) -> f64 {
+        self.student(Sample::count, |student| student.inverse_cdf(0.5 + confidence / 2.0))
+    }
+
+    /// How far from a limit the effect must lie for an experiment of so many `runs` in each sample, as far spread,
+    /// to put the end of Student's interval on the same side of that limit with the probability `power`.
+    pub fn planned_margin(&self, runs: usize, confidence: f64, power: f64) -> f64 {
+        self.student(
+            |_| runs,
+            |student| student.inverse_cdf(0.5 + confidence / 2.0) + student.inverse_cdf(power),
+        )
+    }
+
+    /// So many standard errors as the quantiles say, where the samples have the counts.
+    fn student(&self, count: impl Fn(&Sample) -> usize, quantiles: impl Fn(&StudentsT) -> f64) -> f64 {
+        let error = self.error(&count);
+        if error == 0.0 {
+            return 0.0;
+        }
+        let student = StudentsT::new(0.0, 1.0, self.freedom(&count, error));
+        student.map_or(f64::INFINITY, |student| quantiles(&student) * error)
+    }
+
+    /// Degrees of freedom: Welch, "The generalization of 'Student's' problem when several different population
+    /// variances are involved", Biometrika 34 (1947), by Satterthwaite, "An approximate distribution of estimates of
+    /// variance components", Biometrics Bulletin 2 (1946). Of one sample these are Student's own n − 1.
+    ///
+    /// With fewer than [`WELCH_FROM`] values in a sample they are that sample's n − 1, with which the interval never
+    /// holds the truth less often than it says (Mickey & Brown, "Bounds on the distribution functions of the
+    /// Behrens-Fisher statistic", Annals of Mathematical Statistics 37, 1966): Welch's rest on variances that so few
+    /// values do not show. Of equal sides Welch's intervals at 95 % exclude 1 in 12 % of cases with 2 runs against 20
+    /// and in 7 % with 3 against 20, these in 0 and 1 %; with unequal spreads in up to 12 %, these in at most 5 %.
+    fn freedom(&self, count: impl Fn(&Sample) -> usize, error: f64) -> f64 {
+        let smallest = self.samples.iter().map(&count).min().unwrap_or_default();
+        if smallest < WELCH_FROM {
+            return smallest as f64 - 1.0;
+        }
+        let terms = self.samples.iter().map(|sample| {
+            let count = count(sample) as f64;
+            (sample.variance / count / error / error).powi(2) / (count - 1.0)
+        });
+        1.0 / terms.sum::<f64>()
+    }
+
+    /// The standard error of the effect, where the samples have the counts.
+    fn error(&self, count: impl Fn(&Sample) -> usize) -> f64 {
+        self.samples.iter().map(|sample| sample.variance / count(sample) as f64).sum::<f64>().sqrt()
+    }
+
+    /// The bootstrap's critical value. Neither the values' order nor which side is called the baseline is to matter,
+    /// whatever the generator draws: the samples are put into one order, and under one of the two signs.
+    fn critical_value(&self, confidence: f64) -> Option<f64> {
+        let centred = |sign: f64| {
+            let centre = |sample: &Sample| {
+                let mut values: Vec<f64> =
+                    sample.values.iter().map(|value| sign * (value - sample.mean)).collect();
+                values.sort_by(f64::total_cmp);
+                values
+            };
+            let mut samples: Vec<Vec<f64>> = self.samples.iter().map(centre).collect();
+            samples.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
+            samples
+        };
+        let (forward, backward) = (centred(1.0), centred(-1.0));
+        critical_value(if forward <= backward { &forward } else { &backward }, confidence)
+    }
+}
+
+// The studentised bootstrap: how far an estimate strays from the truth, in its own standard errors, found by drawing the
+// measured values again and again.
+
+/// Resamples drawn, B. (B + 1) α is whole at 95 % and at 98.75 %, so that the quantile is the value of a resample
+/// (Davison & Hinkley, "Bootstrap Methods and their Application", 1997, section 2.4).
+const RESAMPLES: usize = 1999;
+
+/// Fixed, so that the same values give the same answer each time; any number does.
+const SEED: u64 = 20_060_827;
+
+/// What |estimate* − estimate| / standard error* stays below with the confidence, where the estimate is the sum of
+/// the means of independent samples, the standard error is Welch's, and the star marks a resample. Each sample must
+/// have been centred on its mean.
+///
+/// Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, section 12.5; with the sign left out as Hall, "On
+/// symmetric bootstrap confidence intervals", Journal of the Royal Statistical Society B 50 (1988). With the sign
+/// kept, and a tail cut off at either end, an interval of runs that are equal but skewed excludes 1 in 6 to 9 % of
+/// cases instead of 5.
+///
+/// `None` where resamples all of whose values are equal, and which have no standard error, reach up to the quantile:
+/// too few of the values differ.
+pub fn critical_value(centred: &[Vec<f64>], confidence: f64) -> Option<f64> {
+    let mut generator = Pcg32::seed_from_u64(SEED);
+    let mut errors: Vec<f64> = (0..RESAMPLES).map(|_| studentised(centred, &mut generator)).collect();
+    // Downwards, to the wider interval; what 1 − 0.95 lost by rounding is no reason to.
+    let beyond = ((RESAMPLES + 1) as f64 * (1.0 - confidence) + 1e-6) as usize;
+    let (_, critical, _) = errors.select_nth_unstable_by(RESAMPLES - beyond.max(1), f64::total_cmp);
+    Some(*critical).filter(|critical| critical.is_finite())
+}
+
+/// The studentised error of one resample, without its sign; infinite where it has no spread.
+fn studentised(centred: &[Vec<f64>], generator: &mut Pcg32) -> f64 {
+    let (mut error, mut variance) = (0.0, 0.0);
+    for sample in centred {
+        let count = sample.len() as f64;
+        // Differences from one of the values: those of equal values are exactly 0.
+        let first = sample[generator.random_range(0..sample.len())];
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for _ in 1..sample.len() {
+            let difference = sample[generator.random_range(0..sample.len())] - first;
+            sum += difference;
+            squares += difference * difference;
+        }
+        error += first + sum / count;
+        variance += (squares - sum * sum / count).max(0.0) / (count - 1.0) / count;
+    }
+    if error == 0.0 { 0.0 } else { error.abs() / variance.sqrt() }
+}

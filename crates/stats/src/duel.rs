@@ -5,13 +5,16 @@
 //! and the interval too narrow: then batches are joined two by two until they are independent (Fishman, "Grouping observations in
 //! digital simulation", Management Science 24, 1978).
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::{Better, GroupComparison, Terms, batches as compare_batches};
-use super::histogram::{bucket_bounds_ns, percentile_of};
+use crate::compare::{Better, GroupComparison, Terms, batches as compare_batches};
+use crate::histogram::{bucket_bounds_ns, percentile_of};
 
 /// Batches of a run.
 pub const BATCHES: usize = 64;
@@ -63,7 +66,7 @@ pub struct ArmBatch {
     pub rows: u64,
     /// Minor page faults of the session meanwhile.
     pub minor_faults: u64,
-    /// Latencies, by bucket of [`super::histogram`].
+    /// Latencies, by bucket of [`crate::histogram`].
     pub latencies: BTreeMap<u32, u64>,
 }
 
@@ -297,6 +300,3 @@ fn are_alike(values: &[f64]) -> bool {
     // Under independence the correlation has the mean -1 / count and nearly the variance 1 / count.
     squares > 0.0 && products / squares > 0.842 / count.sqrt() - 1.0 / count
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,9 +1,16 @@
-//! A log-linear histogram of latencies, in the manner of HdrHistogram (http://hdrhistogram.org).
+//! Summaries of latencies: their moments, a histogram, and a coarse one of it.
+//!
+//! The histogram is log-linear, in the manner of HdrHistogram (http://hdrhistogram.org).
 //!
 //! Every power of two is cut into 128 buckets of equal width. A bucket is therefore at most 1/128 = 0.78 % as wide
 //! as its lower bound, so *any* number reported from a bucket – its middle or an interpolation in it – is within
 //! 1 % of *any* latency recorded there. (With 64 that would hold for the middle only.) That is from 512 ns to
 //! 2⁴² ns = 73 minutes; below, buckets are 4 ns wide, and above, everything falls into the last one.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 
 /// log₂ of the buckets per power of two.
 const SUB_BUCKET_BITS: u32 = 7;
@@ -135,5 +142,83 @@ fn value_at(buckets: impl Iterator<Item = (f64, f64, u64)>, rank: u64) -> Option
     None
 }
 
-#[cfg(test)]
-mod tests;
+/// Count, mean, standard deviation and maximum of latencies, by the sums that pgbench keeps too (`SimpleStats` in pgbench.c).
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub struct Moments {
+    /// How many latencies.
+    pub count: u64,
+    /// Their sum, ns.
+    pub sum_ns: f64,
+    /// The sum of their squares, ns².
+    pub sum_sq_ns2: f64,
+    /// The largest, ns; 0 when there is none.
+    pub max_ns: u64,
+}
+
+impl Moments {
+    /// Adds one latency.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        let latency = latency_ns as f64;
+        self.count += 1;
+        self.sum_ns += latency;
+        self.sum_sq_ns2 += latency * latency;
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    /// Adds all latencies of another.
+    pub fn merge(&mut self, other: &Moments) {
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.sum_sq_ns2 += other.sum_sq_ns2;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// The mean, ns; `None` without latencies.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns / self.count as f64)
+    }
+
+    /// The standard deviation of the population, ns: sqrt(Σx²/n − mean²), as pgbench's `printSimpleStats`.
+    /// `None` without latencies. Rounding may bring the difference below 0 where all latencies are alike; that
+    /// is 0.
+    pub fn stddev_ns(&self) -> Option<f64> {
+        let mean = self.mean_ns()?;
+        Some((self.sum_sq_ns2 / self.count as f64 - mean * mean).max(0.0).sqrt())
+    }
+}
+
+// Histograms of few buckets, small enough to be kept for each interval of a run: what a heat map is drawn of.
+
+/// Buckets of each power of ten: each is 26 % wide.
+const PER_DECADE: f64 = 10.0;
+
+/// The last bucket, which holds all above its lower bound of more than two hours: longer than a [`Histogram`] knows.
+pub const LAST: u32 = 99;
+
+/// Count by bucket, empty ones left out. Bucket k holds the latencies from 10^(k/10) to 10^((k+1)/10) µs; the first one
+/// those below 1 µs as well.
+pub type CoarseHistogram = BTreeMap<u32, u64>;
+
+/// The bucket of a latency in ns.
+fn coarse_bucket_of(latency_ns: f64) -> u32 {
+    // A float below 0 is cast to 0.
+    (((latency_ns / 1_000.0).log10() * PER_DECADE).floor() as u32).min(LAST)
+}
+
+/// The bounds of a bucket as decimal logarithms of milliseconds.
+pub fn log_bounds_ms(bucket: u32) -> (f64, f64) {
+    let of = |bucket: u32| f64::from(bucket) / PER_DECADE - 3.0;
+    (of(bucket), of(bucket.saturating_add(1)))
+}
+
+/// The latencies of a histogram, each bucket's in the one where its middle lies: one at a bound may be in the neighbour
+/// of its own, 0.8 % away.
+pub fn coarse(histogram: &Histogram) -> CoarseHistogram {
+    let mut coarse = CoarseHistogram::new();
+    for (bucket, count) in histogram.iter_nonzero() {
+        let (low, high) = bucket_bounds_ns(bucket);
+        *coarse.entry(coarse_bucket_of((low as f64 + high as f64) / 2.0)).or_default() += count;
+    }
+    coarse
+}

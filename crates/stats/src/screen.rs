@@ -4,10 +4,13 @@
 //! folded over (Box, Hunter and Hunter, "Statistics for Experimenters"): with every combination its opposite
 //! is run, too, so that no interaction of two factors is in a factor's effect (resolution IV).
 
+#[cfg(test)]
+mod tests;
+
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::Estimate;
-use super::robust::median;
+use crate::Estimate;
+use crate::robust::median;
 
 /// The most factors of a design: more of them take more than 32 rows.
 pub const MOST_FACTORS: usize = 15;
@@ -295,6 +298,3 @@ impl Fit {
         (weight > none).then(|| Told { effect: right / weight, weight })
     }
 }
-
-#[cfg(test)]
-mod tests;

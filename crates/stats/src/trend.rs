@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::parts;
+use crate::parts;
 
 /// Batches that the series is cut into. Neighbouring values are alike, the means of batches of them hardly
 /// (the method of batch means, Law & Kelton, "Simulation Modeling and Analysis"); ten leave eight degrees of freedom.

@@ -1,7 +1,7 @@
 //! The lines of bench.samples and bench.warmup_samples.
 
 use bench_base::error::UserError;
-use bench_stats::coarse_histogram::coarse;
+use bench_stats::histogram::coarse;
 
 use super::end;
 use super::extension_hold::hold;

@@ -10,7 +10,7 @@ use bench_model::spec::{
 use bench_results::experiment::Variant;
 use bench_results::index_worth::IndexWorth;
 use bench_results::screen::Screen;
-use bench_stats::two_stage::WITHIN;
+use bench_stats::variation::WITHIN;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

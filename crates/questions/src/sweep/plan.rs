@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use bench_stats::two_stage;
-use bench_stats::two_stage::values_needed;
+use bench_stats::variation;
+use bench_stats::variation::values_needed;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
@@ -132,7 +132,7 @@ fn reached(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Option<f64> {
             let of = |round| value(until, done, SweepCell { round, variant, clients });
             let first: Vec<f64> = (1..=options.rounds).map(of).collect::<Option<_>>()?;
             let rounds = (1..=until.most).filter(|&round| of(round).is_some()).count();
-            widest = widest.max(two_stage::reached(&first, u32::try_from(rounds).ok()?)?);
+            widest = widest.max(variation::reached(&first, u32::try_from(rounds).ok()?)?);
         }
     }
     Some(widest)

@@ -3,7 +3,7 @@
 use bench_base::number::{bytes, duration, finite, fixed, percent, to_the_second, tps};
 use bench_base::sentence::counted;
 use bench_results::experiment::{ExperimentDocument, Sweep, SweepChange, Variant};
-use bench_stats::two_stage::WITHIN;
+use bench_stats::variation::WITHIN;
 
 use crate::experiment::results::{rungs, variants};
 use crate::run::headline;

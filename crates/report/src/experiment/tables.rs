@@ -4,7 +4,7 @@ use bench_base::number;
 use bench_base::number::{MISSING, count, fixed, ms, significant, to_the_second, tps, us};
 use bench_base::sentence::counted;
 use bench_results::experiment::{ExperimentDocument, ExperimentRun, RunFinding};
-use bench_stats::estimate::Estimate;
+use bench_stats::Estimate;
 use bench_stats::scalability::FitVerdict;
 
 use crate::experiment::capacity::telling;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use bench_base::number::{count, finite, in_one_unit, percent, short_ms};
 use bench_results::{Bucket, Document, Samples};
-use bench_stats::coarse_histogram::log_bounds_ms;
+use bench_stats::histogram::log_bounds_ms;
 
 use crate::downsample::{columns, range};
 use crate::plot::axis::Axis;

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
-use rand::RngExt;
+use rand::{RngExt, SeedableRng};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::*;
+use crate::change_points::*;
 
 /// Changes of any size.
 fn changes_of(values: &[f64]) -> Vec<ChangePoint> {
@@ -241,5 +241,42 @@ proptest! {
         prop_assert!(found.is_empty() || ends.windows(2).all(|ends| ends[1] >= ends[0] + 3));
         let doubled: Vec<f64> = values.iter().map(|value| value * 2.0).collect();
         prop_assert_eq!(changes_of(&doubled).iter().map(|change| change.index).collect::<Vec<_>>(), &ends[1..ends.len() - 1]);
+    }
+}
+
+#[test]
+fn wild_values_are_brought_in() {
+    let mut values: Vec<f64> = (0..21).map(|index| 90.0 + f64::from(index)).collect();
+    values.push(1e6);
+    let tamed = tamed(&values);
+    assert_eq!(tamed[..21], values[..21]);
+    assert!(tamed[21] > 110.0 && tamed[21] < 130.0, "{}", tamed[21]);
+    assert_eq!(crate::change_points::tamed(&[5.0, 5.0, 5.0, 9.0]), [5.0, 5.0, 5.0, 9.0]);
+}
+
+#[test]
+fn likeness_is_found_whatever_the_levels() {
+    let mut random = Pcg64::seed_from_u64(1);
+    for expected in [0.0, 0.3, 0.6, 0.9] {
+        let mut values: Vec<f64> = (0..20_000).map(|index| f64::from(index % 101)).collect();
+        reorder(&mut values, expected, &mut random);
+        values[10_000..].iter_mut().for_each(|value| *value += 500.0);
+        let (one, other) = values.split_at(10_000);
+        let found = likeness(&[one, other]);
+        assert!((found - expected).abs() < 0.05, "{found} instead of {expected}");
+    }
+    // Equal values, none, and values that alternate are not alike beyond their level.
+    assert_eq!(likeness(&[&[5.0; 9], &[7.0; 9]]), 0.0);
+    assert_eq!(likeness(&[&[5.0]]), 0.0);
+    assert_eq!(likeness(&[&[1.0, 2.0, 1.0, 2.0, 1.0]]), 0.0);
+}
+
+proptest! {
+    #[test]
+    fn without_likeness_only_the_order_changes(values in prop::collection::vec(-9.0..9.0f64, 0..20)) {
+        let mut other = values.clone();
+        reorder(&mut other, 0.0, &mut Pcg64::seed_from_u64(2));
+        let sorted = |mut values: Vec<f64>| { values.sort_by(f64::total_cmp); values };
+        prop_assert_eq!(sorted(other), sorted(values));
     }
 }

@@ -7,7 +7,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::*;
+use crate::compare::*;
 
 /// Variation from run to run, as a fraction of the mean.
 const RUN_TO_RUN: f64 = 0.03;

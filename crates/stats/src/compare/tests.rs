@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::*;
+use crate::compare::*;
 
 const FOR_TPS: Terms = Terms { margin: 0.02, confidence: 0.95, better: Better::Higher };
 const FOR_LATENCY: Terms = Terms { better: Better::Lower, ..FOR_TPS };
@@ -270,4 +270,40 @@ proptest! {
         prop_assert!(wider.low <= ratio.low && ratio.low <= ratio.value);
         prop_assert!(ratio.value <= ratio.high && ratio.high <= wider.high);
     }
+}
+
+#[test]
+fn equal_values_have_no_error() {
+    assert_eq!(critical_value(&[vec![0.0; 12], vec![0.0; 15]], 0.95), Some(0.0));
+}
+
+#[test]
+fn one_value_that_differs_is_not_enough() {
+    // A third of all resamples does not have it.
+    let mut sample = vec![-0.1; 10];
+    sample[0] = 0.9;
+    assert_eq!(critical_value(&[sample], 0.95), None);
+}
+
+#[test]
+fn a_long_tail_asks_for_more_than_student_does() {
+    let sample: Vec<f64> = (0..20).map(|i| (f64::from(i) / 4.0).exp()).collect();
+    let mean = sample.iter().sum::<f64>() / 20.0;
+    let centred: Vec<f64> = sample.iter().map(|value| value - mean).collect();
+    // A resample that misses the tail is too low, and takes its spread for too small. Student: 2.093, 2.759.
+    let samples = [centred];
+    let usual = critical_value(&samples, 0.95).unwrap();
+    let wide = critical_value(&samples, 0.9875).unwrap();
+    assert!(usual > 2.5 && wide > 1.2 * usual, "{usual} {wide}");
+}
+
+#[test]
+fn of_normal_values_it_is_near_student_s() {
+    // The normal distribution's quantiles at the middles of 30 equal parts.
+    use statrs::distribution::{ContinuousCDF, Normal};
+    let normal = Normal::standard();
+    let sample: Vec<f64> = (0..30).map(|i| normal.inverse_cdf((f64::from(i) + 0.5) / 30.0)).collect();
+    let critical = critical_value(&[sample], 0.95).unwrap();
+    // 2.045 with 29 degrees of freedom.
+    assert!((critical - 2.045).abs() < 0.15, "{critical}");
 }

@@ -1,8 +1,8 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::*;
 use crate::compare::Verdict;
+use crate::duel::*;
 use crate::histogram::bucket_of;
 
 const TERMS: Terms = Terms { margin: 0.0, confidence: CONFIDENCE, better: Better::Lower };

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::*;
+use crate::screen::*;
 
 /// Values of a round, or of all.
 type Values = Vec<Option<f64>>;

@@ -4,7 +4,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::*;
+use crate::until_steady::*;
 
 const INTERVAL_SECS: f64 = 0.25;
 /// The throughput that the series come to.
