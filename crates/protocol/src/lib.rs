@@ -17,19 +17,17 @@
 //! | settings that are kept | four, of 30,000 bytes | 08P01 |
 //! | requests for authentication | 2,000 bytes, one for a password | 08P01 |
 //! | notices, notifications, rows that nobody wants | none is kept | passed over |
-
 #![forbid(unsafe_code)]
 
 mod authentication;
 pub mod foreign_server;
 mod report;
 mod session;
-mod startup;
-pub mod tls;
-mod violation;
-
-pub use session::{CommandOutcome, FLUSH_THRESHOLD, SessionEvent, TransactionStatus, WireSession};
-pub use startup::{Startup, cancel_request, encryption_accepted, encryption_request, is_startup_word};
-
 #[cfg(test)]
 mod tests;
+pub mod tls;
+
+pub use crate::authentication::{
+    Startup, cancel_request, encryption_accepted, encryption_request, is_startup_word,
+};
+pub use crate::session::{CommandOutcome, FLUSH_THRESHOLD, SessionEvent, TransactionStatus, WireSession};

@@ -1,16 +1,14 @@
-//! ErrorResponse: what the server says of an error.
+//! What is wrong: by the server's ErrorResponse, or with a server that does not keep to the protocol.
 
 use bench_base::error::{SqlError, UserError, pack, sqlstate};
 use bench_base::untrusted;
 
-use super::violation::violation;
-
 /// As much of an ErrorResponse message is taken up, in bytes: four texts of [`untrusted::MAX_TEXT`] and the short fields.
 /// The rest is passed over.
-pub(super) const MAX_ERROR: usize = 32_768;
+pub(crate) const MAX_ERROR: usize = 32_768;
 
 /// An error of the server's.
-pub(super) struct ErrorReport {
+pub(crate) struct ErrorReport {
     pub error: SqlError,
     /// FATAL or PANIC: the server ends the session.
     pub is_fatal: bool,
@@ -68,4 +66,14 @@ fn unended() -> UserError {
 
 fn is_sqlstate(bytes: &[u8]) -> bool {
     bytes.len() == 5 && bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+}
+
+/// The error for a server that does not keep to the protocol.
+pub fn violation(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::PROTOCOL_VIOLATION, message)
+}
+
+/// A byte of a message as it is shown to a user.
+pub fn shown(tag: u8) -> String {
+    if tag.is_ascii_graphic() { format!("\"{}\"", char::from(tag)) } else { format!("0x{tag:02x}") }
 }

@@ -1,18 +1,18 @@
 //! A connection's state, and what its owner may ask of it.
 
+mod receive;
+
 use std::io;
 
 use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_script::{CapturedRows, MAX_CAPTURED};
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::IsNull;
-use postgres_protocol::message::frontend::{self, BindError};
+use postgres_protocol::message::frontend;
+use postgres_protocol::message::frontend::BindError;
 use zeroize::Zeroize;
 
-use super::authentication::Authentication;
-use super::startup::Startup;
-
-mod receive;
+use crate::authentication::{Authentication, Startup};
 
 /// As much output as a pipeline gathers before it has to be sent, in bytes: libpq's OUTBUFFER_THRESHOLD.
 pub const FLUSH_THRESHOLD: usize = 65_536;
@@ -355,7 +355,7 @@ impl WireSession {
 
     /// The bytes that its buffers have room for.
     #[cfg(test)]
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.output.capacity() + self.partial.capacity()
     }
 

@@ -1,13 +1,15 @@
 //! The options of a foreign server and a user mapping: the keywords of libpq, where each belongs, and what it takes.
 
+use std::net::IpAddr;
+
 use bench_base::error::{UserError, sqlstate};
 use bench_base::similar;
+use serde::{Deserialize, Serialize};
 
-use super::attributes::SessionAttributes;
-use super::hosts::{self, Host};
-use super::tls_options::{SYSTEM_ROOTS, TlsOptions};
-use super::values::{CatalogOptions, boolean, integer, max_version, min_version};
-use super::words::{ChannelBinding, LoadBalance, SslMode, SslNegotiation, Switch, Word};
+use crate::foreign_server::words::{
+    CatalogOptions, ChannelBinding, LoadBalance, SessionAttributes, SslMode, SslNegotiation, Switch,
+    TlsVersion, Word, boolean, integer, max_version, min_version,
+};
 
 /// What an option is given to, by the catalogs that a validator is called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +47,8 @@ const OBSOLETE: &str = "libpq itself ignores it.";
 /// The keywords of libpq (PQconninfoOptions in fe-connect.c, up to PostgreSQL 18), and `password_required`.
 pub const KEYWORDS: [(&str, Place, Check); 56] = [
     ("host", Place::Server, anything),
-    ("hostaddr", Place::Server, hosts::check_addresses),
-    ("port", Place::Server, |name, value| hosts::ports(name, value).map(drop)),
+    ("hostaddr", Place::Server, check_addresses),
+    ("port", Place::Server, |name, value| ports(name, value).map(drop)),
     ("dbname", Place::Server, anything),
     ("connect_timeout", Place::Server, |name, value| integer(name, value).map(drop)),
     ("sslmode", Place::Server, word::<SslMode>),
@@ -214,4 +216,199 @@ fn without_gss_encryption(name: &str, value: &str) -> Result<(), UserError> {
     Err(UserError::new(sqlstate::FDW_INVALID_OPTION_NAME, message)
         .detail(GSSAPI)
         .hint("Leave the option out, or set it to \"disable\"."))
+}
+
+/// The port of a server that says nothing else: DEF_PGPORT.
+pub const DEFAULT_PORT: u16 = 5432;
+
+/// One place where a server may be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// A name or an address; the folder of a Unix socket if it begins with "/" (or "@": in the abstract namespace of
+    /// Linux); empty: the server's own folder of sockets. It is also what a certificate is held against.
+    pub name: String,
+    /// The address (`hostaddr`), so that the name is not looked up.
+    pub address: Option<String>,
+    /// The port, 1 to 65535.
+    pub port: u16,
+}
+
+impl Host {
+    /// The path of its Unix socket (UNIXSOCK_PATH), or `None` for a host that is reached by TCP; `default` is the folder of
+    /// sockets where no host is named. A path that begins with "@" is a name in the abstract namespace: its first byte is
+    /// then a zero byte.
+    pub fn socket(&self, default: &str) -> Option<String> {
+        if self.address.is_some() || !(self.name.is_empty() || self.name.starts_with(['/', '@'])) {
+            return None;
+        }
+        let folder = if self.name.is_empty() { default } else { &self.name };
+        Some(format!("{folder}/.s.PGSQL.{}", self.port))
+    }
+
+    /// An error of a connection to this host, named as libpq does; `address` is the one that was found for the name, where
+    /// one was, and `default` the folder of sockets where no host is named. Detail, hint and SQLSTATE stay.
+    pub fn failed(&self, address: Option<IpAddr>, default: &str, error: UserError) -> UserError {
+        let place = match (self.socket(default), &self.address, address) {
+            (Some(path), _, _) => format!("on socket \"{path}\""),
+            (None, Some(given), _) => format!("at \"{given}\", port {}", self.port),
+            (None, None, Some(found)) if found.to_string() != self.name => {
+                format!("at \"{}\" ({found}), port {}", self.name, self.port)
+            }
+            (None, None, _) => format!("at \"{}\", port {}", self.name, self.port),
+        };
+        let message = format!("connection to server {place} failed: {}", error.message);
+        UserError { message, ..error }
+    }
+
+    /// The hosts of a server's options host, hostaddr and port.
+    ///
+    /// # Errors
+    /// 22023 for lists whose lengths do not fit together, and for values that are not good.
+    pub(crate) fn list(server: CatalogOptions<'_>) -> Result<Vec<Self>, UserError> {
+        let elements = |option| server.text(option).map(|list| list.split(',').collect::<Vec<_>>());
+        let (names, addresses) = (elements("host"), elements("hostaddr"));
+        let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
+        if let (Some(names), Some(addresses)) = (&names, &addresses)
+            && names.len() != addresses.len()
+        {
+            let message =
+                format!("could not match {} host names to {} hostaddr values", names.len(), addresses.len());
+            return Err(UserError::invalid(message).hint("Give as many values for hostaddr as for host."));
+        }
+        let ports = ports("port", server.text("port").unwrap_or(""))?;
+        if ports.len() != 1 && ports.len() != count {
+            let message = format!("could not match {} port numbers to {count} hosts", ports.len());
+            return Err(UserError::invalid(message).hint("Give one port for all hosts, or one for each."));
+        }
+        let element =
+            |list: &Option<Vec<&str>>, place: usize| list.as_ref().map_or("", |list| list[place]).to_owned();
+        let host = |place| {
+            let address = element(&addresses, place);
+            Self {
+                name: element(&names, place),
+                address: (!address.is_empty()).then_some(address),
+                port: if ports.len() == 1 { ports[0] } else { ports[place] },
+            }
+        };
+        Ok((0..count).map(host).collect())
+    }
+}
+
+/// A list of ports; an empty element is [`DEFAULT_PORT`].
+///
+/// # Errors
+/// 22023.
+pub fn ports(option: &str, list: &str) -> Result<Vec<u16>, UserError> {
+    let port = |element: &str| match element.trim() {
+        "" => Ok(DEFAULT_PORT),
+        digits => digits.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
+            UserError::invalid(format!("invalid {option} number: \"{element}\""))
+                .hint("A port is a number from 1 to 65535, or a list of them separated by commas.")
+        }),
+    };
+    list.split(',').map(port).collect()
+}
+
+/// Checks a list of addresses, of which each may be empty; an address of IPv6 may name its interface after a "%".
+///
+/// # Errors
+/// 22023.
+pub fn check_addresses(option: &str, list: &str) -> Result<(), UserError> {
+    let is_good = |element: &str| match element.split_once('%') {
+        _ if element.is_empty() => true,
+        Some((address, interface)) => !interface.is_empty() && address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => element.parse::<IpAddr>().is_ok(),
+    };
+    match list.split(',').find(|element| !is_good(element)) {
+        None => Ok(()),
+        Some(element) => Err(UserError::invalid(format!("could not parse network address \"{element}\""))
+            .detail(format!("It is a value of option \"{option}\"."))
+            .hint("Names belong to option \"host\".")),
+    }
+}
+
+/// The word for the operating system's root certificates, in place of a file.
+pub const SYSTEM_ROOTS: &str = "system";
+
+/// How a connection is encrypted and the server recognized. Files are named here, and read by whoever connects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsOptions {
+    /// How much of TLS there is.
+    pub sslmode: SslMode,
+    /// How TLS begins.
+    pub sslnegotiation: SslNegotiation,
+    /// The file of root certificates; "system": those of the operating system.
+    pub sslrootcert: Option<String>,
+    /// The file of the client's certificate.
+    pub sslcert: Option<String>,
+    /// The file of the client's key.
+    pub sslkey: Option<String>,
+    /// The host's name is told to the server.
+    pub sslsni: bool,
+    /// The oldest version of TLS; `None`: 1.2, the oldest there is.
+    pub ssl_min_protocol_version: Option<TlsVersion>,
+    /// The newest version of TLS; `None`: the newest there is.
+    pub ssl_max_protocol_version: Option<TlsVersion>,
+}
+
+impl TlsOptions {
+    /// Whether a file is named, which the server's operating-system user is to read.
+    pub fn names_files(&self) -> bool {
+        let root = self.sslrootcert.as_deref().filter(|path| *path != SYSTEM_ROOTS);
+        root.is_some() || self.sslcert.is_some() || self.sslkey.is_some()
+    }
+
+    /// Returns the options of a server and a mapping.
+    ///
+    /// # Errors
+    /// 22023 for values that are not good, and for options that do not fit together.
+    pub(crate) fn new(server: CatalogOptions<'_>, mapping: CatalogOptions<'_>) -> Result<Self, UserError> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let version = |name| server.text(name).unwrap_or("");
+        let options = Self {
+            sslmode: match server.text("sslmode") {
+                Some(mode) => SslMode::parse("sslmode", mode)?,
+                None if server.text("sslrootcert") == Some(SYSTEM_ROOTS) => SslMode::VerifyFull,
+                None => SslMode::default(),
+            },
+            sslnegotiation: server.word("sslnegotiation")?,
+            sslrootcert: owned(server.text("sslrootcert")),
+            sslcert: owned(mapping.text("sslcert")),
+            sslkey: owned(mapping.text("sslkey")),
+            sslsni: server.text("sslsni").map_or(Ok(Switch(true)), |value| Switch::parse("sslsni", value))?.0,
+            ssl_min_protocol_version: min_version(
+                "ssl_min_protocol_version",
+                version("ssl_min_protocol_version"),
+            )?,
+            ssl_max_protocol_version: max_version(
+                "ssl_max_protocol_version",
+                version("ssl_max_protocol_version"),
+            )?,
+        };
+        options.check()?;
+        Ok(options)
+    }
+
+    /// Whether the options fit together, as libpq's pqConnectOptions2 has it.
+    fn check(&self) -> Result<(), UserError> {
+        let (min, max) = (self.ssl_min_protocol_version, self.ssl_max_protocol_version);
+        if let (Some(min), Some(max)) = (min, max)
+            && min > max
+        {
+            return Err(UserError::invalid("invalid SSL protocol version range")
+                .hint("Set ssl_min_protocol_version no higher than ssl_max_protocol_version."));
+        }
+        let weak = |with: &str, use_: &str| {
+            let word =
+                SslMode::WORDS.iter().find(|(_, mode)| *mode == self.sslmode).map_or("", |found| found.0);
+            UserError::invalid(format!("weak sslmode \"{word}\" may not be used with {with} (use {use_})"))
+        };
+        if self.sslrootcert.as_deref() == Some(SYSTEM_ROOTS) && self.sslmode != SslMode::VerifyFull {
+            return Err(weak("sslrootcert=system", "\"verify-full\""));
+        }
+        if self.sslnegotiation == SslNegotiation::Direct && self.sslmode < SslMode::Require {
+            return Err(weak("sslnegotiation=direct", "\"require\", \"verify-ca\", or \"verify-full\""));
+        }
+        Ok(())
+    }
 }

@@ -12,9 +12,8 @@ use postgres_protocol::message::backend::{
 };
 use postgres_protocol::message::frontend;
 
-use super::super::report::{ErrorReport, MAX_ERROR};
-use super::super::violation::{shown, violation};
-use super::{KEPT, PARAMETERS, SessionEvent, SessionPhase, TransactionStatus, WireSession};
+use crate::report::{ErrorReport, MAX_ERROR, shown, violation};
+use crate::session::{KEPT, PARAMETERS, SessionEvent, SessionPhase, TransactionStatus, WireSession};
 
 /// Two tags that postgres-protocol does not know.
 const NEGOTIATE_PROTOCOL_VERSION_TAG: u8 = b'v';

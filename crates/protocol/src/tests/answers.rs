@@ -3,7 +3,7 @@
 use bench_base::error::unpack;
 use bench_script::{CapturedRows, MAX_CAPTURED, ResultCapture, Symbols, Variables};
 
-use super::*;
+use crate::tests::*;
 
 /// The variables that `\gset` or `\aset` makes of what was captured, for columns a to e; the error otherwise.
 fn kept(captured: &CapturedRows, every_query: bool) -> Result<String, String> {

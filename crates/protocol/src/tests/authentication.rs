@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use postgres_protocol::password::scram_sha_256;
 use sha2::Sha256;
 
-use super::*;
+use crate::tests::*;
 
 /// AuthenticationOk and the like.
 fn request(code: i32, data: &[u8]) -> Vec<u8> {

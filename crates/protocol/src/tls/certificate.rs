@@ -3,16 +3,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use bench_base::error::UserError;
+use bench_base::error::{UserError, sqlstate};
 use bench_base::untrusted;
 use der::asn1::{AnyRef, ObjectIdentifier};
 use der::{Decode, Sequence};
 use openssl::asn1::Asn1Object;
+use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
 use openssl::x509::{GeneralNameRef, X509Ref};
-
-use super::failure::failed;
 
 /// Checks that a certificate is that of a host: by its subjectAltNames, and by its common name where none of them is of the
 /// host's kind, a name or an address.
@@ -177,4 +176,14 @@ fn mismatch(names: &[String], host: &str) -> UserError {
         ))
         .hint(hint),
     }
+}
+
+/// The reason that OpenSSL gives, as libpq shows it (SSLerrmessage in fe-secure-openssl.c).
+pub fn reason(error: &ErrorStack) -> &str {
+    error.errors().first().and_then(|error| error.reason()).unwrap_or("no SSL error reported")
+}
+
+/// The error for a connection that does not come about.
+pub fn failed(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::UNABLE_TO_CONNECT, message)
 }

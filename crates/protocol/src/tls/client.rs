@@ -8,9 +8,10 @@ use openssl::ssl::{
 };
 use openssl::x509::X509;
 
-use super::failure::{failed, reason};
-use super::session::{PROTOCOL, TlsSession};
-use crate::foreign_server::{SYSTEM_ROOTS, SslMode, SslNegotiation, TlsOptions, TlsVersion};
+use crate::foreign_server::options::{SYSTEM_ROOTS, TlsOptions};
+use crate::foreign_server::words::{SslMode, SslNegotiation, TlsVersion};
+use crate::tls::certificate::{failed, reason};
+use crate::tls::session::{PROTOCOL, TlsSession};
 
 /// The contents of the files that [`TlsOptions`] name, in PEM.
 #[derive(Clone, Copy, Default)]

@@ -20,12 +20,9 @@
 
 mod certificate;
 mod client;
-mod failure;
-mod records;
 mod session;
-
-pub use client::{TlsClient, TlsFiles};
-pub use session::TlsSession;
-
 #[cfg(test)]
 mod tests;
+
+pub use crate::tls::client::{TlsClient, TlsFiles};
+pub use crate::tls::session::TlsSession;

@@ -1,5 +1,7 @@
 //! One connection's TLS.
 
+use std::io;
+use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bench_base::error::{UserError, sqlstate};
@@ -8,9 +10,8 @@ use openssl::error::ErrorStack;
 use openssl::ssl::{Error, ErrorCode, Ssl, SslStream, SslVerifyMode};
 use openssl::x509::X509StoreContextRef;
 
-use super::certificate;
-use super::failure::{failed, reason};
-use super::records::Records;
+use crate::tls::certificate;
+use crate::tls::certificate::{failed, reason};
 
 /// The name of PostgreSQL's protocol in ALPN, with its length before it.
 pub const PROTOCOL: &[u8] = b"\x0apostgresql";
@@ -49,7 +50,7 @@ impl TlsSession {
     ///
     /// # Errors
     /// 08001.
-    pub(super) fn new(
+    pub(crate) fn new(
         mut ssl: Ssl,
         is_chain_verified: bool,
         host: Option<String>,
@@ -134,7 +135,7 @@ impl TlsSession {
 
     /// The server's certificate in DER.
     #[cfg(test)]
-    pub(super) fn peer(&self) -> Vec<u8> {
+    pub(crate) fn peer(&self) -> Vec<u8> {
         self.stream.ssl().peer_certificate().expect("a handshake").to_der().expect("a certificate")
     }
 
@@ -254,4 +255,71 @@ fn refused(chain: &X509StoreContextRef) -> String {
 /// by it.
 fn clear_errors() {
     drop(ErrorStack::get());
+}
+
+/// The capacity in bytes that an empty output may keep.
+const KEPT: usize = 4096;
+
+/// Encrypted bytes that have come in, and those that are to be sent: what OpenSSL takes for a socket.
+#[derive(Default)]
+pub struct Records {
+    input: Vec<u8>,
+    /// How many bytes of the input have been read.
+    read: usize,
+    output: Vec<u8>,
+    /// How many bytes of the output have been sent.
+    sent: usize,
+}
+
+impl Records {
+    /// Takes what has come in.
+    pub fn receive(&mut self, bytes: &[u8]) {
+        self.input.drain(..self.read);
+        self.read = 0;
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// Whether all that has come in was read.
+    pub fn is_read(&self) -> bool {
+        self.read == self.input.len()
+    }
+
+    /// What is to be sent.
+    pub fn output(&self) -> &[u8] {
+        &self.output[self.sent..]
+    }
+
+    /// Takes this many bytes off the front of the output.
+    pub fn sent(&mut self, bytes: usize) {
+        self.sent = self.output.len().min(self.sent.saturating_add(bytes));
+        if self.sent == self.output.len() {
+            self.sent = 0;
+            self.output.clear();
+            self.output.shrink_to(KEPT);
+        }
+    }
+}
+
+impl Read for Records {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = &self.input[self.read..];
+        if left.is_empty() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let bytes = left.len().min(buffer.len());
+        buffer[..bytes].copy_from_slice(&left[..bytes]);
+        self.read += bytes;
+        Ok(bytes)
+    }
+}
+
+impl Write for Records {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -8,8 +8,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use super::*;
-use crate::{SessionEvent, Startup, WireSession, encryption_accepted, encryption_request};
+use crate::authentication::{Startup, encryption_accepted, encryption_request};
+use crate::session::{SessionEvent, WireSession};
+use crate::tls::tests::*;
 
 const PASSWORD: &str = "secret";
 
@@ -123,7 +124,7 @@ fn psql_connects_where_this_driver_does() {
         sql(&format!("ALTER SYSTEM SET ssl_key_file = '{folder}/{}.pem'", server.key));
         sql("ALTER SYSTEM SET ssl = on");
         sql("SELECT pg_reload_conf()");
-        let presented = super::certificate(certificate).to_der().expect("a certificate");
+        let presented = crate::tls::tests::certificate(certificate).to_der().expect("a certificate");
         // The postmaster takes the file in its own time.
         while own("require", None, "db.example", "require").is_ok_and(|peer| peer != presented) {
             std::thread::yield_now();

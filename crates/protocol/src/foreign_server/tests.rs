@@ -1,10 +1,172 @@
-//! The validator, and the values that options come to.
+//! Options of servers and mappings, and what becomes of them.
+
+use std::collections::BTreeSet;
 
 use bench_base::error::UserError;
+use proptest::prelude::*;
+use serde::Serialize;
 
-use super::super::options::{KEYWORDS, Place};
-use super::super::*;
-use super::{options, target};
+use crate::foreign_server::options::{KEYWORDS, Place};
+use crate::foreign_server::words::SessionAttributes::{
+    Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby,
+};
+use crate::foreign_server::words::Suitability;
+use crate::foreign_server::words::Suitability::{Ask, Suitable, Unsuitable};
+use crate::foreign_server::{Secrets, Target, *};
+
+/// Options as a catalog has them.
+pub(crate) fn options(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| (String::from(*name), String::from(*value))).collect()
+}
+
+/// A target that has to be good.
+pub(crate) fn target(server: &[(&str, &str)], mapping: &[(&str, &str)]) -> (Target, Secrets) {
+    Target::new(&options(server), &options(mapping), "caller").expect("a target")
+}
+
+const READ_ONLY: Suitability = Unsuitable("session is read-only");
+const NOT_READ_ONLY: Suitability = Unsuitable("session is not read-only");
+const IN_STANDBY: Suitability = Unsuitable("server is in hot standby mode");
+const NOT_IN_STANDBY: Suitability = Unsuitable("server is not in hot standby mode");
+
+/// A server that reports (in_hot_standby, default_transaction_read_only), and what becomes of it.
+#[test]
+fn servers_that_report_are_not_asked() {
+    for (standby, read_only, [read_write, only, primary, in_standby]) in [
+        ("off", "off", [Suitable, NOT_READ_ONLY, Suitable, NOT_IN_STANDBY]),
+        ("off", "on", [READ_ONLY, Suitable, Suitable, NOT_IN_STANDBY]),
+        ("on", "off", [READ_ONLY, Suitable, IN_STANDBY, Suitable]),
+        ("on", "on", [READ_ONLY, Suitable, IN_STANDBY, Suitable]),
+    ] {
+        let decided = |attributes: crate::foreign_server::words::SessionAttributes| {
+            attributes.by_report(Some(standby), Some(read_only))
+        };
+        assert_eq!(decided(Any), Suitable);
+        assert_eq!(decided(ReadWrite), read_write, "{standby} {read_only}");
+        assert_eq!(decided(ReadOnly), only, "{standby} {read_only}");
+        assert_eq!(decided(Primary), primary, "{standby} {read_only}");
+        assert_eq!(decided(Standby), in_standby, "{standby} {read_only}");
+    }
+}
+
+#[test]
+fn other_servers_are_asked() {
+    let read_only = Ask("SHOW transaction_read_only");
+    let recovery = Ask("SELECT pg_catalog.pg_is_in_recovery()");
+    assert_eq!(Any.by_report(None, None), Suitable);
+    for (standby, default) in [(None, None), (Some("on"), None), (None, Some("on"))] {
+        assert_eq!(ReadWrite.by_report(standby, default), read_only);
+        assert_eq!(ReadOnly.by_report(standby, default), read_only);
+    }
+    assert_eq!(Primary.by_report(None, Some("off")), recovery);
+    assert_eq!(Standby.by_report(None, None), recovery);
+    assert_eq!(Standby.by_report(Some("on"), None), Suitable);
+    for (attributes, answer, decision) in [
+        (ReadWrite, "on", READ_ONLY),
+        (ReadWrite, "off", Suitable),
+        (ReadOnly, "on", Suitable),
+        (ReadOnly, "off", NOT_READ_ONLY),
+        (Primary, "t", IN_STANDBY),
+        (Primary, "f", Suitable),
+        (Standby, "t", Suitable),
+        (Standby, "f", NOT_IN_STANDBY),
+    ] {
+        assert_eq!(attributes.by_answer(answer), decision, "{attributes:?} {answer}");
+    }
+}
+
+#[test]
+fn a_standby_is_looked_for_before_all_others() {
+    assert_eq!(PreferStandby.passes(), [Standby, Any]);
+    for attributes in [Any, ReadWrite, ReadOnly, Primary, Standby] {
+        assert_eq!(attributes.passes(), [attributes]);
+    }
+}
+
+fn hosts(pairs: &[(&str, &str)]) -> Vec<Host> {
+    target(pairs, &[]).0.hosts
+}
+
+fn host(name: &str, address: Option<&str>, port: u16) -> Host {
+    Host { name: name.to_owned(), address: address.map(str::to_owned), port }
+}
+
+#[test]
+fn lists_fit_together() {
+    assert_eq!(
+        hosts(&[("host", "a,,/tmp"), ("port", "6432")]),
+        [host("a", None, 6432), host("", None, 6432), host("/tmp", None, 6432)]
+    );
+    assert_eq!(
+        hosts(&[("host", "a,b"), ("hostaddr", "127.0.0.1,"), ("port", ",5433")]),
+        [host("a", Some("127.0.0.1"), 5432), host("b", None, 5433)]
+    );
+    assert_eq!(
+        hosts(&[("hostaddr", "::1,fe80::1%eth0")]),
+        [host("", Some("::1"), 5432), host("", Some("fe80::1%eth0"), 5432)]
+    );
+}
+
+#[test]
+fn hosts_that_are_folders_have_sockets() {
+    let default = "/var/run/postgresql";
+    for (host, socket) in [
+        (host("", None, 5432), Some("/var/run/postgresql/.s.PGSQL.5432")),
+        (host("/tmp", None, 5433), Some("/tmp/.s.PGSQL.5433")),
+        (host("@bench", None, 1), Some("@bench/.s.PGSQL.1")),
+        (host("db1", None, 5432), None),
+        (host("/tmp", Some("127.0.0.1"), 5432), None),
+        (host("", Some("127.0.0.1"), 5432), None),
+    ] {
+        assert_eq!(host.socket(default).as_deref(), socket);
+    }
+}
+
+#[test]
+fn errors_name_the_host_as_libpq_does() {
+    let address = |text: &str| Some(text.parse().expect("an address"));
+    let error = || UserError::new("08001", "Connection refused").hint("Is the server running?");
+    for (host, address, place) in [
+        (host("", None, 5432), None, "on socket \"/run/.s.PGSQL.5432\""),
+        (host("/tmp", None, 5433), None, "on socket \"/tmp/.s.PGSQL.5433\""),
+        (host("db1", None, 5432), None, "at \"db1\", port 5432"),
+        (host("db1", None, 5432), address("10.0.0.1"), "at \"db1\" (10.0.0.1), port 5432"),
+        (host("10.0.0.1", None, 5432), address("10.0.0.1"), "at \"10.0.0.1\", port 5432"),
+        (host("db1", Some("10.0.0.2"), 5432), address("10.0.0.2"), "at \"10.0.0.2\", port 5432"),
+        (host("", Some("::1"), 5432), address("::1"), "at \"::1\", port 5432"),
+    ] {
+        let named = host.failed(address, "/run", error());
+        assert_eq!(named.message, format!("connection to server {place} failed: Connection refused"));
+        assert_eq!((named.sqlstate, named.hint), (error().sqlstate, error().hint));
+    }
+}
+
+#[test]
+fn hosts_are_tried_in_order_and_standbys_first() {
+    let names = |attempts: Vec<(&Host, SessionAttributes)>| {
+        attempts.iter().map(|(host, attributes)| (host.name.clone(), *attributes)).collect::<Vec<_>>()
+    };
+    let (any, _) = target(&[("host", "a,b")], &[]);
+    let expected = [("a".to_owned(), SessionAttributes::Any), ("b".to_owned(), SessionAttributes::Any)];
+    assert_eq!(names(any.attempts(1)), expected);
+    let (standby, _) = target(&[("host", "a,b"), ("target_session_attrs", "prefer-standby")], &[]);
+    let expected = [
+        ("a".to_owned(), SessionAttributes::Standby),
+        ("b".to_owned(), SessionAttributes::Standby),
+        ("a".to_owned(), SessionAttributes::Any),
+        ("b".to_owned(), SessionAttributes::Any),
+    ];
+    assert_eq!(names(standby.attempts(1)), expected);
+}
+
+#[test]
+fn a_balanced_load_tries_hosts_in_all_orders() {
+    let (target, _) = target(&[("host", "a,b,c"), ("load_balance_hosts", "random")], &[]);
+    let orders: BTreeSet<String> = (0..200)
+        .map(|seed| target.attempts(seed).iter().map(|(host, _)| host.name.as_str()).collect())
+        .collect();
+    assert_eq!(orders.len(), 6, "{orders:?}");
+}
 
 fn check(of: OptionOf, name: &str, value: &str) -> Result<(), UserError> {
     check_option(of, name, value, true)
@@ -295,4 +457,94 @@ fn a_role_that_is_no_superuser_needs_a_password_that_is_asked_for() {
     check_password_used(false, &with, true).expect("asked for");
     check_password_used(false, &free, false).expect("a mapping without");
     check_password_used(true, &with, false).expect("a superuser");
+}
+
+/// Each word is read as it is written.
+fn words_round_trip<T: Word + PartialEq + std::fmt::Debug + Serialize>() {
+    for (word, meaning) in T::WORDS {
+        assert_eq!(T::parse("option", word).as_ref(), Ok(meaning));
+        assert_eq!(serde_json::to_value(meaning).expect("JSON"), serde_json::json!(word));
+    }
+}
+
+#[test]
+fn words_are_serialized_as_they_are_written() {
+    words_round_trip::<SslMode>();
+    words_round_trip::<SslNegotiation>();
+    words_round_trip::<TlsVersion>();
+    words_round_trip::<ChannelBinding>();
+    words_round_trip::<LoadBalance>();
+    words_round_trip::<SessionAttributes>();
+}
+
+fn a_word<T: Word + std::fmt::Debug>() -> impl Strategy<Value = String> {
+    prop::sample::select(T::WORDS).prop_map(|(word, _)| word.to_owned())
+}
+
+/// Options of a server, without contradictions.
+fn a_server() -> impl Strategy<Value = Vec<(String, String)>> {
+    let word = (
+        a_word::<SslMode>(),
+        a_word::<ChannelBinding>(),
+        a_word::<LoadBalance>(),
+        a_word::<SessionAttributes>(),
+        a_word::<TlsVersion>(),
+    );
+    let host = ("[a-z/@.0-9 ]{0,8}", 1..=u16::MAX);
+    let text = ("[a-zA-Z0-9 ]{0,10}", "\\PC{0,10}", any::<i32>(), any::<bool>());
+    (prop::collection::vec(host, 1..6), word, text).prop_map(|(hosts, word, text)| {
+        let list = |elements: Vec<String>| elements.join(",");
+        options(&[
+            ("host", &list(hosts.iter().map(|(name, _)| name.clone()).collect())),
+            ("port", &list(hosts.iter().map(|(_, port)| port.to_string()).collect())),
+            ("sslmode", &word.0),
+            ("channel_binding", &word.1),
+            ("load_balance_hosts", &word.2),
+            ("target_session_attrs", &word.3),
+            ("ssl_min_protocol_version", &word.4),
+            ("dbname", &text.0),
+            ("application_name", &text.1),
+            ("connect_timeout", &text.2.to_string()),
+            ("sslsni", if text.3 { "1" } else { "0" }),
+        ])
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_target_is_read_as_it_is_written(server in a_server(), role in "[a-z]{1,8}") {
+        check_options(OptionOf::Server, &server, false).expect("good options");
+        let (target, _) = Target::new(&server, &[], &role).expect("a target");
+        let text = serde_json::to_string(&target).expect("JSON");
+        prop_assert_eq!(&target, &serde_json::from_str::<Target>(&text).expect("a target"));
+        let value = |name: &str| &server.iter().find(|(option, _)| option == name).expect("given").1;
+        let names: Vec<&str> = target.hosts.iter().map(|host| host.name.as_str()).collect();
+        let ports: Vec<String> = target.hosts.iter().map(|host| host.port.to_string()).collect();
+        prop_assert_eq!(names.join(","), value("host").as_str());
+        prop_assert_eq!(ports.join(","), value("port").as_str());
+        let mode = serde_json::to_value(target.tls.sslmode).expect("JSON");
+        prop_assert_eq!(mode.as_str(), Some(value("sslmode").as_str()));
+    }
+
+    #[test]
+    fn a_password_is_nowhere_but_among_the_secrets(server in a_server(), password in "[A-Z]{12}[!-~]{0,8}") {
+        let mapping = options(&[("user", "alice"), ("password", &password)]);
+        let (target, secrets) = Target::new(&server, &mapping, "caller").expect("a target");
+        let shown = format!("{target:?} {secrets:?} {}", serde_json::to_string(&target).expect("JSON"));
+        prop_assert!(!shown.contains(&password));
+        let text = serde_json::to_string(&secrets).expect("JSON");
+        prop_assert_eq!(&secrets, &serde_json::from_str::<Secrets>(&text).expect("secrets"));
+        prop_assert_eq!(secrets.password.as_deref(), Some(password.as_str()));
+    }
+
+    /// A validator is given whatever a user writes.
+    #[test]
+    fn any_option_is_checked_without_a_panic(name in "[a-z_]{0,20}", value in "\\PC{0,20}", is_superuser: bool) {
+        for of in [OptionOf::Wrapper, OptionOf::Server, OptionOf::UserMapping, OptionOf::ForeignTable] {
+            if let Err(error) = check_option(of, &name, &value, is_superuser) {
+                prop_assert!(["HV00D", "22023", "42501"].contains(&error.sqlstate.as_str()), "{error:?}");
+                prop_assert!(error.hint.is_some() || error.detail.is_some() || error.sqlstate == "22023");
+            }
+        }
+    }
 }
