@@ -168,14 +168,12 @@ pub fn version_question() -> String {
 
 const VERSION_THERE: &str = "\
     SELECT coalesce(pg_catalog.min(e.extversion), '') FROM pg_catalog.pg_extension e \
-    WHERE e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
+    WHERE e.extname OPERATOR(pg_catalog.=) 'pgbench_ext' \
       AND (e.extversion OPERATOR(pg_catalog.<>) '{version}' OR EXISTS ( \
         SELECT FROM pg_catalog.pg_depend d \
-        WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-          AND d.refobjid OPERATOR(pg_catalog.=) e.oid \
-          AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
-          AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
-          AND d.objid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('bench_internal.node_state(pg_catalog.text[])')::pg_catalog.oid))";
+        WHERE (d.refclassid, d.refobjid, d.deptype, d.classid, d.objid) OPERATOR(pg_catalog.=) \
+          ROW('pg_catalog.pg_extension'::pg_catalog.regclass, e.oid, 'e', 'pg_catalog.pg_proc'::pg_catalog.regclass, \
+              pg_catalog.to_regprocedure('bench_internal.node_state(pg_catalog.text[])'))))";
 
 /// That a node has this extension in this version, before any of its functions is called there.
 ///

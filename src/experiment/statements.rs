@@ -15,7 +15,7 @@ use crate::run::before::execute;
 use crate::server::own_settings::is_own;
 use crate::server::rows::select;
 use crate::server::transaction::transaction;
-use crate::server::{parser, spi};
+use crate::server::{parser, relations, spi};
 
 /// Classes of errors of a statement that undoes what is not there: undefined and duplicate objects of all kinds.
 pub(super) const UNDONE: [&str; 10] =
@@ -114,14 +114,11 @@ pub(super) fn made_since(
     before: &HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 ) -> Result<(Vec<String>, i64), UserError> {
     let made: Vec<pg_sys::Oid> = files()?.difference(before).map(|(oid, _)| *oid).collect();
-    let rows = spi::in_session::fetch_all(
-        "SELECT CASE WHEN relkind OPERATOR(pg_catalog.<>) 't'::pg_catalog.\"char\" \
-                      AND relnamespace OPERATOR(pg_catalog.<>) 99::pg_catalog.oid \
-                     THEN oid::pg_catalog.regclass::pg_catalog.text END, pg_catalog.pg_relation_size(oid) \
-         FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) ANY ($1) ORDER BY oid",
+    let rows = select::<(Option<pg_sys::Oid>, Option<i64>)>(
+        "SELECT CASE WHEN relkind <> 't' AND relnamespace <> 99 THEN oid END, pg_relation_size(oid) \
+         FROM pg_class WHERE oid = ANY ($1) ORDER BY oid",
         &[made.into()],
-        |row| Ok((row.get::<String>(1)?, row.get::<i64>(2)?)),
     )?;
     let bytes = rows.iter().filter_map(|(_, bytes)| *bytes).fold(0, i64::saturating_add);
-    Ok((rows.into_iter().filter_map(|(name, _)| name).collect(), bytes))
+    Ok((rows.into_iter().filter_map(|(table, _)| table).map(relations::shown_name).collect(), bytes))
 }

@@ -5,6 +5,7 @@ use std::fs;
 
 use bench_base::error::UserError;
 use bench_model::spec::TargetSpec;
+use bench_model::views::{SETTINGS_QUERY, SettingsAnswer};
 use bench_results::{Environment, ServerSetting};
 
 use super::{machine, probes};
@@ -39,15 +40,10 @@ const KERNEL_PARAMETERS: [&str; 17] = [
 /// only superusers may see, passwords in primary_conninfo among them, are left out whoever asks: reports are shown
 /// to others.
 pub fn settings_json() -> Result<String, UserError> {
-    let sql = "SELECT /* pgbench_ext */ s.name, pg_catalog.current_setting(s.name), s.source FROM pg_catalog.pg_settings s \
-               WHERE NOT s.source OPERATOR(pg_catalog.=) ANY (ARRAY['default', 'override']) \
-                 AND coalesce(s.setting OPERATOR(pg_catalog.<>) s.boot_val, true) ORDER BY s.name";
-    let settings = transaction(|| {
-        in_session::fetch_all(sql, &[], |row| {
-            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-            Ok(ServerSetting { name: text(1)?, setting: text(2)?, source: text(3)? })
-        })
-    })?;
+    let json = transaction(|| in_session::fetch::<pgrx::Json>(SETTINGS_QUERY, &[]))?;
+    let answer = json.map(|json| serde_json::from_value::<SettingsAnswer>(json.0));
+    let answer = answer.transpose().map_err(|e| internal(e.to_string()))?;
+    let settings = answer.and_then(|answer| answer.settings).unwrap_or_default();
     let shown: Vec<ServerSetting> =
         settings.into_iter().filter(|setting| !guc::is_for_superusers(&setting.name)).collect();
     serde_json::to_string(&shown).map_err(|e| internal(e.to_string()))

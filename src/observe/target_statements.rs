@@ -53,12 +53,12 @@ fn question(spec: &RunSpec, target: &TargetSpec, arm: Option<usize>) -> Option<S
     let scripts = spec.scripts.iter().filter(|script| arm.is_none() || script.arm == arm);
     let ids: Vec<String> = scripts.flat_map(|script| script.query_ids.values()).map(i64::to_string).collect();
     let sql = format!(
-        "SELECT pg_catalog.json_agg(pg_catalog.json_build_array(s.queryid, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
+        "SELECT json_agg(json_build_array(s.queryid, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
              s.total_exec_time)) \
-         FROM {view} s JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.userid AND r.rolname OPERATOR(pg_catalog.=) current_user \
-         JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.dbid \
-             AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() \
-         WHERE s.toplevel AND s.queryid OPERATOR(pg_catalog.=) ANY ('{{{}}}'::pg_catalog.int8[])",
+         FROM {view} s JOIN pg_roles r ON r.oid = s.userid AND r.rolname = current_user \
+         JOIN pg_database d ON d.oid = s.dbid \
+             AND d.datname = current_database() \
+         WHERE s.toplevel AND s.queryid = ANY ('{{{}}}'::int8[])",
         ids.join(",")
     );
     (!ids.is_empty()).then_some(sql)

@@ -11,7 +11,7 @@ pub use super::local_settings::{
 };
 
 use super::roles::{is_superuser, superuser};
-use super::spi::{fetch, in_session, quote_identifier};
+use super::spi::{fetch, quote_identifier};
 use crate::error::from_caught;
 
 /// A parameter's value in this session; `None` for one that does not exist.
@@ -112,20 +112,20 @@ fn c_text(text: &str) -> Result<CString, UserError> {
 /// the role that the caller has logged in as.
 pub fn initial_search_path() -> Result<String, UserError> {
     let sql = "WITH given AS ( \
-                   SELECT s.setrole, s.setdatabase, pg_catalog.substr(c.setting, 13) AS path \
-                   FROM pg_catalog.pg_db_role_setting s CROSS JOIN pg_catalog.unnest(s.setconfig) AS c (setting) \
-                   WHERE pg_catalog.starts_with(c.setting, 'search_path=') \
-                     AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, \
-                         (SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())])) \
+                   SELECT s.setrole, s.setdatabase, substr(c.setting, 13) AS path \
+                   FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) AS c (setting) \
+                   WHERE starts_with(c.setting, 'search_path=') \
+                     AND s.setdatabase = ANY (ARRAY[0::oid, \
+                         (SELECT oid FROM pg_database WHERE datname = current_database())])) \
                SELECT coalesce( \
-                   (SELECT path FROM given WHERE setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, \
-                           (SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user)]) \
-                    ORDER BY setrole OPERATOR(pg_catalog.=) 0, setdatabase OPERATOR(pg_catalog.=) 0 LIMIT 1), \
-                   (SELECT CASE WHEN EXISTS (SELECT FROM given JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) setrole \
-                                             WHERE r.rolname OPERATOR(pg_catalog.=) session_user) \
+                   (SELECT path FROM given WHERE setrole = ANY (ARRAY[0::oid, \
+                           (SELECT oid FROM pg_roles WHERE rolname = current_user)]) \
+                    ORDER BY setrole = 0, setdatabase = 0 LIMIT 1), \
+                   (SELECT CASE WHEN EXISTS (SELECT FROM given JOIN pg_roles r ON r.oid = setrole \
+                                             WHERE r.rolname = session_user) \
                                 THEN boot_val ELSE reset_val END \
-                    FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'))";
-    Ok(in_session::fetch::<String>(sql, &[])?.unwrap_or_default())
+                    FROM pg_settings WHERE name = 'search_path'))";
+    Ok(fetch::<String>(sql, &[])?.unwrap_or_default())
 }
 
 /// A search_path with schemas put before it, each once.

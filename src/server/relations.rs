@@ -1,9 +1,13 @@
 //! Tables and schemas, by their OIDs and names.
 
+use std::ffi::CStr;
+
 use bench_base::error::UserError;
+use pgrx::datum::IntoDatum;
 use pgrx::pg_sys;
 
 use super::buffers::{SHARE, lock};
+use super::local_settings::with_own_syntax;
 use super::spi::{fetch, in_session};
 use crate::error::internal;
 
@@ -26,6 +30,45 @@ pub fn owner_of(table: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
     }
 }
 
+/// The relation that a name means under the search_path in effect, as to_regclass has it.
+pub fn named(name: &str) -> Option<pg_sys::Oid> {
+    // SAFETY: to_regclass(text), with one argument that is not NULL.
+    unsafe { pgrx::direct_function_call(pg_sys::to_regclass, &[name.into_datum()]) }
+}
+
+/// A relation's name as the session writes it: with its schema where that is not on the search_path in effect.
+pub fn shown_name(relation: pg_sys::Oid) -> String {
+    // SAFETY: regclassout(regclass), with one argument that is not NULL.
+    let name: Option<&CStr> = with_own_syntax(|| unsafe {
+        pgrx::direct_function_call(pg_sys::regclassout, &[relation.into_datum()])
+    });
+    name.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The statement that makes an index, with names as the session writes them.
+pub fn index_definition(index: pg_sys::Oid) -> String {
+    // SAFETY: pg_get_indexdef(oid), with one argument that is not NULL.
+    let text: Option<String> = with_own_syntax(|| unsafe {
+        pgrx::direct_function_call(pg_sys::pg_get_indexdef, &[index.into_datum()])
+    });
+    text.unwrap_or_default()
+}
+
+/// What an object of the catalog is, and its name as the session writes it.
+pub fn described(class: pg_sys::Oid, object: pg_sys::Oid) -> String {
+    let arguments = [class.into_datum(), object.into_datum(), 0i32.into_datum()];
+    // SAFETY: pg_describe_object(oid, oid, int4), with arguments that are not NULL.
+    let text: Option<String> =
+        with_own_syntax(|| unsafe { pgrx::direct_function_call(pg_sys::pg_describe_object, &arguments) });
+    text.unwrap_or_default()
+}
+
+/// Whether a relation's bare name means it under the search_path in effect.
+pub fn is_visible(relation: pg_sys::Oid) -> bool {
+    // SAFETY: look-ups in syscaches; the caller has found the relation in the catalog. An error is raised where it has gone since.
+    unsafe { pg_sys::RelationIsVisible(relation) }
+}
+
 /// Whether there is a schema of this name.
 pub fn schema_exists(name: &str) -> Result<bool, UserError> {
     let sql = "SELECT true FROM pg_namespace WHERE nspname = $1::text";
@@ -35,7 +78,7 @@ pub fn schema_exists(name: &str) -> Result<bool, UserError> {
 /// Drops tables, as the current role: all at once, for they may refer to each other.
 pub fn drop_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let names = fetch::<String>(
-        "SELECT pg_catalog.string_agg(t::pg_catalog.regclass::pg_catalog.text, ', ') FROM pg_catalog.unnest($1) AS t",
+        "SELECT string_agg(t::regclass::text, ', ') FROM unnest($1) AS t",
         &[tables.to_vec().into()],
     )?;
     names.map_or(Ok(()), |names| in_session::run(&format!("DROP TABLE {names}"), &[]).map(drop))

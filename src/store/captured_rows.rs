@@ -58,8 +58,8 @@ pub fn put_captured_rows(
     as_owner(|| {
         run(
             "INSERT INTO bench.captured_rows (workload, prefix, row_number, weight, row) \
-             SELECT $1, $2, v.number, v.weight, v.row::pg_catalog.jsonb \
-             FROM ROWS FROM (pg_catalog.unnest($3), pg_catalog.unnest($4)) WITH ORDINALITY AS v (weight, row, number)",
+             SELECT $1, $2, v.number, v.weight, v.row::jsonb \
+             FROM ROWS FROM (unnest($3), unnest($4)) WITH ORDINALITY AS v (weight, row, number)",
             &[workload.into(), prefix.into(), weights.into(), values.into()],
         )
         .map(drop)
@@ -69,7 +69,7 @@ pub fn put_captured_rows(
 /// The values that a capture has kept for feeders of a workload, as far as this role may read them.
 pub fn kept_rows(workload: &str, feeders: &[Feeder]) -> Result<Vec<KeptRows>, UserError> {
     let sql = "SELECT weight, row FROM bench.captured_rows \
-               WHERE workload OPERATOR(pg_catalog.=) $1 AND prefix OPERATOR(pg_catalog.=) $2 ORDER BY row_number";
+               WHERE workload = $1 AND prefix = $2 ORDER BY row_number";
     let mut kept = Vec::new();
     for Feeder { prefix, .. } in feeders {
         let rows = fetch_all(sql, &[workload.into(), prefix.as_str().into()], |row| {

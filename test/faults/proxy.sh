@@ -37,7 +37,7 @@ begin() { # ARGUMENTS
 }
 SESSIONS="FROM pg_stat_activity WHERE application_name = 'pgbench_ext' AND backend_type = 'client backend'"
 # Without the one that watches the target.
-CLIENTS="$SESSIONS AND query NOT LIKE 'SELECT pg_catalog.json_build_object%'"
+CLIENTS="$SESSIONS AND query NOT LIKE 'SET LOCAL search_path%'"
 segments() { as_pg ls "$PGHOST/data/pg_dynshmem" | wc -l; }
 run_on net "'pk_select', clients => 4, transactions => 20"
 like "$OUT" 'actually processed: 80' 'through the proxy: a run'

@@ -39,7 +39,7 @@ over() { # DESCRIPTION
 of() { sql "SELECT $1 FROM bench.${2:-samples} WHERE run_id = $RUN"; }
 
 # The connection that watches: it asks what the clients wait for.
-MONITOR="pid <> pg_backend_pid() AND query LIKE 'SELECT pg_catalog.json_build_object%'"
+MONITOR="pid <> pg_backend_pid() AND query LIKE 'SET LOCAL search_path%'"
 
 #
 # A primary

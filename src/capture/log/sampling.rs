@@ -70,17 +70,17 @@ pub fn obstacle() -> Result<Option<String>, UserError> {
         Ok(fetch::<bool>(sql, &[of.into()])? != Some(true))
     };
     for parameter in PARAMETERS {
-        if lacks("SELECT pg_catalog.has_parameter_privilege($1, 'ALTER SYSTEM')", parameter)? {
+        if lacks("SELECT has_parameter_privilege($1, 'ALTER SYSTEM')", parameter)? {
             return Ok(Some(format!("the role may not ALTER SYSTEM SET {parameter}")));
         }
     }
     for function in FUNCTIONS {
-        if lacks("SELECT pg_catalog.has_function_privilege($1, 'EXECUTE')", function)? {
+        if lacks("SELECT has_function_privilege($1, 'EXECUTE')", function)? {
             return Ok(Some(format!("the role may not execute {function}")));
         }
     }
     for role in ["pg_read_server_files", "pg_read_all_stats"] {
-        if lacks("SELECT pg_catalog.pg_has_role($1, 'USAGE')", role)? {
+        if lacks("SELECT pg_has_role($1, 'USAGE')", role)? {
             return Ok(Some(format!("the role lacks the privileges of {role}")));
         }
     }
@@ -189,13 +189,13 @@ fn log_file() -> Result<PathBuf, UserError> {
 
 /// The folder of the log, whatever its format.
 fn log_folder() -> Result<Option<PathBuf>, UserError> {
-    let sql = "SELECT coalesce(pg_catalog.pg_current_logfile('jsonlog'), pg_catalog.pg_current_logfile('csvlog'), \
-                   pg_catalog.pg_current_logfile('stderr'))";
+    let sql = "SELECT coalesce(pg_current_logfile('jsonlog'), pg_current_logfile('csvlog'), \
+                   pg_current_logfile('stderr'))";
     Ok(fetch::<String>(sql, &[])?.and_then(|file| PathBuf::from(file).parent().map(PathBuf::from)))
 }
 
 fn current_file() -> Result<Option<PathBuf>, UserError> {
-    Ok(fetch::<String>("SELECT pg_catalog.pg_current_logfile('jsonlog')", &[])?.map(PathBuf::from))
+    Ok(fetch::<String>("SELECT pg_current_logfile('jsonlog')", &[])?.map(PathBuf::from))
 }
 
 #[cfg(test)]

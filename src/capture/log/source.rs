@@ -144,7 +144,7 @@ fn is_servers(file: &Path) -> bool {
 /// As the server's own functions for files: the path of those that may is not looked at
 /// (`convert_and_check_filename` in src/backend/utils/adt/genfile.c).
 fn check_may_read_files() -> Result<(), UserError> {
-    let may = fetch::<bool>("SELECT pg_catalog.pg_has_role('pg_read_server_files', 'USAGE')", &[])?;
+    let may = fetch::<bool>("SELECT pg_has_role('pg_read_server_files', 'USAGE')", &[])?;
     if may == Some(true) {
         return Ok(());
     }

@@ -35,8 +35,8 @@ pub(super) fn read_rows(
     read: &mut Read,
 ) -> Result<(), UserError> {
     let columns = fetch_all(
-        "SELECT attname::pg_catalog.text, atttypid::pg_catalog.regtype::pg_catalog.text FROM pg_catalog.pg_attribute \
-         WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.>) 0 AND NOT attisdropped",
+        "SELECT attname::text, atttypid::regtype::text FROM pg_attribute \
+         WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped",
         &[table.into()],
         |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
     )?;

@@ -3,8 +3,7 @@
 use bench_base::error::UserError;
 use pgrx::pg_sys;
 
-use crate::server::spi::in_session::fetch_all;
-use crate::server::spi::quote_identifier;
+use crate::server::spi::{fetch_all, in_session, quote_identifier};
 
 /// A relation, as far as drawing its rows is concerned.
 #[derive(Clone, Debug)]
@@ -21,12 +20,12 @@ pub struct SampledRelation {
 
 /// A relation by its OID; `None` where it has gone.
 pub fn relation(oid: pg_sys::Oid) -> Result<Option<SampledRelation>, UserError> {
-    let sql = "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.relkind OPERATOR(pg_catalog.=) ANY ('{r,m,p}'::pg_catalog.\"char\"[]), \
-                   c.relpersistence OPERATOR(pg_catalog.=) 't'::pg_catalog.\"char\", \
-                   (SELECT pg_catalog.sum(greatest(p.reltuples, 0))::pg_catalog.float8 FROM pg_catalog.pg_class p \
-                    WHERE p.oid OPERATOR(pg_catalog.=) c.oid OR p.oid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree(c.oid) t WHERE t.isleaf)) \
-               FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-               WHERE c.oid OPERATOR(pg_catalog.=) $1";
+    let sql = "SELECT format('%I.%I', n.nspname, c.relname), c.relkind = ANY ('{r,m,p}'::\"char\"[]), \
+                   c.relpersistence = 't'::\"char\", \
+                   (SELECT sum(greatest(p.reltuples, 0))::float8 FROM pg_class p \
+                    WHERE p.oid = c.oid OR p.oid IN (SELECT t.relid FROM pg_partition_tree(c.oid) t WHERE t.isleaf)) \
+               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+               WHERE c.oid = $1";
     let found = fetch_all(sql, &[oid.into()], |row| {
         Ok(SampledRelation {
             oid,
@@ -52,45 +51,55 @@ pub struct InsertedColumn {
 
 /// A column that is inserted into.
 pub fn target(relation: pg_sys::Oid, column: i16) -> Result<InsertedColumn, UserError> {
-    let sql = "SELECT CASE WHEN a.attidentity OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\" THEN 'DEFAULT' \
-                   ELSE pg_catalog.pg_get_expr(d.adbin, d.adrelid) END, \
-                   EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid OPERATOR(pg_catalog.=) a.attrelid AND i.indisunique \
-                       AND i.indnkeyatts OPERATOR(pg_catalog.=) 1 AND i.indkey[0] OPERATOR(pg_catalog.=) a.attnum), \
-                   EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid OPERATOR(pg_catalog.=) a.attrelid AND i.indisunique \
-                       AND i.indnkeyatts OPERATOR(pg_catalog.>) 1 AND a.attnum OPERATOR(pg_catalog.=) i.indkey[i.indnkeyatts OPERATOR(pg_catalog.-) 1]) \
-                   AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid OPERATOR(pg_catalog.=) a.attrelid \
-                       AND k.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog.\"char\" AND a.attnum OPERATOR(pg_catalog.=) ANY (k.conkey)) \
-               FROM pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef d \
-                   ON d.adrelid OPERATOR(pg_catalog.=) a.attrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum \
-               WHERE a.attrelid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.=) $2";
+    let sql = "SELECT a.attidentity <> '', a.atthasdef, \
+                   EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique \
+                       AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum), \
+                   EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique \
+                       AND i.indnkeyatts > 1 AND a.attnum = i.indkey[i.indnkeyatts - 1]) \
+                   AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid \
+                       AND k.contype = 'f'::\"char\" AND a.attnum = ANY (k.conkey)) \
+               FROM pg_attribute a WHERE a.attrelid = $1 AND a.attnum = $2";
     let found = fetch_all(sql, &[relation.into(), column.into()], |row| {
-        Ok(InsertedColumn {
-            default: row.get(1)?,
-            is_unique: row.get::<bool>(2)?.unwrap_or_default(),
-            ends_key: row.get::<bool>(3)?.unwrap_or_default(),
-        })
+        let is = |place| row.get::<bool>(place).map(Option::unwrap_or_default);
+        let column = InsertedColumn { default: None, is_unique: is(3)?, ends_key: is(4)? };
+        Ok((is(1)?, is(2)?, column))
     })?;
-    Ok(found.into_iter().next().unwrap_or_default())
+    let Some((is_identity, has_default, target)) = found.into_iter().next() else {
+        return Ok(InsertedColumn::default());
+    };
+    let default = match (is_identity, has_default) {
+        (true, _) => Some("DEFAULT".to_owned()),
+        (false, true) => default_of(relation, column)?,
+        (false, false) => None,
+    };
+    Ok(InsertedColumn { default, ..target })
+}
+
+/// The expression of a column's default, as it reads under the session's search_path, where the feeder's query has it.
+fn default_of(relation: pg_sys::Oid, column: i16) -> Result<Option<String>, UserError> {
+    let sql = "SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d \
+               WHERE d.adrelid OPERATOR(pg_catalog.=) $1 AND d.adnum OPERATOR(pg_catalog.=) $2";
+    in_session::fetch(sql, &[relation.into(), column.into()])
 }
 
 /// Values of a column as pg_stats has them for this role, with their weights: the most common ones and the bounds of the
 /// histogram, each of which stands for an equal share of the rest.
 pub fn statistics(relation: pg_sys::Oid, column: i16) -> Result<Vec<(f64, String)>, UserError> {
     let sql = "WITH s AS ( \
-                   SELECT s.most_common_vals::pg_catalog.text::pg_catalog.text[] AS common, s.most_common_freqs AS shares, \
-                       s.histogram_bounds::pg_catalog.text::pg_catalog.text[] AS bounds, s.null_frac \
-                   FROM pg_catalog.pg_stats s JOIN pg_catalog.pg_class c ON c.relname OPERATOR(pg_catalog.=) s.tablename \
-                   JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace AND n.nspname OPERATOR(pg_catalog.=) s.schemaname \
-                   JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attname OPERATOR(pg_catalog.=) s.attname \
-                   WHERE c.oid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.=) $2 \
+                   SELECT s.most_common_vals::text::text[] AS common, s.most_common_freqs AS shares, \
+                       s.histogram_bounds::text::text[] AS bounds, s.null_frac \
+                   FROM pg_stats s JOIN pg_class c ON c.relname = s.tablename \
+                   JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = s.schemaname \
+                   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname \
+                   WHERE c.oid = $1 AND a.attnum = $2 \
                    ORDER BY s.inherited DESC LIMIT 1) \
-               SELECT v.share::pg_catalog.float8, v.value FROM s CROSS JOIN LATERAL \
-                   ROWS FROM (pg_catalog.unnest(s.shares), pg_catalog.unnest(s.common)) AS v (share, value) \
+               SELECT v.share::float8, v.value FROM s CROSS JOIN LATERAL \
+                   ROWS FROM (unnest(s.shares), unnest(s.common)) AS v (share, value) \
                UNION ALL \
-               SELECT greatest(1 OPERATOR(pg_catalog.-) s.null_frac OPERATOR(pg_catalog.-) coalesce((SELECT pg_catalog.sum(f) \
-                          FROM pg_catalog.unnest(s.shares) f), 0), 0.001)::pg_catalog.float8 \
-                      OPERATOR(pg_catalog./) pg_catalog.cardinality(s.bounds), b.value \
-               FROM s CROSS JOIN LATERAL pg_catalog.unnest(s.bounds) AS b (value)";
+               SELECT greatest(1 - s.null_frac - coalesce((SELECT sum(f) \
+                          FROM unnest(s.shares) f), 0), 0.001)::float8 \
+                      / cardinality(s.bounds), b.value \
+               FROM s CROSS JOIN LATERAL unnest(s.bounds) AS b (value)";
     fetch_all(sql, &[relation.into(), column.into()], |row| {
         Ok((row.get::<f64>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default()))
     })
@@ -100,6 +109,6 @@ pub fn statistics(relation: pg_sys::Oid, column: i16) -> Result<Vec<(f64, String
 pub fn is_indexed(relation: &SampledRelation, expression: &str) -> Result<bool, UserError> {
     let sql = "SELECT pg_catalog.pg_get_indexdef(i.indexrelid, 1, true) FROM pg_catalog.pg_index i \
                WHERE i.indrelid OPERATOR(pg_catalog.=) $1 AND i.indisvalid AND i.indpred IS NULL";
-    let all = fetch_all(sql, &[relation.oid.into()], |row| row.get::<String>(1))?;
+    let all = in_session::fetch_all(sql, &[relation.oid.into()], |row| row.get::<String>(1))?;
     Ok(all.into_iter().flatten().any(|first| first == expression || first == quote_identifier(expression)))
 }

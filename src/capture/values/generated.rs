@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 use super::columns::target;
 use crate::driver::parameters::{TypeShape, shape_of};
-use crate::server::spi::in_session::fetch;
+use crate::server::spi::fetch;
 
 /// SQL for the value of a column that INSERT must not find there already; `None` where an existing row's serves.
 ///
@@ -34,13 +34,13 @@ pub fn value(relation: pg_sys::Oid, column: i16, sql_type: &str) -> Result<Optio
 
 /// The next value of an identity column's sequence.
 fn identity(relation: pg_sys::Oid, column: i16) -> Result<String, UserError> {
-    let sql = "SELECT pg_catalog.format('pg_catalog.nextval(%L::pg_catalog.regclass)', \
-                   d.objid::pg_catalog.regclass::pg_catalog.text) \
-               FROM pg_catalog.pg_depend d \
-               WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
-                 AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
-                 AND d.refobjid OPERATOR(pg_catalog.=) $1 AND d.refobjsubid OPERATOR(pg_catalog.=) $2 \
-                 AND d.deptype OPERATOR(pg_catalog.=) 'i'::pg_catalog.\"char\"";
+    let sql = "SELECT format('pg_catalog.nextval(%L::pg_catalog.regclass)', \
+                   d.objid::regclass::text) \
+               FROM pg_depend d \
+               WHERE d.classid = 'pg_class'::regclass \
+                 AND d.refclassid = 'pg_class'::regclass \
+                 AND d.refobjid = $1 AND d.refobjsubid = $2 \
+                 AND d.deptype = 'i'::\"char\"";
     let found = fetch::<String>(sql, &[relation.into(), i32::from(column).into()])?;
     Ok(found.unwrap_or_else(|| "DEFAULT".to_owned()))
 }
@@ -90,8 +90,8 @@ pub fn of_type(type_oid: u32) -> Result<Option<String>, UserError> {
     if let Some(text) = of_base_type(base) {
         return Ok(Some(text.to_owned()));
     }
-    let sql = "SELECT e.enumlabel::pg_catalog.text FROM pg_catalog.pg_enum e \
-               WHERE e.enumtypid OPERATOR(pg_catalog.=) $1 ORDER BY e.enumsortorder LIMIT 1";
+    let sql = "SELECT e.enumlabel::text FROM pg_enum e \
+               WHERE e.enumtypid = $1 ORDER BY e.enumsortorder LIMIT 1";
     fetch::<String>(sql, &[base.into()])
 }
 

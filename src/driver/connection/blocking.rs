@@ -8,6 +8,7 @@ use bench_protocol::WireSession;
 use bench_script::{MAX_CAPTURED, QueryResult};
 use mio::{Events, Poll};
 
+use super::polled::under_own_path;
 use super::{PolledSession, Route, cancel, failed};
 use crate::error::internal;
 use crate::server::process::is_interrupted;
@@ -75,7 +76,7 @@ impl BlockingSession {
     /// # Errors
     /// The server's; 54000 for one that is too large.
     pub fn value(&mut self, sql: &str) -> Result<Option<String>, UserError> {
-        self.session.ask(sql)?;
+        self.session.ask_for(sql, MAX_CAPTURED, false)?;
         self.settle(None)?;
         let value = self.session.value()?;
         match value.as_ref().map_or(0, String::len) {
@@ -86,6 +87,14 @@ impl BlockingSession {
             }
             _ => Ok(value),
         }
+    }
+
+    /// As [`Self::value`], of this project's own query, under a search_path of pg_catalog alone.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn own_value(&mut self, sql: &str) -> Result<Option<String>, UserError> {
+        self.value(&under_own_path(sql))
     }
 
     /// Has `look` see all that a query returns.

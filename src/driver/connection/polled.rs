@@ -15,6 +15,12 @@ const READ_BYTES: usize = 8192;
 /// How often it reads in one turn, so that a server that sends without end does not keep its owner.
 const READS: usize = 64;
 
+/// This project's own query, as one that finds names in pg_catalog alone. Statements of one message are one transaction, so nothing
+/// of this is left for the statements after it, nor, behind a pooler, for another client. In a transaction block it lasts to its end.
+pub fn under_own_path(sql: &str) -> String {
+    format!("SET LOCAL search_path = pg_catalog, pg_temp; {sql}")
+}
+
 /// A session with a server.
 pub struct PolledSession {
     link: Link,
@@ -48,15 +54,15 @@ impl PolledSession {
         &self.session
     }
 
-    /// Queues a query, of whose rows the last one is kept.
+    /// Queues this project's own query, of whose rows the last one is kept.
     ///
     /// # Errors
     /// As for [`WireSession::query`].
     pub fn ask(&mut self, sql: &str) -> Result<(), UserError> {
-        self.ask_for(sql, MAX_CAPTURED, false)
+        self.ask_for(&under_own_path(sql), MAX_CAPTURED, false)
     }
 
-    /// As [`Self::ask`], with at most so many bytes of an answer; of all rows or the last one.
+    /// Queues a query as it is, with at most so many bytes of an answer; of all rows or the last one.
     ///
     /// # Errors
     /// As for [`WireSession::query`].

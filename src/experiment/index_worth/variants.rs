@@ -1,7 +1,5 @@
 //! The variants of a sweep that tells what indexes are worth.
 
-use std::ffi::CString;
-
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Duel, FixtureSpec, Role, RunArguments};
 use bench_questions::sweep::{Asked, Question, Variant};
@@ -11,7 +9,6 @@ use pgrx::pg_sys;
 use serde_json::{Map, Value, json};
 
 use super::copies::copy_text;
-use crate::error::internal;
 use crate::experiment::hand_role::{HandRole, owner_of_table, role_for};
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
@@ -19,9 +16,10 @@ use crate::run::prepare::run::prepare;
 use crate::server::guc::{self, with_search_path};
 use crate::server::parser::{NamedIndex, named_index};
 use crate::server::process::random_seed;
+use crate::server::relations;
 use crate::server::roles::superuser;
-use crate::server::spi::in_session::fetch_all;
-use crate::server::spi::{self, quote_identifier, quote_literal};
+use crate::server::rows::select_one;
+use crate::server::spi::{fetch_all, quote_identifier, quote_literal};
 
 /// More indexes than this are taken for a mistake.
 const MOST_INDEXES: usize = 100;
@@ -99,19 +97,18 @@ fn client_path(fixtures: &[FixtureSpec], settings: Option<&Value>) -> Result<Str
 }
 
 const INDEXES: &str = "\
-    SELECT x.indexrelid, x.indrelid, n.nspname::pg_catalog.text, r.relname::pg_catalog.text, c.relname::pg_catalog.text, m.nspname::pg_catalog.text, \
-        pg_catalog.pg_get_indexdef(x.indexrelid), \
-        COALESCE((SELECT pg_catalog.sum(pg_catalog.pg_relation_size(t.relid))::pg_catalog.int8 FROM pg_catalog.pg_partition_tree(x.indexrelid) AS t), \
-            pg_catalog.pg_relation_size(x.indexrelid)) \
-    FROM pg_catalog.pg_index x \
-    JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) x.indexrelid \
-    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) r.relnamespace \
-    JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) x.indrelid \
-    JOIN pg_catalog.pg_namespace m ON m.oid OPERATOR(pg_catalog.=) c.relnamespace \
+    SELECT x.indexrelid, x.indrelid, n.nspname::text, r.relname::text, c.relname::text, m.nspname::text, \
+        COALESCE((SELECT sum(pg_relation_size(t.relid))::int8 FROM pg_partition_tree(x.indexrelid) AS t), \
+            pg_relation_size(x.indexrelid)) \
+    FROM pg_index x \
+    JOIN pg_class r ON r.oid = x.indexrelid \
+    JOIN pg_namespace n ON n.oid = r.relnamespace \
+    JOIN pg_class c ON c.oid = x.indrelid \
+    JOIN pg_namespace m ON m.oid = c.relnamespace \
     WHERE x.indisvalid AND NOT r.relispartition AND ";
 
 fn read(condition: &str, argument: pgrx::datum::DatumWithOid) -> Result<Vec<Found>, UserError> {
-    let found = fetch_all(&format!("{INDEXES}{condition} ORDER BY 4, 3"), &[argument], |row| {
+    let mut found = fetch_all(&format!("{INDEXES}{condition} ORDER BY 4, 3"), &[argument], |row| {
         let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
         let oid =
             |place| Ok::<_, pgrx::spi::Error>(row.get::<pg_sys::Oid>(place)?.unwrap_or(pg_sys::InvalidOid));
@@ -120,21 +117,28 @@ fn read(condition: &str, argument: pgrx::datum::DatumWithOid) -> Result<Vec<Foun
             table: Table { oid: oid(2)?, schema: text(6)?, name: text(5)? },
             schema: text(3)?,
             name: text(4)?,
-            definition: text(7)?,
-            bytes: row.get::<i64>(8)?,
+            definition: String::new(),
+            bytes: row.get::<i64>(7)?,
         })
     })?;
+    // As the session writes it.
+    for index in &mut found {
+        index.definition = relations::index_definition(index.index);
+    }
     Ok(found)
 }
 
 /// The indexes of tables.
 fn of_tables(tables: &[pg_sys::Oid]) -> Result<Vec<Found>, UserError> {
-    read("x.indrelid OPERATOR(pg_catalog.=) ANY ($1)", tables.to_vec().into())
+    read("x.indrelid = ANY ($1)", tables.to_vec().into())
 }
 
 /// The index of a name.
 fn named(name: &str) -> Result<Vec<Found>, UserError> {
-    let found = read("x.indexrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)", name.into())?;
+    let found = match relations::named(name) {
+        Some(index) => read("x.indexrelid = $1", index.into())?,
+        None => Vec::new(),
+    };
     if found.is_empty() {
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("index \"{name}\" does not exist"))
             .hint("Names are looked up where the workload's statements find theirs."));
@@ -224,11 +228,11 @@ fn hand_of(table: &Table, run_as: Option<&str>) -> Result<HandRole, UserError> {
     if run_as.is_some() || !superuser() {
         return Ok(hand);
     }
-    let sql = "SELECT pg_catalog.has_schema_privilege($1, $2::pg_catalog.text, 'USAGE'), \
-                   pg_catalog.has_table_privilege($1, $3::pg_catalog.oid, 'SELECT')";
+    let sql = "SELECT has_schema_privilege($1, $2::text, 'USAGE'), \
+                   has_table_privilege($1, $3::oid, 'SELECT')";
     let (role, owner) = (&hand.role, owner.map(|owner| owner.name).unwrap_or_default());
     let arguments = [pg_sys::Oid::from(role.oid).into(), table.schema.as_str().into(), table.oid.into()];
-    let may = spi::fetch_all(sql, &arguments, |row| Ok((row.get::<bool>(1)?, row.get::<bool>(2)?)))?;
+    let may = fetch_all(sql, &arguments, |row| Ok((row.get::<bool>(1)?, row.get::<bool>(2)?)))?;
     let (may_use, may_read) = may.into_iter().next().unwrap_or_default();
     let to = quote_identifier(&role.name);
     let grants = [
@@ -288,18 +292,13 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
         let message = "a new index must be one CREATE INDEX with a name, on a table without a schema";
         UserError::invalid(message).hint(EXAMPLE)
     })?;
-    let table = CString::new(quote_identifier(&table_name)).map_err(|e| internal(e.to_string()))?;
-    let sql = "SELECT c.oid, n.nspname::pg_catalog.text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n \
-               ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)";
+    let sql = "SELECT c.oid, n.nspname::text FROM pg_class c JOIN pg_namespace n \
+               ON n.oid = c.relnamespace WHERE c.oid = $1";
     let found = with_search_path(path, || {
-        fetch_all(sql, &[table.to_string_lossy().as_ref().into()], |row| {
-            Ok((
-                row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid),
-                row.get::<String>(2)?.unwrap_or_default(),
-            ))
-        })
+        let table = relations::named(&quote_identifier(&table_name));
+        select_one::<(pg_sys::Oid, String)>(sql, &[table.into()])
     })?;
-    let Some((oid, schema)) = found.into_iter().next() else {
+    let Some((oid, schema)) = found else {
         return Err(UserError::new(
             sqlstate::UNDEFINED_TABLE,
             format!("table \"{table_name}\" does not exist"),

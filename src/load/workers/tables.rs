@@ -205,22 +205,22 @@ fn grant_to_clients(schema: &str, tables: &[pg_sys::Oid]) -> Result<(), UserErro
 /// Has the sequences of serial and identity columns stand where the values that were loaded end.
 fn advance_sequences(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let statements = spi::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format( \
+        "SELECT array_agg(format( \
              'SELECT pg_catalog.setval(%L::pg_catalog.regclass, v.last) FROM (SELECT pg_catalog.%s(%I)::pg_catalog.int8 AS last FROM %s) v, %s s \
               WHERE v.last BETWEEN %s AND %s AND (NOT s.is_called OR v.last OPERATOR(pg_catalog.%s) s.last_value)', \
-             s.seqrelid::pg_catalog.regclass, CASE WHEN is_ascending THEN 'max' ELSE 'min' END, a.attname, \
-             a.attrelid::pg_catalog.regclass, s.seqrelid::pg_catalog.regclass, s.seqmin, s.seqmax, \
+             s.seqrelid::regclass, CASE WHEN is_ascending THEN 'max' ELSE 'min' END, a.attname, \
+             a.attrelid::regclass, s.seqrelid::regclass, s.seqmin, s.seqmax, \
              CASE WHEN is_ascending THEN '>' ELSE '<' END)) \
-         FROM pg_catalog.pg_depend d \
-         JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid \
-         JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) d.refobjid \
-              AND a.attnum::pg_catalog.int4 OPERATOR(pg_catalog.=) d.refobjsubid, \
-         LATERAL (SELECT s.seqincrement OPERATOR(pg_catalog.>) 0 AS is_ascending) direction \
-         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid \
-           AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid \
-           AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1) AND d.refobjsubid OPERATOR(pg_catalog.>) 0 \
-           AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog.\"char\"[]) \
-           AND a.atttypid OPERATOR(pg_catalog.=) ANY ('{int2,int4,int8}'::pg_catalog.regtype[]::pg_catalog.oid[])",
+         FROM pg_depend d \
+         JOIN pg_sequence s ON s.seqrelid = d.objid \
+         JOIN pg_attribute a ON a.attrelid = d.refobjid \
+              AND a.attnum::int4 = d.refobjsubid, \
+         LATERAL (SELECT s.seqincrement > 0 AS is_ascending) direction \
+         WHERE d.classid = 'pg_class'::regclass::oid \
+           AND d.refclassid = 'pg_class'::regclass::oid \
+           AND d.refobjid = ANY ($1) AND d.refobjsubid > 0 \
+           AND d.deptype = ANY ('{a,i}'::\"char\"[]) \
+           AND a.atttypid = ANY ('{int2,int4,int8}'::regtype[]::oid[])",
         &[tables.to_vec().into()],
     )?;
     for sql in statements.unwrap_or_default() {

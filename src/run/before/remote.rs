@@ -164,7 +164,7 @@ impl Elsewhere<'_> {
     }
 
     fn prewarm(&mut self) -> Result<Vec<String>, UserError> {
-        let Some(function) = self.session.value(PREWARM)? else {
+        let Some(function) = self.session.own_value(PREWARM)? else {
             let message = format!("extension pg_prewarm is not installed on target \"{}\"", self.target.name);
             return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
                 .hint("Install it in that database: CREATE EXTENSION pg_prewarm."));
@@ -181,7 +181,7 @@ impl Elsewhere<'_> {
     }
 
     fn checkpoint(&mut self) -> Result<Vec<String>, UserError> {
-        if self.session.value(MAY_CHECKPOINT)?.as_deref() == Some("t") {
+        if self.session.own_value(MAY_CHECKPOINT)?.as_deref() == Some("t") {
             return Ok(vec!["CHECKPOINT".to_owned()]);
         }
         let user = &self.target.options.user;
@@ -216,20 +216,24 @@ impl Elsewhere<'_> {
     fn tables_of(&mut self, fixture: &FixtureSpec) -> Result<Vec<RemoteTable>, UserError> {
         let relations = match &fixture.schema {
             Some(schema) => format!(
-                "SELECT r::pg_catalog.oid FROM bench.fixtures f, pg_catalog.unnest(f.relations) r \
-                 WHERE f.name::pg_catalog.text OPERATOR(pg_catalog.=) {} \
-                   AND f.schema::pg_catalog.text OPERATOR(pg_catalog.=) {}",
+                "SELECT r::oid FROM bench.fixtures f, unnest(f.relations) r \
+                 WHERE f.name::text = {} \
+                   AND f.schema::text = {}",
                 quote_literal(&fixture.name),
                 quote_literal(schema)
             ),
-            None => PGBENCH_TABLES.to_owned(),
+            // Under the role's own search_path.
+            None => {
+                let tables = self.session.value(PGBENCH_TABLES)?.unwrap_or_default();
+                format!("SELECT unnest({}::oid[])", quote_literal(&tables))
+            }
         };
-        let may_maintain = "pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')";
+        let may_maintain = "has_table_privilege(c.oid, 'MAINTAIN')";
         let knows_maintain = self.target.views.version >= 170_000;
         let asked = TABLES
             .replace("RELATIONS", &relations)
             .replace("MAY_MAINTAIN", if knows_maintain { may_maintain } else { "false" });
-        let Some(json) = self.session.value(&asked)? else { return Ok(Vec::new()) };
+        let Some(json) = self.session.own_value(&asked)? else { return Ok(Vec::new()) };
         serde_json::from_str(&json).map_err(|error| internal(error.to_string()))
     }
 }
@@ -238,43 +242,43 @@ fn names(tables: &[RemoteTable]) -> String {
     tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-const PGBENCH_TABLES: &str = "SELECT pg_catalog.to_regclass(name)::pg_catalog.oid FROM pg_catalog.unnest( \
-     ARRAY['pgbench_branches', 'pgbench_tellers', 'pgbench_accounts', 'pgbench_history']::pg_catalog.text[]) AS name";
+const PGBENCH_TABLES: &str = "SELECT ARRAY[pg_catalog.to_regclass('pgbench_branches'), pg_catalog.to_regclass('pgbench_tellers'), \
+     pg_catalog.to_regclass('pgbench_accounts'), pg_catalog.to_regclass('pgbench_history')]::pg_catalog.oid[]";
 
 /// The privileges are those that a VACUUM asks for, which otherwise only warns, and pg_prewarm of a table's indexes.
-const TABLES: &str = "SELECT pg_catalog.json_agg(pg_catalog.json_build_object( \
-         'name', pg_catalog.format('%I.%I', n.nspname, c.relname), \
-         'is_history', c.relname OPERATOR(pg_catalog.=) 'pgbench_history'::pg_catalog.name, \
-         'may_vacuum', pg_catalog.pg_has_role(c.relowner, 'USAGE') OR MAY_MAINTAIN \
-             OR (SELECT pg_catalog.pg_has_role(d.datdba, 'USAGE') FROM pg_catalog.pg_database d \
-                 WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), \
-         'may_truncate', pg_catalog.has_table_privilege(c.oid, 'TRUNCATE'), \
-         'may_prewarm', pg_catalog.pg_has_role(c.relowner, 'USAGE'), \
+const TABLES: &str = "SELECT json_agg(json_build_object( \
+         'name', format('%I.%I', n.nspname, c.relname), \
+         'is_history', c.relname = 'pgbench_history'::name, \
+         'may_vacuum', pg_has_role(c.relowner, 'USAGE') OR MAY_MAINTAIN \
+             OR (SELECT pg_has_role(d.datdba, 'USAGE') FROM pg_database d \
+                 WHERE d.datname = current_database()), \
+         'may_truncate', has_table_privilege(c.oid, 'TRUNCATE'), \
+         'may_prewarm', pg_has_role(c.relowner, 'USAGE'), \
          'parts', (WITH leaves AS ( \
-                 SELECT l.oid, l.reltoastrelid, l.relkind FROM pg_catalog.pg_class l \
-                 WHERE l.oid OPERATOR(pg_catalog.=) c.oid \
-                    OR l.oid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.relid::pg_catalog.oid FROM pg_catalog.pg_partition_tree(c.oid) t))), \
-             heaps AS (SELECT oid FROM leaves WHERE relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'm']::pg_catalog.\"char\"[]) \
-                 UNION ALL SELECT reltoastrelid FROM leaves WHERE reltoastrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid) \
-             SELECT coalesce(pg_catalog.json_agg(p.oid::pg_catalog.int8), '[]'::pg_catalog.json) FROM (SELECT oid FROM heaps \
-                 UNION ALL SELECT i.indexrelid FROM pg_catalog.pg_index i \
-                 WHERE i.indrelid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT oid FROM heaps))) p)) ORDER BY c.oid) \
-     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-     WHERE c.oid OPERATOR(pg_catalog.=) ANY (ARRAY(RELATIONS)) \
-       AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p']::pg_catalog.\"char\"[])";
+                 SELECT l.oid, l.reltoastrelid, l.relkind FROM pg_class l \
+                 WHERE l.oid = c.oid \
+                    OR l.oid = ANY (ARRAY(SELECT t.relid::oid FROM pg_partition_tree(c.oid) t))), \
+             heaps AS (SELECT oid FROM leaves WHERE relkind = ANY (ARRAY['r', 'm']::\"char\"[]) \
+                 UNION ALL SELECT reltoastrelid FROM leaves WHERE reltoastrelid <> 0::oid) \
+             SELECT coalesce(json_agg(p.oid::int8), '[]'::json) FROM (SELECT oid FROM heaps \
+                 UNION ALL SELECT i.indexrelid FROM pg_index i \
+                 WHERE i.indrelid = ANY (ARRAY(SELECT oid FROM heaps))) p)) ORDER BY c.oid) \
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+     WHERE c.oid = ANY (ARRAY(RELATIONS)) \
+       AND c.relkind = ANY (ARRAY['r', 'p']::\"char\"[])";
 
 /// The function that is the extension's own.
-const PREWARM: &str = "SELECT pg_catalog.format('%I.%I', n.nspname, p.proname) \
-     FROM pg_catalog.pg_extension e \
-     JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-         AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.deptype OPERATOR(pg_catalog.=) 'e' \
-         AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
-     JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid \
-     JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace \
-     WHERE e.extname OPERATOR(pg_catalog.=) 'pg_prewarm' AND p.proname OPERATOR(pg_catalog.=) 'pg_prewarm'";
+const PREWARM: &str = "SELECT format('%I.%I', n.nspname, p.proname) \
+     FROM pg_extension e \
+     JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass \
+         AND d.refobjid = e.oid AND d.deptype = 'e' \
+         AND d.classid = 'pg_proc'::regclass \
+     JOIN pg_proc p ON p.oid = d.objid \
+     JOIN pg_namespace n ON n.oid = p.pronamespace \
+     WHERE e.extname = 'pg_prewarm' AND p.proname = 'pg_prewarm'";
 
 /// Role pg_checkpoint is there since PostgreSQL 15.
-const MAY_CHECKPOINT: &str = "SELECT (SELECT r.rolsuper FROM pg_catalog.pg_roles r \
-         WHERE r.rolname OPERATOR(pg_catalog.=) current_user) \
-     OR EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname OPERATOR(pg_catalog.=) 'pg_checkpoint' \
-         AND pg_catalog.pg_has_role(r.oid, 'USAGE'))";
+const MAY_CHECKPOINT: &str = "SELECT (SELECT r.rolsuper FROM pg_roles r \
+         WHERE r.rolname = current_user) \
+     OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'pg_checkpoint' \
+         AND pg_has_role(r.oid, 'USAGE'))";

@@ -15,9 +15,8 @@ use crate::guard::client_role::keeper_of;
 use crate::guard::switch_role::as_session_of;
 use crate::server::prewarm::{check_may_read, prewarm};
 use crate::server::process::request_checkpoint;
-use crate::server::roles;
-use crate::server::spi;
 use crate::server::transaction::{locked, transaction};
+use crate::server::{relations, roles, spi};
 use crate::shm::CommandCounters;
 
 /// The step that a run's caller does itself: a load has workers of its own.
@@ -154,14 +153,14 @@ pub fn check_run(steps: &[Before], run: &RunSpec, secrets: &Secrets) -> Result<(
 }
 
 fn check_may_truncate(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
-    let sql = "SELECT c.oid::pg_catalog.regclass::pg_catalog.text FROM pg_catalog.pg_class c \
-               WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT pg_catalog.has_table_privilege(c.oid, 'TRUNCATE') \
+    let sql = "SELECT c.oid FROM pg_class c \
+               WHERE c.oid = ANY ($1) AND NOT has_table_privilege(c.oid, 'TRUNCATE') \
                ORDER BY c.oid LIMIT 1";
-    match spi::in_session::fetch::<String>(sql, &[tables.to_vec().into()])? {
+    match spi::fetch::<pg_sys::Oid>(sql, &[tables.to_vec().into()])? {
         None => Ok(()),
         Some(table) => Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied to truncate {table}"),
+            format!("permission denied to truncate {}", relations::shown_name(table)),
         )
         .hint(OWN_FIXTURE)),
     }
@@ -174,21 +173,21 @@ const OWN_FIXTURE: &str = "Load your own fixture into another schema: options =>
 #[cfg(not(since_17))]
 const MAY_MAINTAIN: &str = "false";
 #[cfg(since_17)]
-const MAY_MAINTAIN: &str = "pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')";
+const MAY_MAINTAIN: &str = "has_table_privilege(c.oid, 'MAINTAIN')";
 
 fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let sql = format!(
-        "SELECT c.oid::pg_catalog.regclass::pg_catalog.text FROM pg_catalog.pg_class c \
-         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT (pg_catalog.pg_has_role(c.relowner, 'USAGE') OR {MAY_MAINTAIN} \
-             OR (SELECT pg_catalog.pg_has_role(d.datdba, 'USAGE') FROM pg_catalog.pg_database d \
-                 WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())) \
+        "SELECT c.oid FROM pg_class c \
+         WHERE c.oid = ANY ($1) AND NOT (pg_has_role(c.relowner, 'USAGE') OR {MAY_MAINTAIN} \
+             OR (SELECT pg_has_role(d.datdba, 'USAGE') FROM pg_database d \
+                 WHERE d.datname = current_database())) \
          ORDER BY c.oid LIMIT 1"
     );
-    match spi::in_session::fetch::<String>(&sql, &[tables.to_vec().into()])? {
+    match spi::fetch::<pg_sys::Oid>(&sql, &[tables.to_vec().into()])? {
         None => Ok(()),
         Some(table) => Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied to vacuum {table}"),
+            format!("permission denied to vacuum {}", relations::shown_name(table)),
         )
         .hint(OWN_FIXTURE)),
     }

@@ -93,11 +93,11 @@ impl<'a> PartSource<'a> {
         if part.is_empty() {
             return Ok(false);
         }
-        let run = format!("ARRAY[{part}]::pg_catalog.int8[]");
-        let count = format!("SELECT bench_internal.export_part_count({run})::pg_catalog.text");
+        let count = format!("SELECT bench_internal.export_part_count('{{{part}}}')::pg_catalog.text");
         let of: i32 = self.ask(&count, ANSWER)?.parse().unwrap_or_default();
         for number in 1..=of {
-            let question = format!("SELECT bench_internal.export_part({run}, {number})::pg_catalog.text");
+            let question =
+                format!("SELECT bench_internal.export_part('{{{part}}}', {number})::pg_catalog.text");
             let document = self.ask(&question, DOCUMENT)?;
             store::take_part(run_id, self.node.node, &document, (number, of))?;
         }
@@ -110,8 +110,7 @@ impl<'a> PartSource<'a> {
 fn part_question(run_id: i64, asking: i32) -> String {
     format!(
         "SELECT pg_catalog.max(r.run_id)::pg_catalog.text FROM bench.runs r \
-         WHERE r.part_of OPERATOR(pg_catalog.->>) 'run_id' OPERATOR(pg_catalog.=) '{run_id}' \
-           AND r.part_of OPERATOR(pg_catalog.->>) 'node' OPERATOR(pg_catalog.=) '{asking}' \
+         WHERE r.part_of OPERATOR(pg_catalog.@>) '{{\"run_id\": {run_id}, \"node\": {asking}}}' \
            AND r.status OPERATOR(pg_catalog.<>) ALL ('{{starting,running}}'::pg_catalog.text[])"
     )
 }

@@ -139,7 +139,7 @@ fn apart(sessions: &mut Sessions, nodes: &[NodeSpec]) -> Result<Vec<UserError>, 
 pub fn unreached() -> Result<Vec<UnreachedNode>, UserError> {
     let mut nodes = crate::cluster::citus::nodes()?;
     nodes.retain(|node| !node.is_local);
-    let questions = vec![Some("SELECT 'here'::pg_catalog.text".to_owned()); nodes.len()];
+    let questions = vec![Some("SELECT 'here'".to_owned()); nodes.len()];
     let answers = sessions_to(&nodes)?.ask(&questions, LIMIT_OF_PAIRS, ask_all)?;
     let unreached = |(node, answer): (NodeSpec, Option<Result<String, UserError>>)| {
         Some(UnreachedNode { node: node.node, error: answer?.err()? })

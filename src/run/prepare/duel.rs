@@ -8,8 +8,8 @@ use pgrx::pg_sys;
 
 use super::settings;
 use crate::run::target_server::{Examined, Reached};
-use crate::server::guc;
-use crate::server::spi::{fetch_all, in_session};
+use crate::server::spi::fetch_all;
+use crate::server::{guc, relations};
 
 const SEARCH_PATH: &str = "search_path";
 
@@ -161,10 +161,10 @@ pub fn check(
 
 /// An index, and those of its partitions.
 fn indexes(name: &str) -> Result<Vec<u32>, UserError> {
-    let sql = "SELECT c.oid, c.relkind OPERATOR(pg_catalog.=) ANY ('{i,I}'), \
-                   c.oid OPERATOR(pg_catalog.<) '16384'::pg_catalog.oid, ARRAY(SELECT t.relid::pg_catalog.oid FROM pg_catalog.pg_partition_tree(c.oid) AS t) \
-               FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)";
-    let found = in_session::fetch_all(sql, &[name.into()], |row| {
+    let sql = "SELECT c.oid, c.relkind = ANY ('{i,I}'), \
+                   c.oid < '16384'::oid, ARRAY(SELECT t.relid::oid FROM pg_partition_tree(c.oid) AS t) \
+               FROM pg_class c WHERE c.oid = $1";
+    let found = fetch_all(sql, &[relations::named(name).into()], |row| {
         let oid = row.get::<pg_sys::Oid>(1)?.map_or(0, pg_sys::Oid::to_u32);
         let is = |place| Ok::<_, pgrx::spi::Error>(row.get::<bool>(place)?.unwrap_or_default());
         let parts = row.get::<Vec<pg_sys::Oid>>(4)?.unwrap_or_default();

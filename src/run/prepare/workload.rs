@@ -15,7 +15,7 @@ use crate::load::fixture;
 use crate::load::fixture::SHARDS;
 use crate::load::prepare::load;
 use crate::run::client::variables::{AUTOMATIC, ROWS, SCALE};
-use crate::server::{guc, spi};
+use crate::server::{guc, relations, spi};
 use crate::store;
 use crate::store::Workload;
 
@@ -293,12 +293,11 @@ pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> R
     guc::with_search_path(&path, || {
         for fixture in fixtures {
             let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
-            let hidden = spi::in_session::fetch::<String>(
-                // Nobody names a partition.
-                "SELECT pg_catalog.min(oid::pg_catalog.regclass::pg_catalog.text) FROM pg_catalog.pg_class \
-                 WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT relispartition AND NOT pg_catalog.pg_table_is_visible(oid)",
-                &[tables.into()],
-            )?;
+            // Nobody names a partition.
+            let named = "SELECT array_agg(oid) FROM pg_class WHERE oid = ANY ($1) AND NOT relispartition";
+            let named = spi::fetch::<Vec<pg_sys::Oid>>(named, &[tables.into()])?.unwrap_or_default();
+            let hidden = named.into_iter().filter(|table| !relations::is_visible(*table));
+            let hidden = hidden.map(relations::shown_name).min();
             if let Some(hidden) = hidden {
                 return Err(UserError::new(
                     sqlstate::NOT_IN_PREREQUISITE_STATE,

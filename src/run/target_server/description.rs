@@ -3,7 +3,7 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_base::untrusted;
 use bench_model::spec::TargetSpec;
-use bench_model::views::Views;
+use bench_model::views::{SETTINGS_QUERY, SettingsAnswer, Views};
 use bench_results::ServerSetting;
 use serde::Deserialize;
 
@@ -20,9 +20,11 @@ pub struct Description {
     pub is_standby: bool,
     pub is_read_only: bool,
     pub has_fixtures: bool,
+    #[serde(skip)]
     pub search_path: String,
     /// The view pg_stat_statements with its schema, quoted, where the role may read it.
     pub statements: Option<String>,
+    #[serde(skip)]
     pub settings: Option<Vec<ServerSetting>>,
     /// Views that it has and the role may not read.
     unreadable: Option<Vec<String>>,
@@ -30,32 +32,26 @@ pub struct Description {
     hides_standbys: bool,
 }
 
-const DESCRIPTION: &str = "SELECT pg_catalog.json_build_object( \
-     'pid', pg_catalog.pg_backend_pid(), \
-     'version', pg_catalog.version(), \
-     'version_num', pg_catalog.current_setting('server_version_num')::pg_catalog.int4, \
-     'unreadable', (SELECT pg_catalog.json_agg(v.name) FROM pg_catalog.unnest(ARRAY['pg_stat_wal', 'pg_stat_bgwriter', \
+const DESCRIPTION: &str = "SELECT json_build_object( \
+     'pid', pg_backend_pid(), \
+     'version', version(), \
+     'version_num', current_setting('server_version_num')::int4, \
+     'unreadable', (SELECT json_agg(v.name) FROM unnest(ARRAY['pg_stat_wal', 'pg_stat_bgwriter', \
              'pg_stat_checkpointer', 'pg_stat_io', 'pg_stat_activity', 'pg_stat_replication']) AS v (name) \
-         WHERE NOT pg_catalog.has_table_privilege( \
-             pg_catalog.to_regclass(pg_catalog.concat('pg_catalog.', v.name))::pg_catalog.oid, 'SELECT')), \
-     'hides_standbys', CASE WHEN pg_catalog.has_table_privilege('pg_catalog.pg_stat_replication', 'SELECT') \
-         THEN EXISTS (SELECT FROM pg_catalog.pg_stat_get_wal_senders() s WHERE s.state IS NULL) ELSE false END, \
-     'is_standby', pg_catalog.pg_is_in_recovery(), \
-     'is_read_only', pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on', \
-     'has_fixtures', coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('bench')::pg_catalog.oid, 'USAGE') \
-         AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('bench.fixtures')::pg_catalog.oid, 'SELECT'), false), \
-     'search_path', pg_catalog.current_setting('search_path'), \
-     'statements', (SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.pg_stat_statements') \
-         FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
-         JOIN pg_catalog.pg_attribute a ON a.attname OPERATOR(pg_catalog.=) 'toplevel' AND a.attrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass( \
-             pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.pg_stat_statements'))::pg_catalog.oid \
-         WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements' \
-           AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL), \
-     'settings', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object( \
-             'name', s.name, 'setting', pg_catalog.current_setting(s.name), 'source', s.source) ORDER BY s.name) \
-         FROM pg_catalog.pg_settings s \
-         WHERE NOT s.source OPERATOR(pg_catalog.=) ANY (ARRAY['default', 'override']) \
-           AND coalesce(s.setting OPERATOR(pg_catalog.<>) s.boot_val, true)))";
+         WHERE NOT has_table_privilege( \
+             to_regclass(concat('pg_catalog.', v.name))::oid, 'SELECT')), \
+     'hides_standbys', CASE WHEN has_table_privilege('pg_stat_replication', 'SELECT') \
+         THEN EXISTS (SELECT FROM pg_stat_get_wal_senders() s WHERE s.state IS NULL) ELSE false END, \
+     'is_standby', pg_is_in_recovery(), \
+     'is_read_only', current_setting('transaction_read_only') = 'on', \
+     'has_fixtures', coalesce(has_schema_privilege(to_regnamespace('bench')::oid, 'USAGE') \
+         AND has_table_privilege(to_regclass('bench.fixtures')::oid, 'SELECT'), false), \
+     'statements', (SELECT concat(quote_ident(n.nspname), '.pg_stat_statements') \
+         FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
+         JOIN pg_attribute a ON a.attname = 'toplevel' AND a.attrelid = to_regclass( \
+             concat(quote_ident(n.nspname), '.pg_stat_statements'))::oid \
+         WHERE e.extname = 'pg_stat_statements' \
+           AND current_setting('pg_stat_statements.max', true) IS NOT NULL))";
 
 impl Description {
     /// Asks for it.
@@ -63,8 +59,14 @@ impl Description {
     /// # Errors
     /// The server's; 54000 for an answer beyond all measure; 08P01 for another answer.
     pub fn ask(session: &mut BlockingSession) -> Result<Self, UserError> {
-        let description = session.value(DESCRIPTION)?.unwrap_or_default();
-        serde_json::from_str(&description).map_err(|error| unexpected(&error))
+        let description = session.own_value(DESCRIPTION)?.unwrap_or_default();
+        let settings = session.value(SETTINGS_QUERY)?.unwrap_or_default();
+        let read = || -> serde_json::Result<Self> {
+            let asked: SettingsAnswer = serde_json::from_str(&settings)?;
+            let description: Self = serde_json::from_str(&description)?;
+            Ok(Self { search_path: asked.search_path, settings: asked.settings, ..description })
+        };
+        read().map_err(|error| unexpected(&error))
     }
 
     /// What of its statistics the role can read.

@@ -104,11 +104,11 @@ impl Reached {
     /// 55000 where it is not loaded.
     pub fn fixture(&mut self, name: &str) -> Result<FixtureSpec, UserError> {
         if self.description.has_fixtures {
-            let asked = self.session.value(&format!(
-                "SELECT pg_catalog.json_build_object('schema', f.schema, 'rows', f.rows, 'options', f.options) \
-                 FROM bench.fixtures f WHERE f.name::pg_catalog.text OPERATOR(pg_catalog.=) {} \
-                 ORDER BY pg_catalog.to_jsonb(f) OPERATOR(pg_catalog.->>) 'owner_oid' OPERATOR(pg_catalog.=) \
-                     (SELECT r.oid::pg_catalog.text FROM pg_catalog.pg_roles r WHERE r.rolname OPERATOR(pg_catalog.=) current_user) \
+            let asked = self.session.own_value(&format!(
+                "SELECT json_build_object('schema', f.schema, 'rows', f.rows, 'options', f.options) \
+                 FROM bench.fixtures f WHERE f.name::text = {} \
+                 ORDER BY to_jsonb(f) ->> 'owner_oid' = \
+                     (SELECT r.oid::text FROM pg_roles r WHERE r.rolname = current_user) \
                      DESC NULLS LAST, f.loaded_at DESC LIMIT 1",
                 quote_literal(name)
             ))?;

@@ -36,15 +36,15 @@ fn options_of(column: Option<pgrx::JsonB>) -> Options {
 /// 42809 for one of another wrapper.
 pub fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserError> {
     let found = spi::fetch_all(
-        "SELECT s.oid, w.fdwname OPERATOR(pg_catalog.=) 'bench_wire', \
-                    pg_catalog.has_server_privilege(s.oid, 'USAGE'), \
-                    (SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
-                     FROM pg_catalog.pg_options_to_table(s.srvoptions)), \
-                    r.rolname::pg_catalog.text, r.rolsuper \
-             FROM pg_catalog.pg_foreign_server s \
-             JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.srvowner \
-             JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid OPERATOR(pg_catalog.=) s.srvfdw \
-             WHERE s.srvname OPERATOR(pg_catalog.=) $1::pg_catalog.text",
+        "SELECT s.oid, w.fdwname = 'bench_wire', \
+                    has_server_privilege(s.oid, 'USAGE'), \
+                    (SELECT jsonb_object_agg(option_name, coalesce(option_value, '')) \
+                     FROM pg_options_to_table(s.srvoptions)), \
+                    r.rolname::text, r.rolsuper \
+             FROM pg_foreign_server s \
+             JOIN pg_roles r ON r.oid = s.srvowner \
+             JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw \
+             WHERE s.srvname = $1::text",
         &[name.into()],
         |row| {
             let is = |column| row.get::<bool>(column).map(Option::unwrap_or_default);
@@ -109,10 +109,10 @@ pub fn mapping(server: &ForeignServer) -> Result<Option<Options>, UserError> {
     let role = current_role_oid();
     let found = store::as_owner(|| {
         spi::fetch_all(
-            "SELECT (SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
-                         FROM pg_catalog.pg_options_to_table(m.umoptions)) FROM pg_catalog.pg_user_mapping m \
-                 WHERE m.umserver OPERATOR(pg_catalog.=) $1 \
-                   AND m.umuser OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, $2]) ORDER BY m.umuser DESC LIMIT 1",
+            "SELECT (SELECT jsonb_object_agg(option_name, coalesce(option_value, '')) \
+                         FROM pg_options_to_table(m.umoptions)) FROM pg_user_mapping m \
+                 WHERE m.umserver = $1 \
+                   AND m.umuser = ANY (ARRAY[0::oid, $2]) ORDER BY m.umuser DESC LIMIT 1",
             &[server.oid.into(), role.into()],
             |row| Ok(options_of(row.get(1)?)),
         )

@@ -21,7 +21,7 @@ CREATE FUNCTION bench.export(run_ids bigint[])
 BEGIN ATOMIC
     SELECT CASE WHEN c.count <= 4 THEN bench_internal.export_document(run_ids) ELSE bench_internal.export_part(run_ids, n) END
     FROM bench_internal.export_part_count(run_ids) AS c (count),
-         pg_catalog.generate_series(1, CASE WHEN c.count <= 4 THEN 1 ELSE c.count END) AS n ORDER BY n;
+         generate_series(1, CASE WHEN c.count <= 4 THEN 1 ELSE c.count END) AS n ORDER BY n;
 END;
 COMMENT ON FUNCTION bench.export IS
 'Returns all data of ended runs as one document for bench.import (above about 64 MB, as several of about 16 MB each). Requires permission to see the runs. To write a file: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.jsonl';

@@ -439,7 +439,7 @@ COMMENT ON COLUMN bench.loads.role IS 'Role that loads';
 COMMENT ON COLUMN bench.loads.error IS 'Why it did not complete: sqlstate, message, detail, hint';
 
 CREATE VIEW bench.fixture_definitions AS
-SELECT name, (SELECT r.rolname::text FROM pg_catalog.pg_roles r JOIN pg_catalog.pg_namespace n ON n.nspowner = r.oid WHERE n.nspname = 'bench') AS owner,
+SELECT name, (SELECT r.rolname::text FROM pg_roles r JOIN pg_namespace n ON n.nspowner = r.oid WHERE n.nspname = 'bench') AS owner,
        ddl, rows_query, after_ddl, rows, true AS builtin
 FROM bench_internal.builtin_fixtures()
 UNION ALL

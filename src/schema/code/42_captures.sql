@@ -2,7 +2,7 @@
 
 CREATE VIEW bench.captures WITH (security_barrier) AS
 SELECT name, bench_internal.role_name(owner_oid, role) AS role, source, options,
-       CASE WHEN status = 'capturing' AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid)
+       CASE WHEN status = 'capturing' AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = l.pid)
             THEN 'crashed' ELSE status END AS status,
        started_at, finished_at, secs, calls, exec_ms, dealloc, notes, error, activity
 FROM bench_internal.capture_list l
@@ -28,10 +28,10 @@ CREATE POLICY visible ON bench.capture_statements FOR SELECT USING (capture IN (
 COMMENT ON POLICY visible ON bench.capture_statements IS 'Shows the statements of captures that bench.captures shows';
 ALTER TABLE bench.captured_rows ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON bench.captured_rows FOR SELECT USING (workload IN (
-    SELECT w.name FROM bench.workloads w WHERE pg_catalog.pg_has_role(w.owner_oid, 'USAGE')));
+    SELECT w.name FROM bench.workloads w WHERE pg_has_role(w.owner_oid, 'USAGE')));
 COMMENT ON POLICY visible ON bench.captured_rows IS 'Shows the values to members of the role whose sessions run the workload';
 ALTER TABLE bench.workloads ENABLE ROW LEVEL SECURITY;
-CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR pg_catalog.pg_has_role(owner_oid, 'USAGE'));
+CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR pg_has_role(owner_oid, 'USAGE'));
 ALTER TABLE bench.feeders ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON bench.feeders FOR SELECT USING (workload IN (SELECT w.name FROM bench.workloads w));
 COMMENT ON POLICY visible ON bench.feeders IS 'Shows the feeders of workloads that bench.workloads shows';

@@ -19,7 +19,7 @@ BEGIN
 
     FOR owned IN VALUES ('bench_internal.run_log'::regclass, 'role'), ('bench_internal.sweep_log', 'role'), ('bench_internal.capture_list', 'role'), ('bench.workloads', 'owner'),
         ('bench.fixtures', 'owner'), ('bench_internal.custom_fixtures', 'owner') LOOP
-        EXECUTE format('CREATE OR REPLACE TRIGGER disown BEFORE INSERT ON %s FOR EACH ROW WHEN (pg_catalog.pg_get_userbyid(NEW.owner_oid)::pg_catalog.text IS DISTINCT FROM NEW.%I) EXECUTE FUNCTION bench_internal.disown()', owned.column1, owned.column2);
+        EXECUTE format('CREATE OR REPLACE TRIGGER disown BEFORE INSERT ON %s FOR EACH ROW WHEN (pg_get_userbyid(NEW.owner_oid)::text IS DISTINCT FROM NEW.%I) EXECUTE FUNCTION bench_internal.disown()', owned.column1, owned.column2);
         EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER disown', owned.column1);
         EXECUTE format('COMMENT ON TRIGGER disown ON %s IS %L', owned.column1, 'If OID and name of a row''s role do not match, makes the row accessible only to superusers');
     END LOOP;

@@ -36,7 +36,7 @@ COMMENT ON FUNCTION bench_internal.refuse_drop IS
 
 DO $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'pgbench_ext_refuse_drop') THEN
+    IF NOT EXISTS (SELECT FROM pg_event_trigger WHERE evtname = 'pgbench_ext_refuse_drop') THEN
         CREATE EVENT TRIGGER pgbench_ext_refuse_drop ON ddl_command_start WHEN TAG IN ('DROP EXTENSION')
             EXECUTE FUNCTION bench_internal.refuse_drop();
     END IF;

@@ -4,7 +4,7 @@
 -- The owner of a schema can drop and rename what is in it: it has to be the one who installs.
 DO $$
 BEGIN
-    IF (SELECT nspowner FROM pg_catalog.pg_namespace WHERE nspname = 'bench') <> current_user::regrole THEN
+    IF (SELECT nspowner FROM pg_namespace WHERE nspname = 'bench') <> current_user::regrole THEN
         RAISE insufficient_privilege
             USING MESSAGE = 'schema "bench" exists and belongs to another role',
                   HINT = 'Drop or rename it, or ALTER SCHEMA bench OWNER TO CURRENT_USER.';
@@ -633,25 +633,25 @@ END $$;
 GRANT SELECT ON bench.workloads, bench.feeders, bench.fixtures, bench.samples, bench.warmup_samples, bench.latencies, bench.transactions, bench.standbys TO PUBLIC;
 
 -- Results, the users' own workloads and fixtures, and the sequence go into dumps.
-SELECT pg_catalog.pg_extension_config_dump('bench.workloads', 'WHERE NOT builtin');
-SELECT pg_catalog.pg_extension_config_dump('bench.feeders', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.fixtures', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.custom_fixtures', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.run_id_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.run_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_id_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_run_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.latencies', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.transactions', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.standbys', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.error_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.script_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.statement_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.wait_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.event_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.relation_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.audit_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.node_log', '');
+SELECT pg_extension_config_dump('bench.workloads', 'WHERE NOT builtin');
+SELECT pg_extension_config_dump('bench.feeders', '');
+SELECT pg_extension_config_dump('bench.fixtures', '');
+SELECT pg_extension_config_dump('bench_internal.custom_fixtures', '');
+SELECT pg_extension_config_dump('bench_internal.run_id_seq', '');
+SELECT pg_extension_config_dump('bench_internal.run_log', '');
+SELECT pg_extension_config_dump('bench_internal.sweep_id_seq', '');
+SELECT pg_extension_config_dump('bench_internal.sweep_log', '');
+SELECT pg_extension_config_dump('bench_internal.sweep_run_log', '');
+SELECT pg_extension_config_dump('bench.samples', '');
+SELECT pg_extension_config_dump('bench.warmup_samples', '');
+SELECT pg_extension_config_dump('bench.latencies', '');
+SELECT pg_extension_config_dump('bench.transactions', '');
+SELECT pg_extension_config_dump('bench.standbys', '');
+SELECT pg_extension_config_dump('bench_internal.error_log', '');
+SELECT pg_extension_config_dump('bench_internal.script_log', '');
+SELECT pg_extension_config_dump('bench_internal.statement_log', '');
+SELECT pg_extension_config_dump('bench_internal.wait_log', '');
+SELECT pg_extension_config_dump('bench_internal.event_log', '');
+SELECT pg_extension_config_dump('bench_internal.relation_log', '');
+SELECT pg_extension_config_dump('bench_internal.audit_log', '');
+SELECT pg_extension_config_dump('bench_internal.node_log', '');

@@ -113,7 +113,7 @@ COMMENT ON COLUMN bench_internal.call_log.shared_blks_hit IS 'Blocks that they f
 COMMENT ON COLUMN bench_internal.call_log.shared_blks_read IS 'Blocks that they read into shared buffers';
 COMMENT ON COLUMN bench_internal.call_log.exec_ms IS 'Their execution time in milliseconds';
 
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.capture_list', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.capture_statements', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.captured_rows', '');
-SELECT pg_catalog.pg_extension_config_dump('bench_internal.call_log', '');
+SELECT pg_extension_config_dump('bench_internal.capture_list', '');
+SELECT pg_extension_config_dump('bench.capture_statements', '');
+SELECT pg_extension_config_dump('bench.captured_rows', '');
+SELECT pg_extension_config_dump('bench_internal.call_log', '');

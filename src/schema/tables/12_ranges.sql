@@ -61,8 +61,8 @@ BEGIN
                 CASE WHEN r.relation IS NOT NULL THEN r.condition
                      WHEN a.attname = 'share' OR starts_with(a.attname, 'cpu_') THEN format('%1$I = 0 OR %1$I BETWEEN 1e-75 AND 1', a.attname)
                      ELSE format(t.condition, a.attname) END AS condition
-            FROM pg_catalog.pg_class c
-            JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            FROM pg_class c
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN types t ON t.type = a.atttypid
             LEFT JOIN rules r ON r.relation IN (c.relname, '*') AND r."column" = a.attname
             WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
@@ -71,7 +71,7 @@ BEGIN
                                 'duel_wait_log')
             ORDER BY c.oid, a.attnum, r.relation = '*'
         ) AS columns
-        WHERE condition IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid = relation AND k.conname = name)
+        WHERE condition IS NOT NULL AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = relation AND k.conname = name)
         GROUP BY relation
     LOOP
         EXECUTE format('ALTER TABLE %s %s', checks.relation, checks.constraints);

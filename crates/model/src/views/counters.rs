@@ -73,15 +73,14 @@ impl ServerCounters {
 
 /// Pages that sessions wrote or extended tables and indexes by. PostgreSQL 15 has one counter of both. That of 16 takes an
 /// extension by several pages for one, 17 has none, but from 16 on there is pg_stat_io, which counts bytes since 18.
-const BY_SESSIONS: &str = "(SELECT pg_catalog.sum(i.writes) + pg_catalog.sum(i.extends) FROM pg_catalog.pg_stat_io i \
+const BY_SESSIONS: &str = "(SELECT sum(i.writes) + sum(i.extends) FROM pg_stat_io i \
     WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer'))";
-const BY_SESSIONS_SINCE_18: &str = "(SELECT pg_catalog.div(pg_catalog.sum(i.write_bytes) + pg_catalog.sum(i.extend_bytes), \
-    pg_catalog.current_setting('block_size')::pg_catalog.numeric) FROM pg_catalog.pg_stat_io i \
+const BY_SESSIONS_SINCE_18: &str = "(SELECT div(sum(i.write_bytes) + sum(i.extend_bytes), \
+    current_setting('block_size')::numeric) FROM pg_stat_io i \
     WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer'))";
 
 /// Flushes of WAL: from 18 on they are counted beside those of relations.
-const SYNCS_SINCE_18: &str =
-    "(SELECT pg_catalog.sum(i.fsyncs) FROM pg_catalog.pg_stat_io i WHERE i.object = 'wal')";
+const SYNCS_SINCE_18: &str = "(SELECT sum(i.fsyncs) FROM pg_stat_io i WHERE i.object = 'wal')";
 
 /// The query of the counters, an array in the order of [`ServerCounters`], of the whole server, and buffers found and temporary
 /// files of the session's database. `version` is server_version_num; views of these names are left out, with NULL in
@@ -89,7 +88,7 @@ const SYNCS_SINCE_18: &str =
 pub fn counters_query(version: i32, unreadable: &[String]) -> String {
     let may = |view: &str, since: i32| version >= since && !unreadable.iter().any(|name| name == view);
     let of = |view: &str, since: i32, column: &str| match may(view, since) {
-        true => format!("(SELECT v.{column} FROM pg_catalog.{view} v)"),
+        true => format!("(SELECT v.{column} FROM {view} v)"),
         false => "NULL".to_owned(),
     };
     let syncs = match version {
@@ -111,11 +110,11 @@ pub fn counters_query(version: i32, unreadable: &[String]) -> String {
         _ => BY_SESSIONS_SINCE_18.to_owned(),
     };
     format!(
-        "SELECT ARRAY[{}, {}, {}, {}, pg_catalog.pg_stat_get_db_blocks_hit(d.oid), \
-             pg_catalog.pg_stat_get_db_blocks_fetched(d.oid) - pg_catalog.pg_stat_get_db_blocks_hit(d.oid), \
-             pg_catalog.pg_stat_get_db_temp_files(d.oid), pg_catalog.pg_stat_get_db_temp_bytes(d.oid), \
-             {timed}, {requested}, {checkpointer}, {}, {by_sessions}, {syncs}]::pg_catalog.int8[] \
-         FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()",
+        "SELECT ARRAY[{}, {}, {}, {}, pg_stat_get_db_blocks_hit(d.oid), \
+             pg_stat_get_db_blocks_fetched(d.oid) - pg_stat_get_db_blocks_hit(d.oid), \
+             pg_stat_get_db_temp_files(d.oid), pg_stat_get_db_temp_bytes(d.oid), \
+             {timed}, {requested}, {checkpointer}, {}, {by_sessions}, {syncs}]::int8[] \
+         FROM pg_database d WHERE d.datname = current_database()",
         wal("wal_bytes"),
         wal("wal_records"),
         wal("wal_fpi"),

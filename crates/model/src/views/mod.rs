@@ -9,7 +9,7 @@ mod setting;
 pub use counters::{ServerCounters, counters_query};
 pub use query::{Views, ViewsAnswer, ViewsQuery};
 pub use replication::{Lag, Replication, Standby, replication_query};
-pub use setting::ServerSetting;
+pub use setting::{SETTINGS_QUERY, ServerSetting, SettingsAnswer};
 
 #[cfg(test)]
 mod tests;

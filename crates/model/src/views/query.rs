@@ -57,15 +57,15 @@ impl ViewsQuery {
         let counters = counters_query(views.version, &views.unreadable);
         let waits = match may("pg_stat_activity") {
             true => format!(
-                "'waits', (SELECT pg_catalog.json_object_agg(w.event, w.sessions) FROM ( \
-                     SELECT coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') AS event, pg_catalog.count(*) AS sessions \
-                     FROM pg_catalog.pg_stat_activity a \
+                "'waits', (SELECT json_object_agg(w.event, w.sessions) FROM ( \
+                     SELECT coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') AS event, count(*) AS sessions \
+                     FROM pg_stat_activity a \
                      WHERE a.usename = session_user AND a.application_name = {application_name} \
                        AND a.state IS NOT NULL AND a.pid = ANY ('{{"
             ),
             false => String::new(),
         };
-        let whole = format!("'counters', pg_catalog.to_json(({counters})), 'replication', {replication}");
+        let whole = format!("'counters', to_json(({counters})), 'replication', {replication}");
         Self { whole, waits }
     }
 
@@ -76,7 +76,7 @@ impl ViewsQuery {
         if !whole && !asks_waits {
             return None;
         }
-        let mut text = "SELECT pg_catalog.json_build_object(".to_owned();
+        let mut text = "SELECT json_build_object(".to_owned();
         if whole {
             text.push_str(&self.whole);
         }
@@ -87,7 +87,7 @@ impl ViewsQuery {
                 // Writing into a text does not fail.
                 let _ = write!(text, "{}{pid}", if place == 0 { "" } else { "," });
             }
-            text.push_str("}'::pg_catalog.int4[]) GROUP BY 1) w)");
+            text.push_str("}'::int4[]) GROUP BY 1) w)");
         }
         text.push(')');
         Some(text)

@@ -83,19 +83,19 @@ impl Replication {
 
 /// The query of what replicates, as JSON. Standbys that the role may not see are left out.
 pub fn replication_query() -> String {
-    let ms = |column: &str| format!("pg_catalog.date_part('epoch', r.{column}) * 1000");
+    let ms = |column: &str| format!("date_part('epoch', r.{column}) * 1000");
     format!(
-        "SELECT pg_catalog.json_build_object( \
-             'is_standby', pg_catalog.pg_is_in_recovery(), \
-             'behind_bytes', CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_wal_lsn_diff( \
-                 pg_catalog.pg_last_wal_receive_lsn(), pg_catalog.pg_last_wal_replay_lsn()) END, \
-             'replayed_ms', CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.date_part('epoch', \
-                 pg_catalog.clock_timestamp() - pg_catalog.pg_last_xact_replay_timestamp()) * 1000 END, \
-             'standbys', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object( \
+        "SELECT json_build_object( \
+             'is_standby', pg_is_in_recovery(), \
+             'behind_bytes', CASE WHEN pg_is_in_recovery() THEN pg_wal_lsn_diff( \
+                 pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) END, \
+             'replayed_ms', CASE WHEN pg_is_in_recovery() THEN date_part('epoch', \
+                 clock_timestamp() - pg_last_xact_replay_timestamp()) * 1000 END, \
+             'standbys', (SELECT json_agg(json_build_object( \
                      'pid', r.pid, 'name', r.application_name, 'state', r.state, 'sync_state', r.sync_state, \
                      'write_lag_ms', {}, 'flush_lag_ms', {}, 'replay_lag_ms', {}, \
-                     'replay_lag_bytes', pg_catalog.pg_wal_lsn_diff(r.sent_lsn, r.replay_lsn)) ORDER BY r.pid) \
-                 FROM pg_catalog.pg_stat_replication r WHERE r.state IS NOT NULL))",
+                     'replay_lag_bytes', pg_wal_lsn_diff(r.sent_lsn, r.replay_lsn)) ORDER BY r.pid) \
+                 FROM pg_stat_replication r WHERE r.state IS NOT NULL))",
         ms("write_lag"),
         ms("flush_lag"),
         ms("replay_lag"),

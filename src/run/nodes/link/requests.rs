@@ -154,7 +154,7 @@ impl NodeLink<'_> {
         spec.options.rates = spec.options.rates.map(|rates| rates.scaled(share));
         let request = PartRequest { spec, tables, kept };
         let request = serde_json::to_string(&request).map_err(|e| internal(e.to_string()))?;
-        let command = format!("bench_internal.start_part({}::pg_catalog.jsonb)", quote_literal(&request));
+        let command = format!("bench_internal.start_part({})", quote_literal(&request));
         match self.answer(&self.ask_within(START_MS, &command)?)? {
             PartAnswer::RunId(run_id) => {
                 self.part = Some(run_id);
@@ -199,7 +199,7 @@ impl NodeLink<'_> {
     /// What kept the node from answering.
     pub(super) fn take_samples(&self, sampled_secs: &mut f64) -> Result<(), UserError> {
         let part = self.part.unwrap_or_default();
-        let question = format!("bench_internal.part_samples({part}, '{sampled_secs}'::pg_catalog.float8)");
+        let question = format!("bench_internal.part_samples({part}, '{sampled_secs}')");
         let samples = self.ask_within(ANSWER_MS, &question)?;
         if samples.is_empty() {
             return Ok(());
@@ -220,11 +220,10 @@ impl NodeLink<'_> {
     pub(super) fn fetch(&self) -> Result<(), UserError> {
         let part = self.part.unwrap_or_default();
         let run_id = self.context.segment.run_id();
-        let run = format!("ARRAY[{part}]::pg_catalog.int8[]");
-        let of: i32 = self.ask(&format!("bench_internal.export_part_count({run})"))?;
+        let of: i32 = self.ask(&format!("bench_internal.export_part_count('{{{part}}}')"))?;
         for number in 1..=of {
             let document =
-                self.ask_within(FETCH_MS, &format!("bench_internal.export_part({run}, {number})"))?;
+                self.ask_within(FETCH_MS, &format!("bench_internal.export_part('{{{part}}}', {number})"))?;
             // Whatever it has to wait for: nothing else ends this.
             within(FETCH_MS, || {
                 with_lock_timeout(|| {
