@@ -46,11 +46,6 @@ SELECT * FROM bench.audit(-1);
 -- a fixture that is known and not loaded
 SELECT bench.unload('wide');
 
--- Weighted mixes
-SELECT bench.run('nothing@9,unheard_of@1', transactions => 1);
-SELECT bench.run('nothing@x', transactions => 1);
-SELECT bench.run('nothing@0', transactions => 1);
-SELECT bench.run('nothing,', transactions => 1);
 
 -- clients
 SELECT bench.run('nothing', clients => 0);

@@ -722,6 +722,8 @@ fn expression_errors() {
         ("2 * (1<<62)", "bigint mul out of range (22003)"),
         (":minint / -1", "bigint div out of range (22003)"),
         (":badtrue or true", "malformed variable \"badtrue\" value: \"trueXXX\" (22023)"),
+        ("- :minint", "bigint sub out of range (22003)"),
+        ("permute(0, -1)", "permute size parameter must be greater than zero (22023)"),
         ("permute(0, 0)", "permute size parameter must be greater than zero (22023)"),
     ] {
         let mut client = PgbenchClient::default();

@@ -164,6 +164,7 @@ fn errors_are_pgbenchs() {
         ("random(1)", "random"),
         ("ln(1.0, 2.0))", "ln"),
         ("pi(1)", "pi"),
+        ("mod(1)", "mod"),
         ("POW(1)", "pow"),
         ("random_zipfian(1, 2)", "random_zipfian"),
         ("hash()", "hash"),
@@ -180,6 +181,8 @@ fn errors_are_pgbenchs() {
     assert_eq!(error("1.0E309"), "double constant overflow (1.0E309) (22003)");
     assert_eq!(error(".1E310"), "double constant overflow (.1E310) (22003)");
     assert_eq!(error(";"), "unexpected character \";\" (42601)");
+    assert_eq!(error("'text'"), "unexpected character \"'\" (42601)");
+    assert_eq!(error("100000000000000000000"), "bigint constant overflow (100000000000000000000) (22003)");
     assert_eq!(error("1 ! 2"), "unexpected character \"!\" (42601)");
     assert_eq!(error("9223372036854775809"), "bigint constant overflow (9223372036854775809) (22003)");
     assert_eq!(error("1e400"), "double constant overflow (1e400) (22003)");

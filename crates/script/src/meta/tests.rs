@@ -96,6 +96,7 @@ fn sleeps_that_are_none() {
         ("\\sleep x", "invalid sleep time, must be an integer (x) in command \"sleep\""),
         ("\\sleep -x", "invalid sleep time, must be an integer (-x) in command \"sleep\""),
         ("\\sleep 1 week", "unrecognized time unit, must be us, ms or s (week) in command \"sleep\""),
+        ("\\sleep 1.5 s", "invalid sleep time, must be an integer (1.5) in command \"sleep\""),
         ("\\sleep 1.5", "unrecognized time unit, must be us, ms or s (.5) in command \"sleep\""),
         ("\\sleep :x week", "unrecognized time unit, must be us, ms or s (week) in command \"sleep\""),
         ("\\sleep :", "invalid variable name \"\""),
@@ -170,6 +171,8 @@ fn pipelines() {
 fn unknown_commands() {
     assert_eq!(error("\\nosuchcommand").to_string(), "invalid command in command \"nosuchcommand\" (42601)");
     assert_eq!(error("\\setx a 1").to_string(), "invalid command in command \"setx\" (42601)");
+    assert_eq!(error("SELECT 1 \\g").to_string(), "invalid command in command \"g\" (42601)");
+    assert_eq!(error("\\\\").to_string(), "invalid command in command \"\\\" (42601)");
     // A backslash with nothing behind it is nothing, and blanks may stand before the name.
     assert_eq!(error("\\").message, "empty command list for script \"s\"");
     assert_eq!(parsed("SELECT 1; \\\n;").0.commands.len(), 2);
@@ -182,6 +185,7 @@ fn set_needs_a_name_and_an_expression() {
     assert_eq!(error("\\set").to_string(), "missing argument in command \"set\" (42601)");
     assert_eq!(error("\\set \\\n").to_string(), "missing argument in command \"set\" (42601)");
     assert_eq!(error("\\set 1a 1").to_string(), "invalid variable name \"1a\" (42601)");
+    assert_eq!(error("\\set a-b 1").to_string(), "invalid variable name \"a-b\" (42601)");
     assert_eq!(error("\\set . 1").to_string(), "invalid variable name \".\" (42601)");
     for source in ["\\set a\nSELECT 1;", "\\set i 1 +", "\\if\n\\endif", "\\if 0\n\\elif +\n\\endif"] {
         assert!(error(source).message.starts_with("syntax error"), "{source}");
