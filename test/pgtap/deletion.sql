@@ -213,7 +213,10 @@ CREATE TRIGGER t AFTER DELETE ON elsewhere
     FOR EACH STATEMENT
     EXECUTE FUNCTION bench_internal.forget_runs();
 SELECT
-    throws_ok('DELETE FROM elsewhere', '39P01', NULL, 'on another table the trigger does nothing'),
+    throws_ok('SELECT bench.delete_run(NULL)', '22004', 'run_id must not be null', 'no run'),
+    throws_ok('SELECT bench.delete_run(-1)', '42704', 'run -1 does not exist', 'one that does not exist'),
+    throws_ok('DELETE FROM elsewhere', '39P01', 'this trigger function serves bench_internal.run_log only',
+        'on another table the trigger does nothing'),
     ok(cardinality(pg_temp.holding(:stays)) > 10, 'no run goes');
 
 --

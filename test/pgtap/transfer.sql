@@ -171,14 +171,42 @@ FROM unnest('{"{}","[]","1","null","{\"format_version\": 1}","{\"format_version\
 SELECT
     throws_ok($$SELECT bench.import('{"format_version": 2, "run_log": []}')$$, '0A000',
         'the document has format version 2, but this extension reads versions up to 1', 'a later version'),
+    throws_ok($$SELECT bench.import('{"format_version": 1.5, "run_log": []}')$$, '0A000',
+        'the document has format version 1.5, but this extension reads versions up to 1', 'half a version later'),
     throws_ok($$SELECT bench.import('{"format_version": 1e400, "run_log": []}')$$, '0A000', NULL, 'much later'),
-    throws_ok($$SELECT bench.import('{"format_version": 0, "run_log": []}')$$, '22023', NULL, 'an earlier one');
+    throws_ok($$SELECT bench.import('{"format_version": 0, "run_log": []}')$$, '22023',
+        'the document has unknown format version 0', 'an earlier one');
+SELECT throws_ok(format('SELECT bench.import(%L)', '{"format_version": 1, ' || d || '}'), '22023', message, message)
+FROM (
+    VALUES
+        ('"run_log": [1]',
+            'invalid "run_log" in the document: argument of jsonb_populate_recordset must be an array of objects'),
+        ('"run_log": [{}]', 'a run of the document has no run_id'),
+        ('"run_log": [{"run_id": 1}]', 'run 1 of the document has status ""'),
+        ('"run_log": [{"run_id": 1, "status": "running"}]', 'run 1 of the document has status "running"'),
+        ('"run_log": [{"run_id": 1, "status": "failed"}, {"run_id": 1, "status": "failed"}]',
+            'run 1 is in the document more than once'),
+        ('"run_log": [{"run_id": 1, "status": "failed", "origin": 1}]',
+            'run 1 of the document has an origin that is not an object'),
+        ('"run_log": [], "samples": 1', 'invalid "samples" in the document: cannot call jsonb_each on a non-object'),
+        ('"run_log": [], "samples": {"run_id": [1]}', '"samples" of the document has rows of runs that are not in it'),
+        ('"run_log": [], "samples": {"run_id": [1], "tps": []}',
+            '"samples" of the document has columns of different lengths')
+) AS v (d, message);
+CREATE FUNCTION pg_temp.hint_of(d jsonb, OUT hint text) LANGUAGE plpgsql AS $$
+BEGIN PERFORM bench.import(d); EXCEPTION WHEN OTHERS THEN GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT; END$$;
+SELECT
+    is(pg_temp.hint_of('{}'), 'Pass the complete result of bench.export.', 'the hints: of no document'),
+    is(pg_temp.hint_of('{"format_version": 2, "run_log": []}'), 'Update pgbench_ext on this server.', 'of a version'),
+    is(pg_temp.hint_of('{"format_version": 1, "run_log": [{"run_id": 1}]}'),
+        'The status of an ended run is completed, incomplete, canceled, failed, crashed.', 'of a status');
 SELECT is(bench.import('{"format_version": 1, "run_log": []}'), '{}', 'a document without runs');
 SELECT
-    throws_ok('SELECT bench.import(NULL)', '22004', NULL, 'NULL'),
-    throws_ok('SELECT bench.export(NULL)', '22004', NULL, 'no runs: NULL'),
-    throws_ok('SELECT bench.export(''{1,NULL}'')', '22004', NULL, 'one of them NULL'),
-    throws_ok('SELECT bench.export(''{}'')', '22023', NULL, 'none'),
+    throws_ok('SELECT bench.import(NULL)', '22004', 'document must not be null', 'NULL'),
+    throws_ok('SELECT bench.export(NULL)', '22004', 'run_ids must not be null', 'no runs: NULL'),
+    throws_ok('SELECT bench.export(''{1,NULL}'')', '22004', 'an element of run_ids must not be null',
+        'one of them NULL'),
+    throws_ok('SELECT bench.export(''{}'')', '22023', 'run_ids must not be empty', 'none'),
     throws_ok(format('SELECT bench.export(''{%1$s,%1$s}'')', :plain), '22023',
         format('run %s is in run_ids more than once', :plain), 'twice the same'),
     throws_ok('SELECT bench.export(''{-1}'')', '42704', 'run -1 does not exist', 'one that does not exist');
@@ -409,6 +437,12 @@ WHERE run_id = (:'copy'::bigint[])[1];
 --
 SET SESSION AUTHORIZATION trf_alice;
 SELECT bench.run('trf_nothing', transactions => 1) AS alices \gset
+SELECT is(string_agg(key, ' ' ORDER BY key COLLATE "C"), 'backlog clients_stuck connect_avg_ms connect_max_ms '
+    'connect_p50_ms connect_p95_ms connect_p99_ms duel error feeders fixture fixture_options fixture_rows jobs '
+    'lag_avg_ms lag_max_ms log_lost logged origin part_of rate rates run_as secs sweep_id target unknown',
+    'what is unknown of a plain run')
+FROM bench.export(ARRAY[:alices]) AS d, jsonb_each(d #> '{run_log,0}')
+WHERE value = 'null' AND key NOT LIKE 'latency%';
 SELECT
     lives_ok(format('SELECT bench.export(''{%s}'')', :alices), 'everybody may export the own'),
     throws_ok(format('SELECT bench.export(''{%s}'')', :plain), '42501', format('permission denied for run %s', :plain),
@@ -438,10 +472,10 @@ RESET SESSION AUTHORIZATION;
 -- The end of old runs
 --
 SELECT
-    throws_ok('SELECT bench.prune(NULL)', '22004', NULL, 'older than nothing'),
+    throws_ok('SELECT bench.prune(NULL)', '22004', 'older_than must not be null', 'older than nothing'),
     throws_ok('SELECT bench.prune(''-1 second'')', '22023', 'older_than must not be negative', 'than what is to come'),
     throws_ok('SELECT bench.prune(''-1 month'')', '22023', NULL, 'in months'),
-    throws_ok('SELECT bench.prune(''1 month -31 days'')', '22023', NULL, 'or in both');
+    throws_ok('SELECT bench.prune(''1 month -31 days'')', '22023', 'older_than must not be negative', 'or in both');
 SET SESSION AUTHORIZATION trf_bob;
 SELECT is(bench.prune('1 hour'), 0::bigint, 'imported runs count from when they came');
 SELECT is(bench.prune('1 month'), 0::bigint, 'months'), is(bench.prune('100 years'), 0::bigint, 'years');

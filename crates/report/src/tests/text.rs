@@ -10,6 +10,7 @@ use crate::tests::example::{HOSTILE, believable, hostile};
 pub fn check_lines(name: &str, text: &str) {
     for line in text.lines() {
         assert!(width(line) <= 100, "{name}: {} columns in {line:?}", width(line));
+        assert!(name == "hostile" || line == line.trim_end(), "{name}: {line:?}");
         assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{name}: {line:?}");
     }
     assert!(text.ends_with('\n'));
@@ -174,7 +175,9 @@ pub fn check_tables(name: &str, markdown: &str) {
 #[test]
 fn all_rows_of_a_table_have_as_many_cells() {
     for (name, document) in documents() {
-        check_tables(name, &render(&document, Format::Markdown));
+        let markdown = render(&document, Format::Markdown);
+        assert!(markdown.starts_with("# "), "{name}");
+        check_tables(name, &markdown);
     }
 }
 
