@@ -273,60 +273,55 @@ SET ROLE regress_bench_user;
 SELECT bench.run('nothing', clients => 3, transactions => 1);
 RESET ROLE;
 
--- The same in SQLSTATEs
+-- The same in SQLSTATEs: those that have another one
+SELECT expected, code, call FROM (VALUES
+    ('0A000', ARRAY[
+        $$SELECT bench.run('nothing', settings => '{"role": "postgres"}')$$,
+        $$SELECT bench.load('pk', 1000, options => '{"partitions": 4}')$$
+    ]),
+    ('22004', ARRAY[
+        $$SELECT bench.run(NULL)$$, $$SELECT bench.run('nothing', clients => NULL)$$, $$SELECT bench.wait(NULL)$$,
+        $$SELECT bench.sweep('nothing', NULL)$$, $$SELECT * FROM bench.ab('nothing', NULL, '{}')$$
+    ]),
+    ('22023', ARRAY[
+        $$SELECT bench.run('nothing', clients => 0)$$,
+        $$SELECT bench.run('nothing', secs => 1, transactions => 1)$$,
+        $$SELECT bench.run('nothing', secs => 'NaN')$$, $$SELECT bench.run('nothing', secs => 'Infinity')$$,
+        $$SELECT bench.run('nothing', driver => 'wire', jobs => -1)$$,
+        $$SELECT bench.run('nothing', driver => 'libpq')$$, $$SELECT bench.run('nothing', results => 'drop')$$,
+        $$SELECT bench.run('nothing', variables => '[1]')$$,
+        $$SELECT bench.run('nothing', settings => '{"work_mem": "much"}')$$, $$SELECT bench.load('pk', -1)$$,
+        $$SELECT bench.load('pk', options => '{"colour": "red"}')$$, $$SELECT bench.load('pk', 1000, jobs => 0)$$,
+        $$SELECT bench.wait(1, timeout => -1)$$, $$SELECT bench.percentile(-1, 99)$$,
+        $$SELECT bench.sweep('nothing', '{0}')$$, $$SELECT bench.sweep('nothing', '{1,1}')$$,
+        $$SELECT bench.sweep('nothing', '{1}', before => 'wash')$$,
+        $$SELECT bench.sweep('nothing', '{1}', variants => '{"a": 1}')$$, $$SELECT bench.wait_sweep(-1, -1)$$,
+        $$SELECT * FROM bench.compare('{}', '{1}')$$, $$SELECT * FROM bench.change_points('nothing', 'beauty')$$
+    ]),
+    ('42704', ARRAY[
+        $$SELECT bench.run('nonesuch')$$, $$SELECT bench.run('nothing', settings => '{"no_such_setting": 1}')$$,
+        $$SELECT bench.load('nonesuch')$$,
+        $$SELECT bench.load('pk', 1000, options => '{"tablespace": "nonesuch"}')$$,
+        $$SELECT bench.unload('nonesuch')$$, $$SELECT bench.unload('wide')$$, $$SELECT bench.wait(-1)$$,
+        $$SELECT bench.stop(-1)$$, $$SELECT bench.percentile(-1, 0.5)$$, $$SELECT bench.sweep('nonesuch', '{1}')$$,
+        $$SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"nosuchsetting": 1}}}')$$,
+        $$SELECT bench.wait_sweep(-1)$$, $$SELECT bench.stop_sweep(-1)$$, $$SELECT bench.resume_sweep(-1)$$,
+        $$SELECT bench.sweep_report(-1)$$, $$SELECT * FROM bench.scalability(-1)$$,
+        $$SELECT * FROM bench.compare('{-1}', '{-2}')$$
+    ]),
+    ('42939', ARRAY[$$SELECT bench.load('pk', 1000, options => '{"schema": "pg_catalog"}')$$]),
+    ('53400', ARRAY[
+        $$SELECT bench.run('nothing', clients => 100000, transactions => 1)$$,
+        $$SELECT bench.start_sweep('nothing', '{100000}')$$
+    ]),
+    ('54000', ARRAY[$$SELECT bench.sweep('nothing', '{1}', rounds => 10001)$$]),
+    ('55000', ARRAY[$$SELECT bench.run('nothing', nodes => 'all')$$]),
+    ('55P02', ARRAY[
+        $$SELECT bench.run('nothing', settings => '{"shared_buffers": "1GB"}')$$,
+        $$SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"shared_buffers": "1GB"}}}')$$
+    ])
+) AS v (expected, calls), unnest(calls) AS call, pg_temp.slots(call) WHERE code IS DISTINCT FROM expected;
 \set VERBOSITY sqlstate
-SELECT bench.run(NULL);
-SELECT bench.run('nonesuch');
-SELECT bench.run('nothing', clients => 0);
-SELECT bench.run('nothing', clients => NULL);
-SELECT bench.run('nothing', clients => 100000, transactions => 1);
-SELECT bench.run('nothing', secs => 1, transactions => 1);
-SELECT bench.run('nothing', secs => 'NaN');
-SELECT bench.run('nothing', secs => 'Infinity');
-SELECT bench.run('nothing', driver => 'wire', jobs => -1);
-SELECT bench.run('nothing', nodes => 'all');
-SELECT bench.run('nothing', driver => 'libpq');
-SELECT bench.run('nothing', results => 'drop');
-SELECT bench.run('nothing', variables => '[1]');
-SELECT bench.run('nothing', settings => '{"no_such_setting": 1}');
-SELECT bench.run('nothing', settings => '{"work_mem": "much"}');
-SELECT bench.run('nothing', settings => '{"shared_buffers": "1GB"}');
-SELECT bench.run('nothing', settings => '{"role": "postgres"}');
-SELECT bench.load('nonesuch');
-SELECT bench.load('pk', -1);
-SELECT bench.load('pk', options => '{"colour": "red"}');
-SELECT bench.load('pk', 1000, jobs => 0);
-SELECT bench.load('pk', 1000, options => '{"partitions": 4}');
-SELECT bench.load('pk', 1000, options => '{"schema": "pg_catalog"}');
-SELECT bench.load('pk', 1000, options => '{"tablespace": "nonesuch"}');
-SELECT bench.unload('nonesuch');
-SELECT bench.unload('wide');
-SELECT bench.wait(NULL);
-SELECT bench.wait(-1);
-SELECT bench.wait(1, timeout => -1);
-SELECT bench.stop(-1);
-SELECT bench.percentile(-1, 0.5);
-SELECT bench.percentile(-1, 99);
-SELECT bench.sweep('nothing', NULL);
-SELECT bench.sweep('nonesuch', '{1}');
-SELECT bench.sweep('nothing', '{0}');
-SELECT bench.sweep('nothing', '{1,1}');
-SELECT bench.sweep('nothing', '{1}', rounds => 10001);
-SELECT bench.sweep('nothing', '{1}', before => 'wash');
-SELECT bench.sweep('nothing', '{1}', variants => '{"a": 1}');
-SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"shared_buffers": "1GB"}}}');
-SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"nosuchsetting": 1}}}');
-SELECT bench.start_sweep('nothing', '{100000}');
-SELECT bench.wait_sweep(-1);
-SELECT bench.wait_sweep(-1, -1);
-SELECT bench.stop_sweep(-1);
-SELECT bench.resume_sweep(-1);
-SELECT bench.sweep_report(-1);
-SELECT * FROM bench.scalability(-1);
-SELECT * FROM bench.compare('{}', '{1}');
-SELECT * FROM bench.compare('{-1}', '{-2}');
-SELECT * FROM bench.change_points('nothing', 'beauty');
-SELECT * FROM bench.ab('nothing', NULL, '{}');
 BEGIN READ ONLY;
 SELECT bench.run('nothing', transactions => 1);
 ROLLBACK;

@@ -28,7 +28,6 @@ SELECT bench.sweep(NULL, '{1}');
 SELECT bench.sweep('nothing', NULL);
 SELECT bench.sweep('nothing', '{1}', max_tries => NULL);
 SELECT bench.sweep('nothing', '{1}', results => NULL);
-SELECT bench.sweep('nothing', '{1}', rounds => 0);
 SELECT bench.sweep('nothing', '{1}', variants => NULL);
 SELECT bench.sweep('nothing', '{1}', warmup => NULL, nodes => 'workers');
 SELECT bench.sweep('nothing', '{1}', variables => NULL);
@@ -47,7 +46,6 @@ SELECT * FROM bench.scalability(NULL);
 SELECT * FROM bench.ab('nothing', NULL, '{}');
 SELECT * FROM bench.ab('nothing', '{}', NULL);
 SELECT * FROM bench.ab(NULL, '{}', '{}');
-SELECT * FROM bench.ab('nothing', '{}', '{}', rounds => 0);
 SELECT * FROM bench.ab('nothing', '{}', '{}', clients => NULL);
 SELECT * FROM bench.ab('nothing', '{}', '{}', margin => NULL);
 SELECT * FROM bench.ab('nothing', '{}', '{}', margin => 2);
@@ -96,8 +94,6 @@ FROM bench_internal.sweep_progress(NULL, NULL) AS a FULL JOIN bench_internal.swe
 
 -- Unknown names and words
 SELECT bench.sweep('nonesuch', '{1}');
-SELECT bench.sweep('', '{1}');
-SELECT bench.sweep('nothing@9,unheard_of@1', '{1}');
 SELECT bench.sweep('nothing', '{1}', before => 'wash');
 SELECT bench.sweep('nothing', '{1}', before => '');
 SELECT bench.sweep('nothing', '{1}', before => 'vacuum,');

@@ -232,16 +232,6 @@ SELECT bench.run('a', latency_limit => -0.5);
 SELECT bench.run('a', latency_limit => 'NaN');
 SELECT bench.run('a', latency_limit => 'Infinity');
 SELECT bench.start('a', rate => 10, latency_limit => 0);
--- as they are recorded
-SELECT bench.run('a', clients => 2, transactions => 3, rate => 12345.5, latency_limit => 60000,
-    query_mode => 'simple') AS run_id \gset
-SELECT query_mode, rate, latency_limit, transactions, secs FROM bench.runs WHERE run_id = :run_id;
-SELECT transactions, failed, skipped, late, backlog, lag_avg_ms IS NULL AS no_lag, lag_max_ms IS NULL AS no_maximum
-FROM bench.summary WHERE run_id = :run_id;
-SELECT bench.run('a', transactions => 3) AS run_id \gset
-SELECT query_mode, rate, latency_limit, transactions, secs FROM bench.runs WHERE run_id = :run_id;
-SELECT transactions, failed, skipped, late, backlog, lag_avg_ms IS NULL AS no_lag, lag_max_ms IS NULL AS no_maximum
-FROM bench.summary WHERE run_id = :run_id;
 
 --
 -- bench.preview

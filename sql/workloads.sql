@@ -58,34 +58,7 @@ SELECT bench.create_workload('pk_select', 'SELECT 1;');
 SELECT bench.drop_workload('pk_update');
 SELECT count(*) AS builtin FROM bench.workloads WHERE builtin;
 
--- Syntax: what the parser says, and where
-SELECT bench.create_workload('w', '');
-SELECT bench.create_workload('w', E'-- nothing\n-- but comments');
-SELECT bench.create_workload('w', E'SELECT 1;\nSELECT ''open;\n');
-SELECT bench.create_workload('w', 'SELECT "open;');
-SELECT bench.create_workload('w', 'SELECT $x$open;');
-SELECT bench.create_workload('w', E'SELECT 1;\n  /* open');
-SELECT bench.create_workload('w', E'\\set\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set 1x 5\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x 1 +\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x (1\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x 1 2\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x random(1)\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x nofunc(1)\nSELECT 1;');
-SELECT bench.create_workload('w', E'SELECT 1;\n\t\\set x 99999999999999999999\n');
-SELECT bench.create_workload('w', E'\\set x 1 ## 2\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\nonsense\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x ' || repeat('(', 200) || '1' || repeat(')', 200) || E'\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\sleep 1 h\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\if 1\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x random_zipfian(1, 10)\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\shell date\nSELECT 1;');
 \set VERBOSITY sqlstate
-SELECT bench.create_workload('w', 'SELECT ''open;');
-SELECT bench.create_workload('w', E'\\set x 99999999999999999999\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\shell date\nSELECT 1;');
-SELECT bench.create_workload('w', E'\\set x ' || repeat('(', 200) || '1' || repeat(')', 200) || E'\nSELECT 1;');
 SELECT bench.create_workload('pk_select', 'SELECT 1;');
 SELECT bench.drop_workload('nowhere');
 SELECT bench.create_workload('a@2', 'SELECT 1;');
