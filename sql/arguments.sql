@@ -1,6 +1,8 @@
 --
 -- Bad arguments: each is refused with a clear message before anything is started or left behind
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 CREATE ROLE regress_bench_user LOGIN;
 CREATE ROLE regress_bench_nologin;

@@ -2,6 +2,8 @@
 -- bench.capture_log: its arguments, and what it makes of a log in a table
 --
 
+\pset format unaligned
+\pset footer off
 SELECT bench.capture_log(NULL, 'pg_class');
 SELECT bench.capture_log('l');
 SELECT bench.capture_log('l', 'pg_class', file => 'log');

@@ -1,6 +1,8 @@
 --
 -- Sweeps, comparisons and history: what is refused, and what a small sweep leaves. Nothing that varies is shown.
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 SELECT bench.load('pk', 1000), bench.load('log', 0);
 SELECT bench.create_workload('nothing', 'SELECT 1;');

@@ -3,6 +3,7 @@
 --
 SET client_min_messages = warning;
 \pset format unaligned
+\pset footer off
 CREATE TABLE feeders_rows (id int, note text);
 INSERT INTO feeders_rows VALUES (1, 'one'), (2, 'it''s'), (3, E'a\\b'), (4, NULL), (5, E'two\nlines');
 SELECT bench.create_workload('feeders_w', 'SELECT :id, :note;');

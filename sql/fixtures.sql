@@ -1,6 +1,8 @@
 --
 -- bench.load and bench.unload: what the tables are and what is in them
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 SET bytea_output = hex;
 

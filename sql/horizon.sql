@@ -1,6 +1,8 @@
 --
 -- Where a waiting call holds back the xmin horizon: it says so, and the run's row does
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 SELECT bench.create_workload('nothing', 'SELECT 1;');
 CREATE VIEW held AS SELECT horizon_held FROM bench.runs ORDER BY run_id DESC LIMIT 1;

@@ -1,6 +1,8 @@
 --
 -- Other extensions: what is said where they are not, and pgTAP in a schema of its own
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 \set SHOW_CONTEXT never
 SELECT bench.create_workload('nothing', 'SELECT 1;');

@@ -1,6 +1,8 @@
 --
 -- Loading: options, and fixtures of one's own
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 
 -- Text and timestamp of pk, the index before the rows

@@ -1,6 +1,8 @@
 --
 -- What users of pgbench try: a script without a workload, a scale, --exit-on-abort
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = error;
 SELECT bench.load('tpcb', options => '{"scale": 2}') AS rows;
 

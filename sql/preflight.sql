@@ -1,6 +1,8 @@
 --
 -- bench.preflight: what would spoil a run, and the errors that it would end with
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 -- Other work on the machine, and the cluster's fsync = off, are no matter of this test.
 CREATE FUNCTION pg_temp.found(arguments text)

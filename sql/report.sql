@@ -3,6 +3,8 @@
 -- test/faults/observation.sh
 -- and the plain tests of crates/findings and crates/report.
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = error;
 SELECT bench.load('pk', 1000);
 SELECT bench.create_workload('report_errors', E'\\set n :client_id\nBEGIN;\nSELECT 1 / (:n::int % 2);\nEND;');

@@ -1,6 +1,8 @@
 --
 -- Runs: what is counted, recorded and kept. Numbers that vary are compared with each other, never shown.
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 SELECT bench.load('pk', 1000);
 CREATE VIEW last_run AS SELECT * FROM bench.runs ORDER BY run_id DESC LIMIT 1;

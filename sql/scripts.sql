@@ -172,7 +172,7 @@ DROP TABLE wide_0, wide_1, "wide-2";
 -- Mixes
 --
 \pset tuples_only off
-\pset format aligned
+\pset footer off
 SELECT bench.create_workload('a', 'SELECT 1;'), bench.create_workload('b', 'SELECT 2;');
 SELECT bench.run('a,nowhere', transactions => 1);
 SELECT bench.run('a@1,b@2,nowhere@0', transactions => 1);

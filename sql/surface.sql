@@ -38,7 +38,7 @@ FROM functions p LEFT JOIN written w ON w.oid = p.oid
 WHERE p.schema = 'bench'::regnamespace
 GROUP BY p.oid, p.proname ORDER BY p.proname COLLATE "C";
 \pset tuples_only off
-\pset format aligned
+\pset footer off
 -- Functions in which bench.run's arguments stand in another order: none
 SELECT DISTINCT oid::regproc AS function FROM (
     SELECT oid, place_in_run < lag(place_in_run) OVER (PARTITION BY oid ORDER BY place) AS is_before
@@ -177,7 +177,6 @@ WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) 
 ORDER BY 1, 2;
 
 -- What PUBLIC may do: call what only looks, read, and nothing else
-\pset format unaligned
 SELECT schema, CASE WHEN has_function_privilege('public', oid, 'EXECUTE') THEN 'yes' ELSE 'no' END AS public_may,
        string_agg(proname, ', ' ORDER BY proname COLLATE "C") AS functions
 FROM functions GROUP BY 1, 2 ORDER BY schema::text COLLATE "C", public_may;
@@ -186,7 +185,6 @@ SELECT public_may, string_agg(relname, ', ' ORDER BY relname COLLATE "C") AS rel
     FROM relations c LEFT JOIN LATERAL (SELECT * FROM aclexplode(c.relacl) WHERE grantee = 0) a ON true
     GROUP BY c.oid, c.relname
 ) AS r GROUP BY public_may ORDER BY public_may;
-\pset format aligned
 SELECT n.nspname AS schema, a.privilege_type AS public_may
 FROM pg_namespace n, aclexplode(n.nspacl) a
 WHERE n.nspname IN ('bench', 'bench_internal') AND a.grantee = 0
@@ -215,9 +213,7 @@ SELECT superuser, trusted, relocatable, schema, requires
 FROM pg_available_extension_versions WHERE name = 'pgbench_ext' AND installed;
 
 -- The workloads that come with it, those without a description or with a fixture that does not: none
-\pset format unaligned
 SELECT string_agg(name, ', ' ORDER BY name COLLATE "C") AS workloads FROM bench.workloads WHERE builtin;
-\pset format aligned
 SELECT name, fixture FROM bench.workloads w
 WHERE NOT builtin OR description IS NULL
    OR fixture IS NOT NULL

@@ -1,6 +1,8 @@
 --
 -- Fixture tpcb: the tables of pgbench -i
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 
 SELECT bench.load('tpcb');

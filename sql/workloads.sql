@@ -1,6 +1,8 @@
 --
 -- bench.create_workload and bench.drop_workload
 --
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 CREATE ROLE regress_bench_alice LOGIN;
 CREATE ROLE regress_bench_bob LOGIN;
