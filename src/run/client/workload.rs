@@ -52,7 +52,7 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
         tries => u64::from(tries),
     };
     let is_deck = spec.scripts.iter().all(|script| script.is_dealt);
-    Ok(ClientWorkload { programs, is_deck, is_duel: spec.options.duel.is_some(), symbols, max_tries })
+    Ok(ClientWorkload { programs, is_deck, symbols, max_tries })
 }
 
 /// What a client of a run begins with, before the gate has opened.

@@ -18,11 +18,12 @@ impl Choice {
         Self { random, deck: Vec::new(), last: None }
     }
 
-    /// The next program; and how long to wait before it, in nanoseconds, where the client waits.
+    /// The next program; and how long to wait before it, in nanoseconds, where the client waits. Programs `are_pairs` in a duel: one
+    /// of each arm.
     #[inline]
-    pub fn next(&mut self, workload: &ClientWorkload) -> (usize, Option<i64>) {
+    pub fn next(&mut self, workload: &ClientWorkload, are_pairs: bool) -> (usize, Option<i64>) {
         let programs = &workload.programs;
-        let program = match (workload.is_deck, workload.is_duel) {
+        let program = match (workload.is_deck, are_pairs) {
             (true, _) => self.deal(programs),
             // The first of a pair stands for both.
             (false, true) => 2 * draw(&mut self.random, programs, 2),

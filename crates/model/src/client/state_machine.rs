@@ -30,7 +30,7 @@ pub struct ClientStart {
     pub reconnects: bool,
     /// Whether it goes on when its connection is lost.
     pub survives: bool,
-    /// How the arms of a duel take turns.
+    /// How the arms of a duel take turns; programs are then pairs, each of the two arms.
     pub turns: Option<Turns>,
 }
 
@@ -151,7 +151,7 @@ impl Client {
     #[inline]
     pub fn next<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let pause_ns;
-        (self.program, pause_ns) = self.choice.next(workload);
+        (self.program, pause_ns) = self.choice.next(workload, self.stretches.is_some());
         if let Some(pause_ns) = pause_ns {
             // What is late by then counts as latency, as under a rate.
             self.due_ns = self.now_ns.saturating_add(pause_ns);

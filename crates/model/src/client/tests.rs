@@ -118,7 +118,7 @@ fn workload(scripts: &[&str], max_tries: u64) -> ClientWorkload<'static> {
         program
     };
     let programs = scripts.iter().map(&mut program).collect();
-    ClientWorkload { programs, is_deck: false, is_duel: false, symbols, max_tries }
+    ClientWorkload { programs, is_deck: false, symbols, max_tries }
 }
 
 fn beginning(workload: &ClientWorkload, transactions: u64) -> ClientStart {

@@ -78,8 +78,6 @@ pub struct ClientWorkload<'a> {
     pub programs: Vec<Program<'a>>,
     /// Whether programs are the cards of a deck, which each client deals, instead of being drawn by weight.
     pub is_deck: bool,
-    /// Whether programs are pairs, each of the two arms of a duel.
-    pub is_duel: bool,
     pub symbols: Symbols,
     /// Tries of a transaction at a serialization failure or deadlock; `u64::MAX`: no limit.
     pub max_tries: u64,

@@ -119,7 +119,6 @@ fn a_client_that_waits_ends_with_the_run() {
 fn arms_take_turns_and_do_the_same() {
     // Two scripts, three to one; each is there for both arms.
     let mut workload = workload(&["SELECT 1;"; 4], 1);
-    workload.is_duel = true;
     workload.programs.iter_mut().take(2).for_each(|program| program.weight = 3);
     let mut recorder = recorder();
     let turns = Turns { seed: 7, has_several_clients: false, longest_ns: i64::MAX, first: 0, only: None };
@@ -163,8 +162,7 @@ fn arms_take_turns_and_do_the_same() {
 
 #[test]
 fn a_transaction_is_of_the_arm_in_whose_stretch_its_wait_ends() {
-    let mut workload = workload(&["SELECT 1;"; 2], 1);
-    workload.is_duel = true;
+    let workload = workload(&["SELECT 1;"; 2], 1);
     let mut recorder = recorder();
     let turns = Turns { seed: 7, has_several_clients: false, longest_ns: 3_000_000, first: 0, only: None };
     let beginning = ClientStart { turns: Some(turns), ..beginning(&workload, 1_000) };

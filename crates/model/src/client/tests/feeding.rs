@@ -17,11 +17,10 @@ fn packed(once: bool, count: i64) -> Vec<u8> {
 }
 
 fn fed<'a>(script: &str, max_tries: u64, bytes: &'a [u8], taken: &'a AtomicU64) -> ClientWorkload<'a> {
-    let ClientWorkload { mut programs, is_deck, is_duel, symbols, max_tries } =
-        workload(&[script], max_tries);
+    let ClientWorkload { mut programs, is_deck, symbols, max_tries } = workload(&[script], max_tries);
     let rows = unpack(bytes).expect("rows").remove(0);
     programs[0].feeds.push(RowSource::new(rows, taken, Stride::WHOLE, |name| symbols.lookup(name)));
-    ClientWorkload { programs, is_deck, is_duel, symbols, max_tries }
+    ClientWorkload { programs, is_deck, symbols, max_tries }
 }
 
 /// The value of `n` at each execution, while these answers last.
