@@ -7,7 +7,7 @@ use bench_model::spec::limits::MAX_ARGUMENT;
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::nullable::Nullable;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::raise;
 
@@ -125,7 +125,16 @@ unsafe impl BoxRet for StoredJsonb {
 pgrx::impl_sql_translatable!(StoredJsonb, "jsonb");
 
 /// Returns a value as JSON for a column of type jsonb.
-pub fn json_of<T: serde::Serialize + ?Sized>(value: &T) -> serde_json::Value {
+pub fn json_of<T: serde::Serialize + ?Sized>(value: &T) -> Value {
     // What is written consists of texts, numbers and lists of them.
     serde_json::to_value(value).unwrap_or_default()
+}
+
+/// The fields of several objects as one; where they have the same, of the later.
+pub fn merged(objects: impl IntoIterator<Item = Value>) -> Map<String, Value> {
+    let fields = |object| match object {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    objects.into_iter().flat_map(fields).collect()
 }

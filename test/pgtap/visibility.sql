@@ -383,9 +383,9 @@ SELECT $json$
 {
     "spec": {
         "options": {
-            "workload": "w", "mix": [{"workload": "w", "weight": 1}], "clients": 1, "extent": {"Secs": 0.1},
-            "rate": null, "latency_limit_ms": null, "query_mode": "prepared", "warmup_secs": 0.0, "max_tries": 1,
-            "seed": null, "variables": {}, "settings": [], "sample_interval_secs": 1.0, "results": "serialize",
+            "workload": "w", "mix": [{"workload": "w", "weight": 1}], "clients": 1, "secs": 0.1,
+            "rate": null, "latency_limit": null, "query_mode": "prepared", "warmup": 0.0, "max_tries": 1,
+            "seed": null, "variables": {}, "settings": {}, "sample_interval": 1.0, "results": "serialize",
             "nodes": "all", "tags": {}
         },
         "seed": 1,

@@ -35,7 +35,7 @@ impl PartRequest {
     /// As [`RunOptions::new`], and 22023 for scripts that do not belong to the options or to a fixture.
     pub fn checked(self) -> Result<Self, UserError> {
         let Self { spec, tables, kept } = self;
-        let options = RunOptions::new(spec.options.arguments())?;
+        let options = RunOptions::new(spec.options.arguments()?)?;
         let has_its_weight = |script: &ScriptSpec| {
             let mut named = options.mix.iter().filter(|share| share.workload == script.name).peekable();
             named.peek().is_none() || named.any(|share| share.weight == script.weight)
@@ -57,10 +57,10 @@ impl PartRequest {
         }
         check_deck(spec.scripts.iter().map(|script| (script.is_dealt, script.weight)))?;
         spec.scripts.iter().filter_map(|script| script.terminal).try_for_each(|times| times.check())?;
-        // Its sessions are those of the role that asks, whatever is asked for.
+        // Its sessions are those of the role that asks, here, whatever is asked for.
         let own = |script: ScriptSpec| ScriptSpec { role: None, ..script };
         let scripts = spec.scripts.into_iter().map(own).collect();
-        let options = RunOptions { run_as: None, ..options };
+        let options = RunOptions { run_as: None, target: None, ..options };
         Ok(Self {
             spec: RunSpec {
                 options,

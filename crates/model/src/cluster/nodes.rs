@@ -3,26 +3,18 @@
 use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 
-/// On which nodes a run's clients are to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Nodes {
-    /// The one that is asked.
-    #[default]
-    Local,
-    /// All but Citus' coordinator.
-    Workers,
-    All,
-}
+use crate::spec::words;
 
-impl Nodes {
-    /// The word users write.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Workers => "workers",
-            Self::All => "all",
-        }
+words! {
+    /// On which nodes a run's clients are to be.
+    #[derive(Default)]
+    pub enum Nodes {
+        /// The one that is asked.
+        #[default]
+        Local = "local",
+        /// All but Citus' coordinator.
+        Workers = "workers",
+        All = "all",
     }
 }
 

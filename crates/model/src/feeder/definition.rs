@@ -6,6 +6,8 @@ use bench_base::error::{UserError, sqlstate};
 use bench_script::is_variable_name;
 use serde::{Deserialize, Serialize};
 
+use crate::spec::{Word, words};
+
 /// The column of a weighted feeder that says how often its row is to come.
 pub const WEIGHT: &str = "weight";
 
@@ -16,34 +18,23 @@ pub const MAX_COLUMNS: usize = 1664;
 /// Characters of a column's name that messages show: another server may give it any.
 const SHOWN: usize = 100;
 
-/// Which row of a feeder a transaction takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pick {
-    /// Any, each as likely as the others.
-    Random,
-    /// The one after the row that was taken last by whichever client.
-    Sequence,
-    /// Any, each as likely as its weight says.
-    Weighted,
+words! {
+    /// Which row of a feeder a transaction takes.
+    pub enum Pick {
+        /// Any, each as likely as the others.
+        Random = "random",
+        /// The one after the row that was taken last by whichever client.
+        Sequence = "sequence",
+        /// Any, each as likely as its weight says.
+        Weighted = "weighted",
+    }
 }
 
 impl Pick {
-    const ALL: [Self; 3] = [Self::Random, Self::Sequence, Self::Weighted];
-
-    /// The word users write.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Sequence => "sequence",
-            Self::Weighted => "weighted",
-        }
-    }
-
     /// # Errors
     /// 22023 for another word.
     pub fn new(word: &str) -> Result<Self, UserError> {
-        Self::ALL.into_iter().find(|pick| pick.as_str() == word).ok_or_else(|| {
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, pick)| *pick).ok_or_else(|| {
             UserError::invalid(format!("unrecognized pick: \"{word}\""))
                 .hint("Available orders: \"random\", \"sequence\" and \"weighted\".")
         })

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::cluster::ClusterSpec;
-use crate::spec::{FixtureSpec, Observation, RunArguments, ScriptSpec};
+use crate::spec::{FixtureSpec, RunArguments, ScriptSpec};
 
 fn request() -> PartRequest {
     let arguments = RunArguments {
@@ -17,19 +17,12 @@ fn request() -> PartRequest {
         variables: Some(json!({ "x": 1 })),
         settings: Some(json!({ "work_mem": "8MB" })),
         sample_interval: Some(0.5),
-        driver: Some("engine".to_owned()),
         query_mode: Some("simple".to_owned()),
         results: Some("discard".to_owned()),
         nodes: Some("all".to_owned()),
         tags: Some(json!({ "release": "42" })),
-        before: Some("none".to_owned()),
         log_rate: Some(0.5),
-        exit_on_abort: Some(false),
-        continue_on_error: Some(false),
-        reconnect: Some(false),
-        on_disconnect: Some("end".to_owned()),
-        run_as: None,
-        ..RunArguments::default()
+        ..RunArguments::with_defaults()
     };
     let options = RunOptions::new(arguments).expect("options");
     let script = |name: &str, weight| ScriptSpec {
@@ -55,22 +48,11 @@ fn request() -> PartRequest {
         fixtures: vec![fixture],
         role: "dba".to_owned(),
         role_oid: 10,
-        caller: None,
-        answering: Vec::new(),
-        may_be_special: false,
         database_oid: 5,
         database: "postgres".into(),
-        horizon_held: false,
         sweep_id: Some(3),
-        system: Default::default(),
-        applied: Vec::new(),
-        observation: Observation::On,
         cluster: Some(ClusterSpec::default()),
-        target: None,
-        other_target: None,
-        starter: Default::default(),
-        max_clients: None,
-        part_of: None,
+        ..RunSpec::default()
     };
     PartRequest { spec, tables: vec![vec![("bench_data".to_owned(), "pk".to_owned())]], kept: Vec::new() }
 }
@@ -93,10 +75,17 @@ fn a_part_has_sessions_of_whoever_asks_only() {
     sent.spec.caller = Some(superuser.clone());
     sent.spec.answering = vec![superuser];
     sent.spec.may_be_special = true;
+    let connects = RunArguments {
+        workload: Some("pk_select@9,pk_update".to_owned()),
+        driver: Some("wire".to_owned()),
+        target: Some("elsewhere".to_owned()),
+        ..RunArguments::with_defaults()
+    };
+    sent.spec.options = RunOptions::new(connects).expect("options");
     let checked = sent.checked().expect("whole").spec;
     assert!(checked.answering.is_empty() && !checked.may_be_special);
     assert!(checked.scripts.iter().all(|script| script.role.is_none()));
-    assert_eq!((checked.caller, checked.options.run_as), (None, None));
+    assert_eq!((checked.caller, checked.options.run_as, checked.options.target), (None, None, None));
 }
 
 #[test]

@@ -1,40 +1,43 @@
 //! The state that a run is to begin with.
 
 use bench_base::error::UserError;
-use serde::{Deserialize, Serialize};
 
 use super::limits;
+use super::values::{Word, words};
 
-/// What is done before a run, in the order in which it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Before {
-    /// The workload's fixtures are loaded anew, as they were loaded.
-    Reload,
-    /// Fixtures that were loaded without rows are emptied, and the table that pgbench's own scripts fill.
-    Truncate,
-    /// VACUUM (ANALYZE) of the fixtures' tables.
-    Vacuum,
-    /// Tables, their TOAST tables and indexes are read into shared buffers.
-    Prewarm,
-    /// CHECKPOINT.
-    Checkpoint,
+words! {
+    /// What is done before a run, in the order in which it is done.
+    pub enum Before {
+        /// The workload's fixtures are loaded anew, as they were loaded.
+        Reload = "reload",
+        /// Fixtures that were loaded without rows are emptied, and the table that pgbench's own scripts fill.
+        Truncate = "truncate",
+        /// VACUUM (ANALYZE) of the fixtures' tables.
+        Vacuum = "vacuum",
+        /// Tables, their TOAST tables and indexes are read into shared buffers.
+        Prewarm = "prewarm",
+        /// CHECKPOINT.
+        Checkpoint = "checkpoint",
+    }
+}
+
+/// Steps as the text that [`Before::parse`] takes.
+pub(super) mod as_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Before;
+
+    pub fn serialize<S: Serializer>(steps: &[Before], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&Before::text(steps))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Before>, D::Error> {
+        Before::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
 }
 
 impl Before {
-    const ALL: [Self; 5] = [Self::Reload, Self::Truncate, Self::Vacuum, Self::Prewarm, Self::Checkpoint];
-
-    /// The word users write.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Reload => "reload",
-            Self::Truncate => "truncate",
-            Self::Vacuum => "vacuum",
-            Self::Prewarm => "prewarm",
-            Self::Checkpoint => "checkpoint",
-        }
-    }
-
     /// Takes 'none', or one or more words separated by commas.
     ///
     /// # Errors
@@ -46,12 +49,13 @@ impl Before {
         }
         let mut steps = Vec::new();
         for word in text.split(',').map(str::trim) {
-            let step = Self::ALL.into_iter().find(|step| step.as_str() == word).ok_or_else(|| {
+            let known = Self::WORDS.iter().find(|(known, _)| *known == word);
+            let (_, step) = known.ok_or_else(|| {
                 UserError::invalid(format!("unrecognized value for before: \"{word}\"")).hint(
                     "Available values: 'none', 'reload', 'truncate', 'vacuum', 'prewarm', 'checkpoint', or several of them: 'vacuum,checkpoint'.",
                 )
             })?;
-            steps.push(step);
+            steps.push(*step);
         }
         steps.sort();
         steps.dedup();

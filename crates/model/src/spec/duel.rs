@@ -4,9 +4,9 @@ use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::execution::{self, QueryMode, Results};
+use super::execution::{QueryMode, Results};
 use super::limits;
-use super::values::{object, settings, variables};
+use super::values::{object, settings, variables, word};
 
 /// The arms' names, in the order of scripts and counters.
 pub const ARMS: [&str; 2] = ["a", "b"];
@@ -83,12 +83,12 @@ impl Arm {
                 ("script", value) => arm.script = Some(text(name, &key, value)?),
                 ("target", value) => arm.target = Some(text(name, &key, value)?),
                 ("query_mode", value) => {
-                    arm.query_mode = Some(execution::query_mode(Some(text(name, &key, value)?))?);
+                    arm.query_mode = Some(word("query_mode", Some(text(name, &key, value)?))?);
                 }
                 ("plan_advice", value) => {
                     parameters.insert(PLAN_ADVICE.to_owned(), text(name, &key, value)?.into());
                 }
-                ("results", value) => arm.results = Some(execution::results(Some(text(name, &key, value)?))?),
+                ("results", value) => arm.results = Some(word("results", Some(text(name, &key, value)?))?),
                 ("hide_indexes", value) => {
                     arm.hide_indexes = names(value).ok_or_else(|| {
                         UserError::invalid(format!(

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::arguments::RunArguments;
-use super::before::Before;
-use super::driver::{Connecting, Driver, OnDisconnect};
+use super::before::{self, Before};
+use super::driver::{self, Driver, OnDisconnect};
 use super::duel::Duel;
-use super::execution::{QueryMode, Results, query_mode, results};
+use super::execution::{QueryMode, Results};
 use super::limits;
 use super::mix::{Share, mix};
 use super::script::ScriptSpec;
@@ -19,16 +19,26 @@ use crate::rates::{MAX_RATE, Rates};
 /// The longest duration accepted anywhere, in seconds: a year.
 const MAX_SECS: f64 = 366.0 * 86_400.0;
 
+/// Measured seconds where nothing else is said.
+pub const DEFAULT_SECS: f64 = 10.0;
+
 /// The longest samples that a warm-up until throughput is steady is judged by, in seconds.
 const JUDGED_SECS: f64 = 0.25;
 
 /// How long a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Extent {
     /// Measured seconds, after the warm-up.
     Secs(f64),
     /// Transactions of each client.
     Transactions(u64),
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self::Secs(DEFAULT_SECS)
+    }
 }
 
 impl Extent {
@@ -47,30 +57,32 @@ impl Extent {
 /// The name of a script that is given instead of a workload, in results and messages.
 pub const SCRIPT: &str = "script";
 
-/// The validated options of a run, apart from what has to be looked up in the server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The validated options of a run, apart from what has to be looked up in the server. As JSON they are the arguments that make
+/// them, by their names, which are those of the columns of bench_internal.run_log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunOptions {
     /// A workload's name or a weighted mix, as given; [`SCRIPT`] for a script that is given instead.
     pub workload: String,
     /// The script that is given instead of a workload.
-    #[serde(default)]
     pub script: Option<String>,
     /// The workloads of the mix, at least one, whose weights do not add up to zero.
     pub mix: Vec<Share>,
     /// Concurrent sessions, at least one.
     pub clients: u32,
+    #[serde(flatten)]
     pub extent: Extent,
     /// Transactions per second of all clients that are to be started: an open loop.
     pub rate: Option<f64>,
     /// Where it changes over the measured time; then `rate` is its mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<Rates>,
     /// Milliseconds above which a transaction is late.
+    #[serde(rename = "latency_limit")]
     pub latency_limit_ms: Option<f64>,
-    #[serde(default)]
     pub driver: Driver,
     pub query_mode: QueryMode,
     /// Seconds run but not counted; `None`: until throughput is steady, [`LONGEST_SECS`](bench_stats::until_steady::LONGEST_SECS) at most.
+    #[serde(rename = "warmup")]
     pub warmup_secs: Option<f64>,
     /// Tries per transaction at a serialization failure or deadlock; 0: no limit.
     pub max_tries: u32,
@@ -79,43 +91,50 @@ pub struct RunOptions {
     /// Script variables, by name.
     pub variables: Map<String, Value>,
     /// Configuration parameters of every client's session: name and value as text.
+    #[serde(with = "by_name")]
     pub settings: Vec<(String, String)>,
     /// Length of a sample.
+    #[serde(rename = "sample_interval")]
     pub sample_interval_secs: f64,
     pub results: Results,
-    #[serde(default)]
     pub nodes: Nodes,
     /// The user's own labels, kept with the run.
-    pub tags: Value,
+    pub tags: Map<String, Value>,
     /// What is done before the run.
-    #[serde(default)]
+    #[serde(with = "before::as_text")]
     pub before: Vec<Before>,
     /// Share of the transactions that are kept one by one; 0: none.
-    #[serde(default)]
     pub log_rate: f64,
     /// Whether the run ends as soon as an error ends a client.
-    #[serde(default)]
     pub exit_on_abort: bool,
     /// Whether clients go on after errors of statements.
-    #[serde(default)]
     pub continue_on_error: bool,
     /// The foreign server that [`Driver::Wire`] connects to; `None`: this server and database.
-    #[serde(default)]
     pub target: Option<String>,
     /// Workers that share the connections of [`Driver::Wire`], where a number is given.
-    #[serde(default)]
     pub jobs: Option<u32>,
     /// Whether each transaction has a connection of its own.
-    #[serde(default)]
     pub reconnect: bool,
-    #[serde(default)]
     pub on_disconnect: OnDisconnect,
     /// The role whose sessions the clients are; `None`: the caller's, or those of the roles that were captured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
     /// The arms of a duel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duel: Option<Duel>,
+}
+
+/// Settings as a JSON object.
+mod by_name {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(all: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(all.iter().map(|(name, value)| (name, value)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
+        Ok(BTreeMap::deserialize(from)?.into_iter().collect())
+    }
 }
 
 impl RunOptions {
@@ -151,17 +170,15 @@ impl RunOptions {
             return Err(UserError::invalid("unlimited tries require a time limit")
                 .hint("Set secs instead of transactions, or latency_limit, or max_tries above 0."));
         }
-        let query_mode = query_mode(a.query_mode)?;
-        let nodes = nodes(a.nodes)?;
+        let nodes: Nodes = word("nodes", a.nodes)?;
         let exit_on_abort = required("exit_on_abort", a.exit_on_abort)?;
         if exit_on_abort && nodes != Nodes::Local {
             return Err(unsupported(&format!("exit_on_abort with nodes => '{}'", nodes.as_str())));
         }
         let warmup_secs = warmup(a.warmup, nodes)?;
-        let results = results(a.results)?;
-        let driver = Driver::parse(a.driver, results, nodes)?;
-        let connecting = Connecting::parse(driver, a.target, a.jobs, a.reconnect, a.on_disconnect)?;
-        check_run_as(a.run_as.as_deref(), connecting.target.as_deref(), nodes)?;
+        if let Some(jobs) = a.jobs.filter(|&jobs| jobs < 1) {
+            return Err(UserError::invalid(format!("jobs must be at least 1, not {jobs}")));
+        }
         let log_rate = required("log_rate", a.log_rate)?;
         if !(0.0..=1.0).contains(&log_rate) {
             return Err(UserError::invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
@@ -173,16 +190,16 @@ impl RunOptions {
             script: a.script,
             exit_on_abort,
             continue_on_error: required("continue_on_error", a.continue_on_error)?,
-            target: connecting.target,
-            jobs: connecting.jobs,
-            reconnect: connecting.reconnect,
-            on_disconnect: connecting.on_disconnect,
+            target: a.target,
+            jobs: a.jobs.map(i32::unsigned_abs),
+            reconnect: required("reconnect", a.reconnect)?,
+            on_disconnect: word("on_disconnect", a.on_disconnect)?,
             run_as: a.run_as,
             rate,
             rates,
             latency_limit_ms,
-            driver,
-            query_mode,
+            driver: word("driver", a.driver)?,
+            query_mode: word("query_mode", a.query_mode)?,
             clients: clients.unsigned_abs(),
             extent,
             warmup_secs,
@@ -192,12 +209,14 @@ impl RunOptions {
             duel: a.duel,
             settings: settings(required("settings", a.settings)?)?,
             sample_interval_secs,
-            results,
+            results: word("results", a.results)?,
             nodes,
-            tags: Value::Object(object("tags", required("tags", a.tags)?)?),
+            tags: object("tags", required("tags", a.tags)?)?,
             before: Before::parse(&required("before", a.before)?)?,
             log_rate,
         };
+        driver::check(&options)?;
+        check_run_as(&options)?;
         options.duel.as_ref().map_or(Ok(()), |duel| duel.check(&options))?;
         Ok(options)
     }
@@ -217,44 +236,19 @@ impl RunOptions {
     }
 
     /// The arguments that make these options.
-    pub fn arguments(&self) -> RunArguments {
-        let (secs, transactions) = match self.extent {
-            Extent::Secs(secs) => (Some(secs), None),
-            Extent::Transactions(count) => (None, Some(count.cast_signed())),
-        };
-        let settings: Map<String, Value> =
-            self.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-        RunArguments {
-            workload: self.script.is_none().then(|| self.workload.clone()),
-            clients: Some(self.clients.cast_signed()),
-            secs,
-            transactions,
-            warmup: self.warmup_secs,
-            rate: self.rate.filter(|_| self.rates.is_none()),
-            rates: self.rates.clone().map(Value::from),
-            latency_limit: self.latency_limit_ms,
-            max_tries: Some(self.max_tries.cast_signed()),
-            seed: self.seed,
-            variables: Some(Value::Object(self.variables.clone())),
-            settings: Some(Value::Object(settings)),
-            sample_interval: Some(self.sample_interval_secs),
-            driver: Some(self.driver.as_str().to_owned()),
-            query_mode: Some(self.query_mode.as_str().to_owned()),
-            results: Some(self.results.as_str().to_owned()),
-            nodes: Some(self.nodes.as_str().to_owned()),
-            tags: Some(self.tags.clone()),
-            script: self.script.clone(),
-            before: Some(Before::text(&self.before)),
-            log_rate: Some(self.log_rate),
-            exit_on_abort: Some(self.exit_on_abort),
-            continue_on_error: Some(self.continue_on_error),
-            target: self.target.clone(),
-            jobs: self.jobs.map(u32::cast_signed),
-            reconnect: Some(self.reconnect),
-            on_disconnect: Some(self.on_disconnect.as_str().to_owned()),
-            run_as: self.run_as.clone(),
-            duel: self.duel.clone(),
+    ///
+    /// # Errors
+    /// 22023 for numbers that no argument can have.
+    pub fn arguments(&self) -> Result<RunArguments, UserError> {
+        let arguments = serde_json::to_value(self).and_then(serde_json::from_value::<RunArguments>);
+        let mut arguments = arguments.map_err(|error| UserError::invalid(error.to_string()))?;
+        if self.script.is_some() {
+            arguments.workload = None;
         }
+        if self.rates.is_some() {
+            arguments.rate = None;
+        }
+        Ok(arguments)
     }
 }
 
@@ -370,14 +364,14 @@ fn with_arms(mut given: Map<String, Value>, duel: Option<&Duel>) -> Map<String, 
 
 /// # Errors
 /// 22023 beside a target, 0A000 on several nodes.
-fn check_run_as(role: Option<&str>, target: Option<&str>, nodes: Nodes) -> Result<(), UserError> {
-    let Some(role) = role else { return Ok(()) };
+fn check_run_as(options: &RunOptions) -> Result<(), UserError> {
+    let RunOptions { run_as: Some(role), target, nodes, .. } = options else { return Ok(()) };
     limits::check_text("run_as", role)?;
     if target.is_some() {
         return Err(UserError::invalid("run_as and target are mutually exclusive")
             .hint("The user mapping of the target says whose sessions its connections are."));
     }
-    if nodes != Nodes::Local {
+    if *nodes != Nodes::Local {
         return Err(unsupported(&format!("run_as with nodes => '{}'", nodes.as_str())));
     }
     Ok(())
@@ -391,15 +385,6 @@ pub fn workload(workload: Option<String>, script: Option<&String>) -> Result<Str
         (None, Some(_)) => Ok(SCRIPT.to_owned()),
         (workload, None) => required("workload", workload),
     }
-}
-
-fn nodes(given: Option<String>) -> Result<Nodes, UserError> {
-    let kinds = ["local", "workers", "all"];
-    Ok(match word("nodes", given, &kinds, &kinds)? {
-        "workers" => Nodes::Workers,
-        "all" => Nodes::All,
-        _ => Nodes::Local,
-    })
 }
 
 /// A number within bounds, if there is one.
@@ -428,7 +413,7 @@ fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserEr
         }
         (None, Some(n)) => Ok(Extent::Transactions(n.unsigned_abs())),
         (secs, None) => {
-            let secs = secs.unwrap_or(10.0);
+            let secs = secs.unwrap_or(DEFAULT_SECS);
             if secs > 0.0 && secs <= MAX_SECS {
                 Ok(Extent::Secs(secs))
             } else {

@@ -40,7 +40,8 @@ pub enum Observation {
 }
 
 /// Everything the coordinator and the clients of one run need to know; travels as JSON.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunSpec {
     pub options: RunOptions,
     /// The seed in force, drawn if the user gave none.
@@ -52,45 +53,33 @@ pub struct RunSpec {
     pub role: String,
     pub role_oid: u32,
     /// The role that called, and that the run belongs to; `None`: the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<Role>,
     /// Its sessions may have special rights: the caller has named their role in this call, or a superuser has for all.
-    #[serde(default)]
     pub may_be_special: bool,
     /// The caller, and the writers of its scripts where the caller has named their role: each of them could become it.
-    #[serde(default)]
     pub answering: Vec<Role>,
     pub database_oid: u32,
     /// The database's name.
-    #[serde(default)]
     pub database: String,
     /// The caller's wait could not release the xmin horizon.
     pub horizon_held: bool,
     /// The sweep that it is part of.
     pub sweep_id: Option<i64>,
     /// Parameters of the whole server that its variant of the sweep has set.
-    #[serde(default)]
     pub system: Map<String, Value>,
     /// Statements by which its variant has changed the database.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub applied: Vec<String>,
     pub observation: Observation,
     /// `None` for a run that has nothing to do with Citus.
-    #[serde(default)]
     pub cluster: Option<ClusterSpec>,
     /// The whole run, where this one is a part that another node has asked for.
-    #[serde(default)]
     pub part_of: Option<PartOf>,
     /// The server that the connections lead to; `None`: this one.
-    #[serde(default)]
     pub target: Option<TargetSpec>,
     /// That of arm b, in a duel of two.
-    #[serde(default)]
     pub other_target: Option<TargetSpec>,
-    #[serde(default)]
     pub starter: Starter,
     /// As many clients its role may have in all of its runs; `None`: any number.
-    #[serde(default)]
     pub max_clients: Option<u64>,
 }
 

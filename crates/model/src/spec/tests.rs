@@ -3,29 +3,10 @@ use serde_json::{Map, Value};
 use super::*;
 
 fn defaults() -> RunArguments {
-    let text = |s: &str| Some(s.to_owned());
-    let empty = || Some(Value::Object(Map::new()));
     RunArguments {
-        workload: text("pk_update"),
-        clients: Some(1),
-        warmup: Some(0.0),
-        max_tries: Some(1),
-        variables: empty(),
-        settings: empty(),
+        workload: Some("pk_update".to_owned()),
         sample_interval: Some(1.0),
-        driver: text("engine"),
-        query_mode: text("prepared"),
-        results: text("serialize"),
-        nodes: text("local"),
-        tags: empty(),
-        before: text("none"),
-        log_rate: Some(0.0),
-        exit_on_abort: Some(false),
-        continue_on_error: Some(false),
-        reconnect: Some(false),
-        on_disconnect: text("end"),
-        run_as: None,
-        ..RunArguments::default()
+        ..RunArguments::with_defaults()
     }
 }
 
@@ -94,7 +75,7 @@ fn steps_before_a_run_survive_their_text() {
     let of = |before: &str| RunOptions::new(RunArguments { before: Some(before.into()), ..defaults() });
     for (before, text) in [("none", "none"), (" checkpoint,vacuum , vacuum", "vacuum,checkpoint")] {
         let options = of(before).expect("valid");
-        assert_eq!(options.arguments().before.as_deref(), Some(text));
+        assert_eq!(options.arguments().expect("valid").before.as_deref(), Some(text));
         assert_eq!(of(text).expect("valid").before, options.before);
     }
     for before in ["", "vacuum,", "none,vacuum", "Vacuum"] {
@@ -183,25 +164,12 @@ fn a_spec_survives_its_journey() {
             is_dealt: true,
             ..ScriptSpec::default()
         }],
-        fixtures: Vec::new(),
         role: "r".into(),
         role_oid: 10,
-        caller: None,
-        answering: Vec::new(),
-        may_be_special: false,
         database_oid: 5,
         database: "postgres".into(),
-        observation: Observation::On,
-        cluster: None,
-        part_of: None,
-        target: None,
-        other_target: None,
         starter: Starter { pid: 7, has_unsent: true },
-        max_clients: None,
-        horizon_held: false,
-        sweep_id: None,
-        system: Map::new(),
-        applied: Vec::new(),
+        ..RunSpec::default()
     };
     let text = serde_json::to_string(&spec).expect("serializes");
     assert_eq!(serde_json::from_str::<RunSpec>(&text).expect("parses"), spec);
@@ -238,7 +206,7 @@ fn a_script_stands_in_place_of_a_workload() {
     let options = RunOptions::new(RunArguments { workload: None, ..both }).expect("valid");
     assert_eq!((options.workload.as_str(), &options.script), (SCRIPT, &script));
     assert_eq!(options.mix, [Share { workload: SCRIPT.to_owned(), weight: 1, is_dealt: false }]);
-    assert_eq!(RunOptions::new(options.arguments()), Ok(options));
+    assert_eq!(RunOptions::new(options.arguments().expect("valid")), Ok(options));
 }
 
 #[test]
@@ -248,7 +216,7 @@ fn the_wire_driver_has_jobs_and_takes_all_rows() {
     assert_eq!((options.driver, options.jobs), (Driver::Wire, None));
     let two = RunOptions::new(RunArguments { jobs: Some(2), ..wire.clone() }).expect("valid");
     assert_eq!(two.jobs, Some(2));
-    assert_eq!(RunOptions::new(two.arguments()).expect("valid"), two);
+    assert_eq!(RunOptions::new(two.arguments().expect("valid")).expect("valid"), two);
     assert_eq!(state(RunArguments { jobs: Some(0), ..wire.clone() }), "22023");
     assert_eq!(state(RunArguments { jobs: Some(2), ..defaults() }), "22023");
     assert_eq!(state(RunArguments { results: Some("discard".into()), ..wire.clone() }), "0A000");
@@ -261,7 +229,7 @@ fn the_wire_driver_has_jobs_and_takes_all_rows() {
     let options = RunOptions::new(all.clone()).expect("valid");
     assert_eq!(options.target.as_deref(), Some("replica"));
     assert_eq!((options.reconnect, options.on_disconnect), (true, OnDisconnect::Reconnect));
-    assert_eq!(RunOptions::new(options.arguments()), Ok(options));
+    assert_eq!(RunOptions::new(options.arguments().expect("valid")), Ok(options));
     for alone in [
         RunArguments { target: all.target, ..defaults() },
         RunArguments { reconnect: all.reconnect, ..defaults() },

@@ -67,22 +67,51 @@ pub(super) fn settings(value: Value) -> Result<Vec<(String, String)>, UserError>
         .collect()
 }
 
-pub(super) fn word(
-    argument: &str,
-    value: Option<String>,
-    known: &[&'static str],
-    supported: &[&'static str],
-) -> Result<&'static str, UserError> {
+/// The value of an argument that takes one of some words.
+///
+/// # Errors
+/// 22004 for NULL, 22023 for another word, 54000 for a text beyond the [`limits`].
+pub(super) fn word<T: Word>(argument: &str, value: Option<String>) -> Result<T, UserError> {
     let value = required(argument, value)?;
     limits::check_text(argument, &value)?;
-    let listed = || known.iter().map(|k| format!("'{k}'")).collect::<Vec<_>>().join(", ");
-    match known.iter().find(|k| **k == value) {
-        Some(word) if supported.contains(word) => Ok(word),
-        Some(word) => Err(unsupported(&format!("{argument} => '{word}'"))),
-        None => Err(UserError::invalid(format!("unrecognized value for {argument}: \"{value}\""))
-            .hint(format!("Available values: {}.", listed()))),
-    }
+    let found = T::WORDS.iter().find(|(word, _)| *word == value).map(|(_, meant)| *meant);
+    found.ok_or_else(|| {
+        let listed: Vec<String> = T::WORDS.iter().map(|(word, _)| format!("'{word}'")).collect();
+        UserError::invalid(format!("unrecognized value for {argument}: \"{value}\""))
+            .hint(format!("Available values: {}.", listed.join(", ")))
+    })
 }
+
+/// What users write as a word.
+pub trait Word: Copy + 'static {
+    /// All words, with what they mean.
+    const WORDS: &'static [(&'static str, Self)];
+}
+
+/// Defines an enum whose variants are words that users write, in JSON as in SQL.
+macro_rules! words {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$meaning:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$meaning])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $crate::spec::Word for $name {
+            const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant),)*];
+        }
+
+        impl $name {
+            /// The word users write.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use words;
 
 pub(super) fn unsupported(what: &str) -> UserError {
     UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet"))

@@ -1,55 +1,55 @@
 //! A server's cumulative counters of WAL, checkpoints and buffers, on whatever views its version has.
 
-/// One reading, or what lies between two; `None`: what the server does not have or does not show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerCounters {
-    pub wal_bytes: Option<i64>,
-    pub wal_records: Option<i64>,
-    pub wal_fpi: Option<i64>,
-    pub wal_buffers_full: Option<i64>,
-    pub blks_hit: Option<i64>,
-    pub blks_read: Option<i64>,
-    pub temp_files: Option<i64>,
-    pub temp_bytes: Option<i64>,
-    pub checkpoints_timed: Option<i64>,
-    pub checkpoints_requested: Option<i64>,
-    pub buffers_checkpoint: Option<i64>,
-    pub buffers_clean: Option<i64>,
-    pub buffers_backend: Option<i64>,
+use serde::Serialize;
+
+macro_rules! counters {
+    ($($(#[$about:meta])* $name:ident,)*) => {
+        /// One reading, or what lies between two; `None`: what the server does not have or does not show. As JSON, columns of
+        /// bench.samples.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+        pub struct ServerCounters {
+            $($(#[$about])* pub $name: Option<i64>,)*
+        }
+
+        impl ServerCounters {
+            fn fields(&mut self) -> impl Iterator<Item = &mut Option<i64>> {
+                [$(&mut self.$name,)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    wal_bytes,
+    wal_records,
+    wal_fpi,
+    wal_buffers_full,
+    blks_hit,
+    blks_read,
+    temp_files,
+    temp_bytes,
+    #[serde(skip)]
+    checkpoints_timed,
+    #[serde(skip)]
+    checkpoints_requested,
+    buffers_checkpoint,
+    buffers_clean,
+    buffers_backend,
     /// Times that WAL was flushed to disk.
-    pub wal_syncs: Option<i64>,
+    wal_syncs,
 }
 
 impl ServerCounters {
     /// From the array of [`counters_query`]; what is missing at its end is not known.
     pub fn new(values: impl IntoIterator<Item = Option<i64>>) -> Self {
         let mut counters = Self::default();
-        counters.fields().into_iter().zip(values).for_each(|(field, value)| *field = value);
+        counters.fields().zip(values).for_each(|(field, value)| *field = value);
         counters
-    }
-
-    fn fields(&mut self) -> [&mut Option<i64>; 14] {
-        [
-            &mut self.wal_bytes,
-            &mut self.wal_records,
-            &mut self.wal_fpi,
-            &mut self.wal_buffers_full,
-            &mut self.blks_hit,
-            &mut self.blks_read,
-            &mut self.temp_files,
-            &mut self.temp_bytes,
-            &mut self.checkpoints_timed,
-            &mut self.checkpoints_requested,
-            &mut self.buffers_checkpoint,
-            &mut self.buffers_clean,
-            &mut self.buffers_backend,
-            &mut self.wal_syncs,
-        ]
     }
 
     /// What has happened since an earlier reading. A reset of the statistics shows as nothing.
     pub fn since(mut self, mut before: Self) -> Self {
-        for (now, then) in self.fields().into_iter().zip(before.fields()) {
+        for (now, then) in self.fields().zip(before.fields()) {
             *now = now.zip(*then).map(|(now, then)| now.saturating_sub(then).max(0));
         }
         self
@@ -57,7 +57,7 @@ impl ServerCounters {
 
     /// Adds what came after.
     pub fn merge(&mut self, mut later: Self) {
-        for (sum, more) in self.fields().into_iter().zip(later.fields()) {
+        for (sum, more) in self.fields().zip(later.fields()) {
             *sum = match (*sum, *more) {
                 (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
                 (known, None) | (None, known) => known,
