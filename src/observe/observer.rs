@@ -6,13 +6,14 @@ use bench_model::timeline::Timeline;
 use bench_model::views::{Lag, Replication, ServerCounters, Standby};
 use bench_protocol::foreign_server::Secrets;
 use bench_results::Event;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::events::EventWatch;
 use super::machine::{self, MachineReading};
 use super::server;
 use super::target::{TargetObserved, TargetWatch};
 use super::waits::{WaitSampler, WaitTimes};
+use crate::server::jsonb::{json_of, merged};
 use crate::shm::Segment;
 
 /// In each stretch of this length there is one look at what the clients wait for: a hundred in a second.
@@ -83,29 +84,16 @@ impl Observed {
         self.standbys = replication.standbys.filter(|_| tells_standbys).unwrap_or_default();
     }
 
-    /// The values of bench.samples' columns, by their names.
-    pub fn columns(&self) -> Value {
-        let server = |of: fn(&ServerCounters) -> Option<i64>| self.server.as_ref().and_then(of);
+    /// The values of columns of bench.samples, by their names.
+    pub fn columns(&self) -> Map<String, Value> {
         let machine = self.machine.unwrap_or_default();
         let share = |of: fn(&machine::CpuTicks) -> u64| {
             machine.cpu.filter(|cpu| cpu.total() > 0).map(|cpu| of(&cpu) as f64 / cpu.total() as f64)
         };
-        let waits: serde_json::Map<String, Value> =
+        let waits: Map<String, Value> =
             self.waits.shares().into_iter().map(|(event, share)| (event, share.into())).collect();
-        json!({
-            "wal_bytes": server(|s| s.wal_bytes),
-            "wal_records": server(|s| s.wal_records),
-            "wal_fpi": server(|s| s.wal_fpi),
-            "wal_buffers_full": server(|s| s.wal_buffers_full),
-            "wal_syncs": server(|s| s.wal_syncs),
+        let others = json!({
             "checkpoints": self.checkpoints,
-            "buffers_checkpoint": server(|s| s.buffers_checkpoint),
-            "buffers_clean": server(|s| s.buffers_clean),
-            "buffers_backend": server(|s| s.buffers_backend),
-            "blks_hit": server(|s| s.blks_hit),
-            "blks_read": server(|s| s.blks_read),
-            "temp_files": server(|s| s.temp_files),
-            "temp_bytes": server(|s| s.temp_bytes),
             "cpu_user": share(|cpu| cpu.user),
             "cpu_system": share(|cpu| cpu.system),
             "cpu_iowait": share(|cpu| cpu.iowait),
@@ -119,7 +107,8 @@ impl Observed {
             "replay_lag_ms": self.lag.ms,
             "replay_lag_bytes": self.lag.bytes,
             "waits": if waits.is_empty() { Value::Null } else { waits.into() },
-        })
+        });
+        merged([json_of(&self.server.unwrap_or_default()), others])
     }
 }
 

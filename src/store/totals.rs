@@ -1,8 +1,10 @@
 //! What was measured, added up: of an interval, of a script, of the whole.
 
 use bench_stats::{Histogram, Moments};
+use serde_json::{Map, Value, json};
 
 use crate::observe::Observed;
+use crate::server::jsonb::merged;
 use crate::shm::Tally;
 
 /// An interval's worth of all clients.
@@ -98,6 +100,30 @@ impl Totals {
         self.lag_max_ns = self.lag_max_ns.max(other.lag_max_ns);
         self.moments.merge(&other.moments);
         self.histogram.merge(&other.histogram);
+    }
+
+    /// The values of columns, by their names.
+    pub fn columns(&self) -> Map<String, Value> {
+        let counts = json!({
+            "failed": self.failed,
+            "aborted": self.aborted,
+            "retried": self.retried,
+            "skipped": self.skipped,
+            "late": self.late,
+        });
+        merged([counts, self.latencies()])
+    }
+
+    /// Those of latencies.
+    pub fn latencies(&self) -> Value {
+        json!({
+            "latency_avg_ms": self.moments.mean_ns().map(ms),
+            "latency_stddev_ms": self.moments.stddev_ns().map(ms),
+            "latency_p50_ms": percentile_ms(&self.histogram, 0.5),
+            "latency_p95_ms": percentile_ms(&self.histogram, 0.95),
+            "latency_p99_ms": percentile_ms(&self.histogram, 0.99),
+            "latency_max_ms": self.latency_max_ms(),
+        })
     }
 
     /// Transactions committed in the measured time.

@@ -218,23 +218,16 @@ SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at
        CASE WHEN count(*) = 1 THEN max(x.latency_p95_ms) END AS latency_p95_ms,
        CASE WHEN count(*) = 1 THEN max(x.latency_p99_ms) END AS latency_p99_ms,
        max(x.latency_max_ms) AS latency_max_ms,
-       sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
-       sum(x.wal_bytes)::bigint AS wal_bytes, sum(x.wal_records)::bigint AS wal_records, sum(x.wal_fpi)::bigint AS wal_fpi,
-       sum(x.wal_buffers_full)::bigint AS wal_buffers_full, sum(x.checkpoints)::int AS checkpoints,
-       sum(x.buffers_checkpoint)::bigint AS buffers_checkpoint, sum(x.buffers_clean)::bigint AS buffers_clean,
-       sum(x.buffers_backend)::bigint AS buffers_backend, sum(x.blks_hit)::bigint AS blks_hit, sum(x.blks_read)::bigint AS blks_read,
-       sum(x.temp_files)::bigint AS temp_files, sum(x.temp_bytes)::bigint AS temp_bytes,
-       avg(x.cpu_user) AS cpu_user, avg(x.cpu_system) AS cpu_system, avg(x.cpu_iowait) AS cpu_iowait, avg(x.cpu_steal) AS cpu_steal,
-       avg(x.cpu_idle) AS cpu_idle, sum(x.memory_available_bytes)::bigint AS memory_available_bytes,
-       sum(x.memory_dirty_bytes)::bigint AS memory_dirty_bytes, sum(x.disk_read_bytes)::bigint AS disk_read_bytes,
-       sum(x.disk_written_bytes)::bigint AS disk_written_bytes, sum(x.throttled_secs) AS throttled_secs,
-       sum(x.aborted)::bigint AS aborted,
-       max(x.replay_lag_ms) AS replay_lag_ms, max(x.replay_lag_bytes) AS replay_lag_bytes,
-       sum(x.wal_syncs)::bigint AS wal_syncs
+       sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms %2$s
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
-$view$, name);
+$view$, name,
+            -- What was observed: counts are added up.
+            (SELECT string_agg(format(CASE WHEN a.attname LIKE 'cpu%' THEN ', avg(x.%1$I) AS %1$I' WHEN a.attname LIKE 'replay%' THEN ', max(x.%1$I) AS %1$I'
+                                      ELSE ', sum(x.%1$I)::%2$s AS %1$I' END, a.attname, format_type(a.atttypid, NULL)), '' ORDER BY a.attnum)
+             FROM pg_attribute a JOIN pg_attribute l ON l.attrelid = a.attrelid AND l.attname = 'lag_avg_ms'
+             WHERE a.attrelid = ('bench.' || name)::regclass AND a.attnum > l.attnum AND NOT a.attisdropped AND a.attname NOT IN ('waits', 'latency_histogram')));
         EXECUTE format('COMMENT ON VIEW bench.total_%1$s IS %2$L', name,
             'bench.' || name || ' of all nodes together: one row per run and interval. Counts are sums, and shares of processors are means over the nodes. Percentiles are NULL if there are several nodes: they cannot be computed from those of each node.');
         EXECUTE format('COMMENT ON COLUMN bench.total_%s.nodes IS %L', name, 'Number of nodes with a sample of this interval');

@@ -2,15 +2,16 @@
 
 use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
-use bench_model::spec::RunSpec;
+use bench_model::spec::{OnDisconnect, RunOptions, RunSpec};
 use bench_results::{CommandSummary, DuelMeasured, Environment, Event};
 use serde::Serialize;
+use serde_json::json;
 
 use super::end::{Part, RunColumns, RunEnd, RunStatus};
 use super::lines::{self, ErrorRow, EventLine};
 use super::relations;
 use crate::observe::audit::AuditRow;
-use crate::server::jsonb::json_of;
+use crate::server::jsonb::{json_of, merged};
 use crate::server::rows::insert;
 use crate::server::spi::run;
 use crate::store::duels::put_duel;
@@ -125,50 +126,44 @@ fn whole_row(
     error: Option<&UserError>,
     closing: &Closing,
 ) -> Result<usize, UserError> {
-    let whole = &closing.measured.histogram;
-    let m = &closing.measured.moments;
-    let connects = closing.connects;
-    run(
+    let RunOptions { rate, log_rate, on_disconnect, .. } = &closing.spec.options;
+    let (whole, connects) = (closing.measured, closing.connects);
+    let (logged, log_lost) = closing.logged;
+    let is_logged = *log_rate > 0.0;
+    let figures = json!({
+        "latency_p999_ms": percentile_ms(&whole.histogram, 0.999),
+        "lag_avg_ms": rate.and(whole.lag_avg_ms()),
+        "lag_max_ms": rate.map(|_| ms(whole.lag_max_ns as f64)),
+        "backlog": rate.map(|_| closing.backlog),
+        "horizon_held": closing.horizon_held,
+        "logged": is_logged.then_some(logged),
+        "log_lost": is_logged.then_some(log_lost),
+        "server_cpu_us": closing.server_cpu_us,
+        "connect_avg_ms": connects.moments.mean_ns().map(ms),
+        "connect_p50_ms": percentile_ms(&connects.histogram, 0.5),
+        "connect_p95_ms": percentile_ms(&connects.histogram, 0.95),
+        "connect_p99_ms": percentile_ms(&connects.histogram, 0.99),
+        "connect_max_ms": connects.latency_max_ms(),
+        "unknown": (*on_disconnect == OnDisconnect::Reconnect).then_some(whole.unknown),
+        "warmup_took": closing.warmup_took_secs,
+        "clients_stuck": Some(closing.clients_stuck).filter(|stuck| !stuck.is_empty()),
+    });
+    let row = merged([whole.latencies(), figures]);
+    let columns = row.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let sql = format!(
         "UPDATE bench_internal.run_log SET status = $2, finished_at = clock_timestamp(), error = $3, \
-             horizon_held = $4, latency_avg_ms = $5, latency_stddev_ms = $6, latency_p50_ms = $7, \
-             latency_p95_ms = $8, latency_p99_ms = $9, latency_p999_ms = $10, latency_max_ms = $11, \
-             lag_avg_ms = CASE WHEN rate IS NOT NULL THEN $12 END, \
-             lag_max_ms = CASE WHEN rate IS NOT NULL THEN $13 END, \
-             backlog = CASE WHEN rate IS NOT NULL THEN $14 END, \
-             environment = environment || $15, \
-             logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END, \
-             server_cpu_us = $18, connect_avg_ms = $19, connect_p50_ms = $20, connect_p95_ms = $21, \
-             connect_p99_ms = $22, connect_max_ms = $23, \
-             unknown = CASE WHEN on_disconnect = 'reconnect' THEN $24 END, warmup_took = $25, \
-             clients_stuck = nullif($26, '{}'::int4[]) \
-         WHERE run_id = $1",
+             environment = environment || $4, \
+             ({columns}) = (SELECT {columns} FROM jsonb_populate_record(NULL::bench_internal.run_log, $5)) \
+         WHERE run_id = $1"
+    );
+    run(
+        &sql,
         &[
             run_id.into(),
             status.as_str().into(),
             error.map(|e| pgrx::JsonB(json_of(e))).into(),
-            closing.horizon_held.into(),
-            m.mean_ns().map(ms).into(),
-            m.stddev_ns().map(ms).into(),
-            percentile_ms(whole, 0.5).into(),
-            percentile_ms(whole, 0.95).into(),
-            percentile_ms(whole, 0.99).into(),
-            percentile_ms(whole, 0.999).into(),
-            closing.measured.latency_max_ms().into(),
-            closing.measured.lag_avg_ms().into(),
-            ms(closing.measured.lag_max_ns as f64).into(),
-            closing.backlog.cast_signed().into(),
             pgrx::JsonB(known_now(closing.environment)).into(),
-            closing.logged.0.cast_signed().into(),
-            closing.logged.1.cast_signed().into(),
-            closing.server_cpu_us.into(),
-            connects.moments.mean_ns().map(ms).into(),
-            percentile_ms(&connects.histogram, 0.5).into(),
-            percentile_ms(&connects.histogram, 0.95).into(),
-            percentile_ms(&connects.histogram, 0.99).into(),
-            connects.latency_max_ms().into(),
-            closing.measured.unknown.cast_signed().into(),
-            closing.warmup_took_secs.into(),
-            closing.clients_stuck.to_vec().into(),
+            pgrx::JsonB(row.into()).into(),
         ],
     )
 }

@@ -7,12 +7,12 @@ use bench_model::views::Standby;
 use bench_results::Event;
 use bench_stats::histogram::{Histogram, bucket_bounds_ns};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::observe::waits::split;
-use crate::server::jsonb::json_of;
+use crate::server::jsonb::{json_of, merged};
 use crate::server::spi::{run, timestamp};
-use crate::store::totals::{Totals, ms, percentile_ms};
+use crate::store::totals::{Totals, ms};
 
 /// Writes a script's histogram of latencies into bench.latencies.
 pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), UserError> {
@@ -34,27 +34,16 @@ pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), 
 }
 
 /// A row of bench_internal.script_log.
-pub fn script_line(index: i32, script: &ScriptSpec, totals: &Totals, spec: &RunSpec) -> Value {
+pub fn script_line(index: i32, script: &ScriptSpec, totals: &Totals, spec: &RunSpec) -> Map<String, Value> {
     let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
-    let m = &totals.moments;
-    json!({
+    let of_script = json!({
         "script": index,
         "workload": script.name,
         "weight": script.weight,
         "fixture": fixture.map(|fixture| &fixture.name),
         "transactions": totals.transactions(),
-        "failed": totals.failed,
-        "retried": totals.retried,
-        "skipped": totals.skipped,
-        "late": totals.late,
-        "latency_avg_ms": m.mean_ns().map(ms),
-        "latency_stddev_ms": m.stddev_ns().map(ms),
-        "latency_p50_ms": percentile_ms(&totals.histogram, 0.5),
-        "latency_p95_ms": percentile_ms(&totals.histogram, 0.95),
-        "latency_p99_ms": percentile_ms(&totals.histogram, 0.99),
-        "latency_max_ms": totals.latency_max_ms(),
-        "aborted": totals.aborted,
-    })
+    });
+    merged([of_script, totals.columns().into()])
 }
 
 /// A row of bench_internal.call_log.
