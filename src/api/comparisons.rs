@@ -143,7 +143,7 @@ pub(super) fn make_pairs(
 #[pg_extern(sql = false)]
 fn scalability(sweep_id: Option<i64>) -> Rows {
     let document = required("sweep_id", sweep_id).and_then(store::sweep_document).or_raise();
-    let fits = document.sweep.variants.iter().map(|variant| {
+    let fits = document.sweep.setup.variants.iter().map(|variant| {
         let fit = usl::fit(&document.points(&variant.name));
         let mut row = Map::new();
         row.insert("variant".to_owned(), json!(variant.name));

@@ -139,7 +139,7 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
         }
         crate::launch::checks::check_server()?;
         let options = store::sweep_options(sweep_id)?;
-        let run_as = options.run.get("run_as").and_then(Value::as_str);
+        let run_as = options.setup.run.get("run_as").and_then(Value::as_str);
         check_stored_run_as(run_as)
             .map_err(|error| error.hint("Start the sweep anew, with run_as in that call."))?;
         check(&options)?;

@@ -32,11 +32,12 @@ impl RunningSweep<'_> {
     fn make_trial(&mut self, search: &CapacitySearch, step: &NextTrial) -> Result<Option<()>, UserError> {
         let spec = self.spec;
         let options = &spec.options;
-        let place = durable_transaction(|| searches::plan_trial(self.sweep_id, step, options.clients[0]))?;
+        let place =
+            durable_transaction(|| searches::plan_trial(self.sweep_id, step, options.setup.clients[0]))?;
         let order = Order {
             place,
             round: step.round,
-            variant: &options.variants[0],
+            variant: &options.setup.variants[0],
             arguments: options.trial_arguments(step, place.unsigned_abs()),
             over_checkpoint: step.purpose == Purpose::Operating,
         };

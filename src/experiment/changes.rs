@@ -57,7 +57,7 @@ impl<'a> Changes<'a> {
         let sweep_id = self.sweep_id;
         let left = transaction(|| store::sweep_change_left(sweep_id))?;
         Ok(left.and_then(|(round, name)| {
-            let variant = self.spec.options.variants.iter().find(|variant| variant.name == name)?;
+            let variant = self.spec.options.setup.variants.iter().find(|variant| variant.name == name)?;
             let revert = variant.sql.clone()?.revert;
             Some(InForce { round, variant, revert, is_complete: false, hand: None })
         }))
@@ -204,7 +204,7 @@ impl<'a> Changes<'a> {
 /// # Errors
 /// Those of [`statements::check`] and [`hand_role`], and 28000 for a role that may not log in.
 pub(super) fn check(options: &SweepOptions) -> Result<(), UserError> {
-    for variant in options.variants.iter().filter(|variant| variant.sql.is_some()) {
+    for variant in options.setup.variants.iter().filter(|variant| variant.sql.is_some()) {
         statements::check(options, variant)?;
         check_session_of(&hand_role(options, variant, false)?.role)?;
     }

@@ -30,7 +30,7 @@ pub(super) fn hand_role(
     variant: &Variant,
     is_resumed: bool,
 ) -> Result<HandRole, UserError> {
-    let arguments = options.run_arguments(variant, options.clients[0], None);
+    let arguments = options.run_of(variant);
     let run_as = arguments.run_as.clone();
     let hand = role_for(run_as.as_deref(), || match table_of(options, variant) {
         Some(table) => owner_of_table(table),

@@ -68,7 +68,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     changes::check(options)?;
     let mut is_told = false;
     let mut pairs = NodePairs::Try;
-    for variant in &options.variants {
+    for variant in &options.setup.variants {
         pgrx::check_for_interrupts!();
         // What its clients are to find is made only then.
         if variant.duel.is_some() && variant.sql.is_some() {
@@ -103,14 +103,14 @@ fn own_slots(options: &SweepOptions) -> u64 {
 }
 
 fn most_clients(options: &SweepOptions) -> u32 {
-    options.clients.iter().copied().max().unwrap_or(1)
+    options.setup.clients.iter().copied().max().unwrap_or(1)
 }
 
 /// The most slots that any of the runs takes here, with the sweep's own; of clients on several nodes it is said later.
 fn slots(options: &SweepOptions) -> Result<u64, UserError> {
     let most = most_clients(options);
     let mut needed = 0;
-    for variant in &options.variants {
+    for variant in &options.setup.variants {
         let run = RunOptions::new(options.run_arguments(variant, most, None))?;
         if run.nodes == Nodes::Local {
             needed = needed.max(slots_of(&run, None));

@@ -308,7 +308,7 @@ impl<'a> RunningSweep<'a> {
             }
             let spec = self.spec;
             let options = &spec.options;
-            let (variant, seed) = (&options.variants[cell.variant], options.seed_of_round(cell.round));
+            let (variant, seed) = (&options.setup.variants[cell.variant], options.seed_of_round(cell.round));
             match self.start_with(place, variant) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),

@@ -27,7 +27,7 @@ fn texts(group: &Map<String, Value>) -> BTreeMap<String, String> {
 
 /// The names of those that any variant sets.
 pub fn names(options: &SweepOptions) -> Vec<String> {
-    options.variants.iter().flat_map(|variant| wanted(variant).into_keys()).collect()
+    options.setup.variants.iter().flat_map(|variant| wanted(variant).into_keys()).collect()
 }
 
 /// # Errors
@@ -48,10 +48,10 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
         )
         .hint("They would be set on this node only. Set them on each node with ALTER SYSTEM, and run one sweep per value."));
     }
-    for (name, value) in options.variants.iter().flat_map(wanted) {
+    for (name, value) in options.setup.variants.iter().flat_map(wanted) {
         check_of_system(&name, &value)?;
     }
-    for (name, value) in options.variants.iter().flat_map(wanted_at_start) {
+    for (name, value) in options.setup.variants.iter().flat_map(wanted_at_start) {
         check_of_start(&name, &value)?;
     }
     Ok(())

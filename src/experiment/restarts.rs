@@ -32,6 +32,7 @@ impl Restarts {
     /// Those of the catalog.
     pub fn new(sweep_id: i64, options: &SweepOptions, resumption: &Resumption) -> Result<Self, UserError> {
         let mut names: Vec<String> = options
+            .setup
             .variants
             .iter()
             .flat_map(|variant| parameters::wanted_at_start(variant).into_keys())

@@ -41,12 +41,12 @@ pub(super) fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserEr
 /// # Errors
 /// 22023 where there is not one fixture to be loaded, and for rows and jobs that are no numbers.
 pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, UserError> {
-    let names = fixtures_of(options.run_arguments(variant, options.clients[0], None))?;
+    let names = fixtures_of(options.run_of(variant))?;
     let [name] = &names[..] else {
         return Err(UserError::invalid(format!(
             "variant \"{}\" loads a fixture, but workload \"{}\" has {}",
             variant.name,
-            options.workload,
+            options.setup.workload,
             names.len()
         ))
         .hint("Load the fixtures before the sweep."));
@@ -79,7 +79,7 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, U
 /// How the fixtures of a sweep's runs are loaded at this moment; those that are not are left out.
 pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, LoadDescription>, UserError> {
     let mut all = BTreeMap::new();
-    for name in fixtures_of(options.run_arguments(&options.variants[0], options.clients[0], None))? {
+    for name in fixtures_of(options.run_of(&options.setup.variants[0]))? {
         if let Some(loaded) = load::loaded_as(&name)? {
             all.insert(name, loaded);
         }
@@ -125,7 +125,7 @@ impl State {
         let loads = if !variant.load.is_empty() && (anew || self.loaded.as_ref() != Some(&place)) {
             vec![transaction(|| load_of(&options, variant))?]
         } else if anew {
-            let arguments = self.options.run_arguments(variant, self.options.clients[0], None);
+            let arguments = self.options.run_of(variant);
             let names = transaction(|| fixtures_of(arguments.clone()))?;
             names.iter().map(|name| reload_of(&options, name)).collect()
         } else {

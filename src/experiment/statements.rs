@@ -30,7 +30,7 @@ pub(super) const STATEMENT: &str = "Statement: ";
 /// 0A000 for runs on other servers; the parser's are raised.
 pub(super) fn check(options: &SweepOptions, variant: &Variant) -> Result<(), UserError> {
     let Some(sql) = &variant.sql else { return Ok(()) };
-    if options.run_arguments(variant, options.clients[0], None).target.is_some() {
+    if options.run_of(variant).target.is_some() {
         let message = format!("sql of variant \"{}\" cannot be applied on a target", variant.name);
         return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
             .hint("Apply it there between two runs, and compare them with bench.compare."));
@@ -49,7 +49,7 @@ pub(super) fn settings_of(
     options: &SweepOptions,
     variant: &Variant,
 ) -> Result<Vec<(String, String)>, UserError> {
-    Ok(RunOptions::new(options.run_arguments(variant, options.clients[0], None))?.settings)
+    Ok(RunOptions::new(options.run_of(variant))?.settings)
 }
 
 /// Executes texts as a client's session with these settings does, but for those that limit how long it may take; an error with

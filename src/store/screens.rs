@@ -40,9 +40,9 @@ pub(super) fn lines_of(
     metric: Option<ScreenMetric>,
     margin: Option<f64>,
 ) -> Result<Vec<ScreenLine>, UserError> {
-    let is_open_loop = options.rate.is_some() || options.run.contains_key("rates");
+    let is_open_loop = options.setup.rate.is_some() || options.setup.run.contains_key("rates");
     let metric = metric.unwrap_or(if is_open_loop { ScreenMetric::Latency } else { ScreenMetric::Tps });
-    let limit = options.run.get("latency_limit").and_then(serde_json::Value::as_f64);
+    let limit = options.setup.run.get("latency_limit").and_then(serde_json::Value::as_f64);
     let mut runs = ScreenRuns { latency_limit_ms: limit, ..ScreenRuns::default() };
     for run in sweep_runs_of(sweep_id)? {
         pgrx::check_for_interrupts!();
@@ -71,14 +71,14 @@ fn value_of(run: &ExperimentRun, metric: ScreenMetric, limit: Option<f64>) -> Op
     // The arms of a duel are looked at one by one.
     let is_combination = row_of(&run.variant).is_some();
     if let Some((p99, limit)) =
-        run.latency_p99_ms.zip(limit).filter(|(p99, limit)| is_combination && p99 > limit)
+        run.figures.latency_p99_ms.zip(limit).filter(|(p99, limit)| is_combination && p99 > limit)
     {
         return Some(Err(above_limit(&run.variant, p99, limit)));
     }
     let value = match metric {
         ScreenMetric::Tps => run.tps,
-        ScreenMetric::Latency => run.latency_avg_ms,
-        ScreenMetric::Cpu => run.server_cpu_us,
+        ScreenMetric::Latency => run.figures.latency_avg_ms,
+        ScreenMetric::Cpu => run.figures.server_cpu_us,
     };
     Some(value.ok_or_else(|| format!("the run has no {}", metric.as_str())))
 }

@@ -51,7 +51,8 @@ pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError
 /// Writes runs that a sweep is to make, after those that it has.
 fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[SweepCell]) -> Result<(), UserError> {
     let column = |of: &dyn Fn(&SweepCell) -> i32| plan.iter().map(of).collect::<Vec<i32>>();
-    let variants: Vec<String> = plan.iter().map(|cell| options.variants[cell.variant].name.clone()).collect();
+    let variants: Vec<String> =
+        plan.iter().map(|cell| options.setup.variants[cell.variant].name.clone()).collect();
     run(
         "INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients) \
          SELECT $1, place + COALESCE((SELECT max(l.place) FROM bench_internal.sweep_run_log l WHERE l.sweep_id = $1), 0), \
@@ -180,7 +181,7 @@ struct RowOfCell {
 impl RowOfCell {
     /// `None` where the sweep has no such variant.
     fn cell(&self, options: &SweepOptions) -> Option<SweepCell> {
-        let variant = options.variants.iter().position(|variant| variant.name == self.variant)?;
+        let variant = options.setup.variants.iter().position(|variant| variant.name == self.variant)?;
         Some(SweepCell { round: self.round, variant, clients: self.clients })
     }
 }
@@ -211,7 +212,7 @@ pub fn reached(sweep_id: i64, options: &SweepOptions) -> Result<Option<f64>, Use
 pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, UserError> {
     let done = done(sweep_id, options)?;
     // Once: the first rounds alone say how many there are to be.
-    if done.iter().any(|(cell, _)| cell.round > options.rounds) {
+    if done.iter().any(|(cell, _)| cell.round > options.setup.rounds) {
         return Ok(0);
     }
     let further = options.further(&done);

@@ -137,7 +137,7 @@ BEGIN
         segment)
     SELECT
         sweep,
-        '{"workload": "extreme", "clients": [1, 262143], "secs": 1e75, "rounds": 2147483647, "warmup_secs": 1e300, '
+        '{"workload": "extreme", "clients": [1, 262143], "secs": 1e75, "rounds": 2147483647, "warmup": 1e300, '
             '"rate": -1e300, "before": [], "seed": 9223372036854775807, "variants": [{"name": "", "settings": {}, '
             '"variables": {}, "load": {}, "system": {}}], "variables": {}, "settings": {}, "query_mode": "simple", '
             '"nodes": "local", "tags": {}}',

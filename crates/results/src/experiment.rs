@@ -54,12 +54,10 @@ impl ExperimentDocument {
     }
 }
 
-/// Arguments and status of a sweep, as in `bench.sweeps`.
+/// What a sweep was asked to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Sweep {
-    /// The sweep; null for a comparison of runs.
-    pub sweep_id: Option<i64>,
+pub struct SweepSetup {
     /// Name of the workload, or the mix as given.
     pub workload: String,
     /// The rungs, as given.
@@ -74,13 +72,11 @@ pub struct Sweep {
     pub rounds: u32,
     /// The variants, in order; one without a name if none were given.
     pub variants: Vec<Variant>,
-    /// Steps before each run: `reload`, `truncate`, `vacuum`, `prewarm`, `checkpoint`.
-    pub before: Vec<String>,
     /// Seed of the order and of the runs' random numbers, given or drawn; signed.
     pub seed: i64,
     /// `simple`, `extended` or `prepared`, as pgbench's `-M`.
     pub query_mode: String,
-    /// `driver`, `target`, `jobs` and `reconnect` of all runs, where they are not the defaults.
+    /// Other arguments of all runs, where they are not the defaults.
     pub run: Map<String, Value>,
     /// Script variables of all runs: name to value.
     pub variables: Map<String, Value>,
@@ -88,6 +84,18 @@ pub struct Sweep {
     pub settings: Map<String, Value>,
     /// The user's own labels, as given.
     pub tags: Map<String, Value>,
+}
+
+/// Arguments and status of a sweep, as in `bench.sweeps`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Sweep {
+    /// The sweep; null for a comparison of runs.
+    pub sweep_id: Option<i64>,
+    #[serde(flatten)]
+    pub setup: SweepSetup,
+    /// Steps before each run: `reload`, `truncate`, `vacuum`, `prewarm`, `checkpoint`.
+    pub before: Vec<String>,
     /// `running`, `waiting for restart`, `completed`, `incomplete`, `canceled`, `failed`, `revert failed` or `crashed`.
     pub status: String,
     /// When it began.
@@ -166,6 +174,36 @@ pub struct SweepChange {
     pub error: Option<String>,
 }
 
+/// Figures of a run, or of the completed runs of a variant with a number of clients: means, where nothing else is said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RunFigures {
+    /// Least TPS of its intervals; in `results`, over the runs or intervals that `range_of` names.
+    pub tps_min: Option<f64>,
+    /// Greatest TPS of its intervals; in `results`, over the runs or intervals that `range_of` names.
+    pub tps_max: Option<f64>,
+    /// Mean latency in milliseconds.
+    pub latency_avg_ms: Option<f64>,
+    /// Median latency in milliseconds.
+    pub latency_p50_ms: Option<f64>,
+    /// 95th percentile of the latency in milliseconds.
+    pub latency_p95_ms: Option<f64>,
+    /// 99th percentile of the latency in milliseconds.
+    pub latency_p99_ms: Option<f64>,
+    /// Share of all processors' time idle, mean over the run.
+    pub cpu_idle: Option<f64>,
+    /// Processor time of the clients' processes per committed transaction, in microseconds.
+    pub server_cpu_us: Option<f64>,
+    /// Processor time of the wire driver's jobs per committed transaction, in microseconds; null with the engine.
+    pub driver_cpu_us: Option<f64>,
+    /// Mean time in milliseconds to open a connection; null without `reconnect`.
+    pub connect_avg_ms: Option<f64>,
+    /// New orders per minute of workload orders, as in a run's report; null for other workloads.
+    pub nopm: Option<f64>,
+    /// Failed transactions; in `results`, of all runs.
+    pub failed: u64,
+}
+
 /// A run of an experiment: a rung of a variant in a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -186,30 +224,8 @@ pub struct ExperimentRun {
     pub error: Option<String>,
     /// TPS of the whole run.
     pub tps: Option<f64>,
-    /// Least TPS of its intervals.
-    pub tps_min: Option<f64>,
-    /// Greatest TPS of its intervals.
-    pub tps_max: Option<f64>,
-    /// Mean latency in milliseconds.
-    pub latency_avg_ms: Option<f64>,
-    /// Median latency in milliseconds.
-    pub latency_p50_ms: Option<f64>,
-    /// 95th percentile of the latency in milliseconds.
-    pub latency_p95_ms: Option<f64>,
-    /// 99th percentile of the latency in milliseconds.
-    pub latency_p99_ms: Option<f64>,
-    /// Share of all processors' time idle, mean over the run.
-    pub cpu_idle: Option<f64>,
-    /// Processor time of the clients' processes per committed transaction, in microseconds.
-    pub server_cpu_us: Option<f64>,
-    /// Processor time of the wire driver's jobs per committed transaction, in microseconds; null with the engine.
-    pub driver_cpu_us: Option<f64>,
-    /// Mean time in milliseconds to open a connection; null without `reconnect`.
-    pub connect_avg_ms: Option<f64>,
-    /// New orders per minute of workload orders, as in a run's report; null for other workloads.
-    pub nopm: Option<f64>,
-    /// Failed transactions.
-    pub failed: u64,
+    #[serde(flatten)]
+    pub figures: RunFigures,
     /// Name of the run's workload, or its mix as given.
     pub workload: String,
     /// When the clients began.
@@ -247,18 +263,20 @@ impl ExperimentRun {
             run_id: Some(run.run_id),
             status: Some(run.status.clone()),
             tps: summary.tps,
-            tps_min: summary.tps_min,
-            tps_max: summary.tps_max,
-            latency_avg_ms: summary.latency_avg_ms,
-            latency_p50_ms: summary.latency_p50_ms,
-            latency_p95_ms: summary.latency_p95_ms,
-            latency_p99_ms: summary.latency_p99_ms,
-            cpu_idle: mean(&document.samples.cpu_idle),
-            server_cpu_us: summary.server_cpu_us,
-            driver_cpu_us: summary.driver_cpu_us,
-            connect_avg_ms: summary.connect_avg_ms,
-            nopm: summary.nopm,
-            failed: summary.failed,
+            figures: RunFigures {
+                tps_min: summary.tps_min,
+                tps_max: summary.tps_max,
+                latency_avg_ms: summary.latency_avg_ms,
+                latency_p50_ms: summary.latency_p50_ms,
+                latency_p95_ms: summary.latency_p95_ms,
+                latency_p99_ms: summary.latency_p99_ms,
+                cpu_idle: mean(&document.samples.cpu_idle),
+                server_cpu_us: summary.server_cpu_us,
+                driver_cpu_us: summary.driver_cpu_us,
+                connect_avg_ms: summary.connect_avg_ms,
+                nopm: summary.nopm,
+                failed: summary.failed,
+            },
             workload: run.workload.clone(),
             started_at: run.started_at.clone(),
             server_version: run.server_version.clone(),

@@ -229,7 +229,7 @@ CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        ARRAY(SELECT c.value::int FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
        (s.options ->> 'secs')::float8 AS secs, CASE WHEN jsonb_exists(s.options, 'until') THEN n.rounds ELSE (s.options ->> 'rounds')::int END AS rounds, s.options -> 'variants' AS variants,
-       (s.options ->> 'warmup_secs')::float8 AS warmup, (s.options ->> 'rate')::float8 AS rate,
+       (s.options ->> 'warmup')::float8 AS warmup, (s.options ->> 'rate')::float8 AS rate,
        s.options -> 'variables' AS variables, s.options -> 'settings' AS settings,
        ARRAY(SELECT b.value FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(s.options -> 'before') = 'array' THEN s.options -> 'before' END) WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
        (s.options ->> 'seed')::bigint AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,

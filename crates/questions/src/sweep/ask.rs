@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use bench_base::error::{UserError, sqlstate};
 use bench_model::cluster::Nodes;
 use bench_model::spec::{
-    Before, Extent, Observation, RunArguments, RunOptions, limits, object, required, workload,
+    Before, DEFAULT_SECS, Extent, Observation, RunArguments, RunOptions, limits, object, required, workload,
 };
-use bench_results::experiment::Variant;
+use bench_results::experiment::{SweepSetup, Variant};
 use bench_results::index_worth::IndexWorth;
 use bench_results::screen::Screen;
 use bench_stats::variation::WITHIN;
@@ -24,9 +24,6 @@ pub const MAX_RUNS: usize = 10_000;
 /// Student's quantile of fewer degrees of freedom would ask for many more.
 const FIRST_ROUNDS: i32 = 5;
 const MOST_ROUNDS: u32 = 50;
-
-/// Measured seconds where nothing else is said, as of a run.
-pub const DEFAULT_SECS: f64 = 10.0;
 
 /// Arguments of bench.run that a sweep has places of its own for.
 const OWN: [&str; 12] = [
@@ -125,32 +122,12 @@ pub struct SweepSpec {
 /// The validated options of a sweep; travels as JSON and is kept with the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepOptions {
-    /// A workload's name or a weighted mix, as given.
-    pub workload: String,
-    /// The rungs, each at least 1 and none twice, in the order given.
-    pub clients: Vec<u32>,
-    /// Measured seconds of each run; `None`: its length is a number of transactions, in `run`.
-    pub secs: Option<f64>,
-    pub rounds: u32,
-    /// At least one; a single one without a name where none were asked for.
-    pub variants: Vec<Variant>,
-    /// Seconds run but not counted, of each run; `None`: until throughput is steady.
-    pub warmup_secs: Option<f64>,
-    /// Transactions per second of all clients of a run: an open loop.
-    pub rate: Option<f64>,
-    /// Script variables of all runs.
-    pub variables: Map<String, Value>,
-    /// Configuration parameters of all runs' sessions.
-    pub settings: Map<String, Value>,
+    /// In its `run` are the arguments of bench.run that are not at their defaults and that it has no other place for. A single
+    /// variant has no name where none were asked for.
+    #[serde(flatten)]
+    pub setup: SweepSetup,
     pub before: Vec<Before>,
-    /// Seed of the order of the runs and of their random numbers.
-    pub seed: i64,
-    pub query_mode: String,
     pub nodes: String,
-    pub tags: Map<String, Value>,
-    /// All other arguments of bench.run that are not at their defaults, for variants that have none of their own.
-    #[serde(default)]
-    pub run: Map<String, Value>,
     /// How the fixtures were loaded at the begin, by name: what is loaded anew starts from that.
     #[serde(default)]
     pub loaded: BTreeMap<String, LoadDescription>,
@@ -214,22 +191,25 @@ impl SweepOptions {
         };
         let others = others(&run);
         let a = run;
-        let options = Self {
+        let setup = SweepSetup {
             workload: workload(a.workload, a.script.as_ref())?,
             clients: rungs(required("clients", clients)?)?,
             secs: if a.transactions.is_some() { a.secs } else { Some(a.secs.unwrap_or(DEFAULT_SECS)) },
             rounds: rounds.unsigned_abs(),
             variants: made,
-            warmup_secs: a.warmup,
+            warmup: a.warmup,
             rate: a.rate,
             variables: bench_model::spec::variables(required("variables", a.variables)?)?,
             settings: object("settings", required("settings", a.settings)?)?,
-            before: Before::parse(&required("before", a.before)?)?,
             seed: a.seed.unwrap_or(random_seed),
             query_mode: required("query_mode", a.query_mode)?,
-            nodes: required("nodes", a.nodes)?,
             tags: object("tags", required("tags", a.tags)?)?,
             run: others,
+        };
+        let options = Self {
+            setup,
+            before: Before::parse(&required("before", a.before)?)?,
+            nodes: required("nodes", a.nodes)?,
             loaded: BTreeMap::new(),
             search,
             question,
@@ -243,7 +223,7 @@ impl SweepOptions {
                  bench.compare.",
             ));
         }
-        let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
+        let runs = options.setup.clients.len() * options.setup.variants.len() * options.setup.rounds as usize;
         if runs > MAX_RUNS {
             return Err(UserError::new(
                 sqlstate::PROGRAM_LIMIT_EXCEEDED,
@@ -251,14 +231,14 @@ impl SweepOptions {
             )
             .detail(format!(
                 "Rungs: {}; variants: {}; rounds: {}.",
-                options.clients.len(),
-                options.variants.len(),
-                options.rounds
+                options.setup.clients.len(),
+                options.setup.variants.len(),
+                options.setup.rounds
             )));
         }
-        for variant in &options.variants {
+        for variant in &options.setup.variants {
             pulse();
-            RunOptions::new(options.run_arguments(variant, options.clients[0], None))?;
+            RunOptions::new(options.run_of(variant))?;
         }
         Ok(options)
     }
@@ -274,53 +254,59 @@ impl SweepOptions {
         let mut before = if self.nodes == Nodes::Local.as_str() { self.before.clone() } else { Vec::new() };
         before.retain(|step| *step != Before::Reload);
         // A variant with another driver has nothing to do with the connections of the sweep's.
-        let inherits = variant.run.get("driver").is_none_or(|driver| Some(driver) == self.run.get("driver"));
-        let mut others = self.run.clone();
+        let inherits =
+            variant.run.get("driver").is_none_or(|driver| Some(driver) == self.setup.run.get("driver"));
+        let mut others = self.setup.run.clone();
         if !inherits {
             others.retain(|name, _| !variant::OF_DRIVERS.contains(&name.as_str()));
         }
         others.extend(variant.run.clone());
         let mut all = RunArguments::with_defaults().to_map();
-        all.insert("query_mode".to_owned(), self.query_mode.clone().into());
+        all.insert("query_mode".to_owned(), self.setup.query_mode.clone().into());
         all.extend(others);
         // Of the types that they have, as they were written or checked.
         let others: RunArguments = serde_json::from_value(Value::Object(all)).unwrap_or_default();
         RunArguments {
-            workload: others.script.is_none().then(|| self.workload.clone()),
+            workload: others.script.is_none().then(|| self.setup.workload.clone()),
             clients: Some(clients.cast_signed()),
-            secs: self.secs,
-            warmup: self.warmup_secs,
-            rate: self.rate,
+            secs: self.setup.secs,
+            warmup: self.setup.warmup,
+            rate: self.setup.rate,
             seed,
-            variables: over(&self.variables, &variant.variables),
-            settings: over(&self.settings, &variant.settings),
+            variables: over(&self.setup.variables, &variant.variables),
+            settings: over(&self.setup.settings, &variant.settings),
             sample_interval: others.sample_interval.or_else(|| self.sample_interval_secs()),
             nodes: Some(self.nodes.clone()),
-            tags: Some(Value::Object(self.tags.clone())),
+            tags: Some(Value::Object(self.setup.tags.clone())),
             before: Some(Before::text(&before)),
             duel: variant.duel.clone(),
             ..others
         }
     }
 
+    /// The arguments of bench.run for any of a variant's runs.
+    pub fn run_of(&self, variant: &Variant) -> RunArguments {
+        self.run_arguments(variant, self.setup.clients[0], None)
+    }
+
     /// As of a run by default, but so that a short one has a few samples as well.
     fn sample_interval_secs(&self) -> Option<f64> {
-        self.secs.map(|secs| Extent::Secs(secs).sample_interval_secs().min((secs / 5.0).max(0.1)))
+        self.setup.secs.map(|secs| Extent::Secs(secs).sample_interval_secs().min((secs / 5.0).max(0.1)))
     }
 
     /// Whether any variant changes the database by statements.
     pub fn applies_sql(&self) -> bool {
-        self.variants.iter().any(|variant| variant.sql.is_some())
+        self.setup.variants.iter().any(|variant| variant.sql.is_some())
     }
 
     /// Whether any variant sets parameters of the whole server.
     pub fn changes_system(&self) -> bool {
-        self.variants.iter().any(|variant| !variant.system.is_empty()) || self.needs_restarts()
+        self.setup.variants.iter().any(|variant| !variant.system.is_empty()) || self.needs_restarts()
     }
 
     /// Whether any variant sets parameters that need a restart.
     pub fn needs_restarts(&self) -> bool {
-        self.variants.iter().any(|variant| !variant.restart.is_empty())
+        self.setup.variants.iter().any(|variant| !variant.restart.is_empty())
     }
 }
 

@@ -17,7 +17,7 @@ use super::ask::{MAX_RUNS, SweepOptions, Until};
 pub struct SweepCell {
     /// From 1.
     pub round: u32,
-    /// Index in [`SweepOptions::variants`].
+    /// Index in [`SweepSetup::variants`](bench_results::experiment::SweepSetup::variants).
     pub variant: usize,
     pub clients: u32,
 }
@@ -42,7 +42,7 @@ impl SweepOptions {
     /// The seed of the random numbers of a round's runs: the same for all rungs and variants of a round, so that they
     /// differ in nothing else, and another one in each round, so that rounds are samples and not repetitions.
     pub fn seed_of_round(&self, round: u32) -> i64 {
-        generator(self.seed, u64::from(round)).next_u64().cast_signed()
+        generator(self.setup.seed, u64::from(round)).next_u64().cast_signed()
     }
 }
 
@@ -54,16 +54,17 @@ fn generator(seed: i64, stream: u64) -> Pcg64 {
 /// All runs. Where variants load tables of their own, change the database or need a restart, the runs of one follow each other within a round:
 /// that is dear.
 fn plan(options: &SweepOptions) -> Vec<SweepCell> {
-    (1..=options.rounds).flat_map(|round| of_round(options, round)).collect()
+    (1..=options.setup.rounds).flat_map(|round| of_round(options, round)).collect()
 }
 
 /// The runs of a round.
 fn of_round(options: &SweepOptions, round: u32) -> Vec<SweepCell> {
     let is_dear = options.needs_restarts()
-        || options.variants.iter().any(|variant| !variant.load.is_empty() || variant.sql.is_some());
-    let mut random = generator(options.seed, u64::from(round));
-    let of = |variant| options.clients.iter().map(move |&clients| SweepCell { round, variant, clients });
-    let mut variants: Vec<usize> = (0..options.variants.len()).collect();
+        || options.setup.variants.iter().any(|variant| !variant.load.is_empty() || variant.sql.is_some());
+    let mut random = generator(options.setup.seed, u64::from(round));
+    let of =
+        |variant| options.setup.clients.iter().map(move |&clients| SweepCell { round, variant, clients });
+    let mut variants: Vec<usize> = (0..options.setup.variants.len()).collect();
     if is_dear {
         variants.shuffle(&mut random);
         variants
@@ -87,14 +88,14 @@ fn of_round(options: &SweepOptions, round: u32) -> Vec<SweepCell> {
 fn further(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Vec<SweepCell> {
     let Some(until) = &options.until else { return Vec::new() };
     let needed = |variant: usize, clients: u32| {
-        let first: Option<Vec<f64>> = (1..=options.rounds)
+        let first: Option<Vec<f64>> = (1..=options.setup.rounds)
             .map(|round| value(until, done, SweepCell { round, variant, clients }))
             .collect();
         values_needed(&first?, until.within).map(|rounds| rounds.min(until.most))
     };
     let mut rounds = HashMap::new();
-    for variant in 0..options.variants.len() {
-        for &clients in &options.clients {
+    for variant in 0..options.setup.variants.len() {
+        for &clients in &options.setup.clients {
             let Some(needed) = needed(variant, clients) else { return Vec::new() };
             rounds.insert((variant, clients), needed);
         }
@@ -102,7 +103,7 @@ fn further(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Vec<SweepCell> 
     let last = rounds.values().copied().max().unwrap_or_default();
     let is_needed = |cell: &SweepCell| cell.round <= rounds[&(cell.variant, cell.clients)];
     let mut further = Vec::new();
-    for round in options.rounds + 1..=last {
+    for round in options.setup.rounds + 1..=last {
         let cells: Vec<SweepCell> = of_round(options, round).into_iter().filter(is_needed).collect();
         // Whole rounds, or some rungs would have more of them than others that vary as much.
         if done.len() + further.len() + cells.len() > MAX_RUNS {
@@ -127,10 +128,10 @@ fn value(until: &Until, done: &[(SweepCell, f64)], cell: SweepCell) -> Option<f6
 fn reached(options: &SweepOptions, done: &[(SweepCell, f64)]) -> Option<f64> {
     let until = options.until.as_ref()?;
     let mut widest: f64 = 0.0;
-    for variant in 0..options.variants.len() {
-        for &clients in &options.clients {
+    for variant in 0..options.setup.variants.len() {
+        for &clients in &options.setup.clients {
             let of = |round| value(until, done, SweepCell { round, variant, clients });
-            let first: Vec<f64> = (1..=options.rounds).map(of).collect::<Option<_>>()?;
+            let first: Vec<f64> = (1..=options.setup.rounds).map(of).collect::<Option<_>>()?;
             let rounds = (1..=until.most).filter(|&round| of(round).is_some()).count();
             widest = widest.max(variation::reached(&first, u32::try_from(rounds).ok()?)?);
         }

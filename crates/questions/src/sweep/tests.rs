@@ -1,5 +1,6 @@
 use bench_base::error::UserError;
 use bench_model::spec::{Before, Extent, RunArguments};
+use bench_results::experiment::SweepSetup;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -36,9 +37,9 @@ fn a_kept_sweep_is_read_with_either_warmup() {
     for warmup in [Some(2.5), None] {
         let options = options(|a| a.run.warmup = warmup).unwrap();
         let kept = serde_json::to_value(&options).unwrap();
-        assert_eq!(kept["warmup_secs"], json!(warmup));
+        assert_eq!(kept["warmup"], json!(warmup));
         assert_eq!(serde_json::from_value::<SweepOptions>(kept).unwrap(), options);
-        let variant = &options.variants[0];
+        let variant = &options.setup.variants[0];
         assert_eq!(options.run_arguments(variant, 1, None).warmup, warmup);
     }
 }
@@ -90,7 +91,7 @@ fn a_variant_goes_before_the_sweep() {
         a.variants = Some(json!({"v": {"work_mem": "2MB", "variables": {"x": 3}}}));
     })
     .unwrap();
-    let run = options.run_arguments(&options.variants[0], 4, Some(9));
+    let run = options.run_arguments(&options.setup.variants[0], 4, Some(9));
     assert_eq!(run.settings, Some(json!({"work_mem": "2MB", "jit": "off"})));
     assert_eq!(run.variables, Some(json!({"x": 3, "y": 2})));
     assert_eq!((run.clients, run.seed), (Some(4), Some(9)));
@@ -104,7 +105,7 @@ fn groups_are_told_from_parameters() {
         }}));
     })
     .unwrap();
-    let variant = &options.variants[0];
+    let variant = &options.setup.variants[0];
     assert_eq!(Value::Object(variant.settings.clone()), json!({"jit": "off", "work_mem": "1MB"}));
     assert_eq!(Value::Object(variant.load.clone()), json!({"rows": 5}));
     assert!(options.changes_system());
@@ -114,7 +115,7 @@ fn groups_are_told_from_parameters() {
 fn an_array_of_variants_keeps_its_order() {
     let names = |variants: Value| {
         let options = options(|a| a.variants = Some(variants))?;
-        Ok::<_, UserError>(options.variants.into_iter().map(|of| of.name).collect::<Vec<_>>())
+        Ok::<_, UserError>(options.setup.variants.into_iter().map(|of| of.name).collect::<Vec<_>>())
     };
     assert_eq!(names(json!({"on": {}, "off": {}})).unwrap(), ["off", "on"]);
     assert_eq!(names(json!([{"on": {}}, {"off": {}, "none": {}}])).unwrap(), ["on", "none", "off"]);
@@ -131,14 +132,14 @@ fn a_variant_may_have_a_driver() {
             Some(json!({"engine": {}, "wire": {"driver": "wire", "query_mode": "simple", "jobs": 2}}));
     })
     .unwrap();
-    let run = |variant: usize| options.run_arguments(&options.variants[variant], 4, Some(9));
+    let run = |variant: usize| options.run_arguments(&options.setup.variants[variant], 4, Some(9));
     let of = |a: RunArguments| (a.driver.unwrap(), a.query_mode.unwrap(), a.jobs);
     assert_eq!(of(run(0)), ("engine".to_owned(), "extended".to_owned(), None));
     assert_eq!(of(run(1)), ("wire".to_owned(), "simple".to_owned(), Some(2)));
-    assert!(options.variants[1].settings.is_empty());
+    assert!(options.setup.variants[1].settings.is_empty());
     let all = json!({"driver": "wire", "target": "replica", "reconnect": true, "on_disconnect": "reconnect"});
     let options = self::options(|a| a.variants = Some(json!({ "v": all }))).unwrap();
-    let run = options.run_arguments(&options.variants[0], 4, Some(9));
+    let run = options.run_arguments(&options.setup.variants[0], 4, Some(9));
     assert_eq!((run.target.as_deref(), run.reconnect), (Some("replica"), Some(true)));
     assert_eq!(run.on_disconnect.as_deref(), Some("reconnect"));
     for wrong in [
@@ -234,9 +235,12 @@ fn a_sweep_may_have_a_driver_that_a_variant_replaces() {
             Some(json!({"held": {"reconnect": false}, "single": {"jobs": 1}, "x": {"driver": "engine"}}));
     })
     .unwrap();
-    assert_eq!(Value::Object(options.run.clone()), json!({"driver": "wire", "jobs": 3, "reconnect": true}));
+    assert_eq!(
+        Value::Object(options.setup.run.clone()),
+        json!({"driver": "wire", "jobs": 3, "reconnect": true})
+    );
     let of = |variant: usize| {
-        let run = options.run_arguments(&options.variants[variant], 4, None);
+        let run = options.run_arguments(&options.setup.variants[variant], 4, None);
         (run.driver.unwrap(), run.jobs, run.reconnect)
     };
     assert_eq!(of(0), ("wire".to_owned(), Some(3), Some(false)));
@@ -265,8 +269,10 @@ fn rounds_go_on_until_each_mean_is_sure() {
     let wild_tps = |cell: &SweepCell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 };
     let wild = options.further(&done(&options, wild_tps));
     assert_eq!(wild.iter().map(|cell| cell.round).max(), Some(50), "there is a limit");
-    let all =
-        |rounds, tps: &dyn Fn(&SweepCell) -> f64| done(&SweepOptions { rounds, ..options.clone() }, tps);
+    let all = |rounds, tps: &dyn Fn(&SweepCell) -> f64| {
+        let setup = SweepSetup { rounds, ..options.setup.clone() };
+        done(&SweepOptions { setup, ..options.clone() }, tps)
+    };
     assert!(options.reached(&all(50, &wild_tps)).is_some_and(|share| share > 0.3), "and it was too narrow");
     assert!(options.reached(&all(further[further.len() - 1].round, &tps)).is_some_and(|share| share <= 0.02));
     assert!(options.reached(&all(5, &tps)).is_some_and(|share| share > 0.02));

@@ -1,9 +1,9 @@
 //! The runs of a sweep whose runs are trials of a search.
 
 use bench_model::cluster::Nodes;
-use bench_model::spec::{Extent, RunArguments};
+use bench_model::spec::{DEFAULT_SECS, Extent, RunArguments};
 
-use super::ask::{DEFAULT_SECS, SweepOptions};
+use super::ask::SweepOptions;
 use crate::capacity::{NextTrial, Purpose};
 
 /// So much longer than a trial is the run at an operating rate, which a checkpoint falls into.
@@ -23,15 +23,19 @@ const STEADY_FROM_SECS: f64 = 5.0;
 impl SweepOptions {
     /// Measured seconds of a trial.
     fn trial_secs(&self) -> f64 {
-        self.secs.unwrap_or(DEFAULT_SECS)
+        self.setup.secs.unwrap_or(DEFAULT_SECS)
     }
 
     /// The arguments of bench.run for a trial of the sweep's search, at its place among the runs.
     pub fn trial_arguments(&self, step: &NextTrial, place: u32) -> RunArguments {
         let is_long = step.purpose == Purpose::Operating;
         let secs = if is_long { OPERATING_LENGTH * self.trial_secs() } else { self.trial_secs() };
-        let of_run = self.run_arguments(&self.variants[0], self.clients[0], Some(self.seed_of_round(place)));
-        let sample_interval = if self.run.contains_key("sample_interval") {
+        let of_run = self.run_arguments(
+            &self.setup.variants[0],
+            self.setup.clients[0],
+            Some(self.seed_of_round(place)),
+        );
+        let sample_interval = if self.setup.run.contains_key("sample_interval") {
             of_run.sample_interval
         } else {
             let least = (secs / LEAST_SAMPLES).max(LEAST_INTERVAL_SECS);
@@ -40,7 +44,7 @@ impl SweepOptions {
         RunArguments {
             rate: step.rate,
             secs: Some(secs),
-            warmup: if *step == FIRST { self.first_warmup_secs() } else { self.warmup_secs },
+            warmup: if *step == FIRST { self.first_warmup_secs() } else { self.setup.warmup },
             sample_interval,
             ..of_run
         }
@@ -49,7 +53,7 @@ impl SweepOptions {
     /// The warm-up of a search's first run where its runs have none: what a cold server does in its first trials would bound
     /// the answer for good. Short trials are no measure that a warm-up until throughput is steady would be worth.
     fn first_warmup_secs(&self) -> Option<f64> {
-        match self.warmup_secs {
+        match self.setup.warmup {
             Some(0.0) if self.trial_secs() < STEADY_FROM_SECS => Some(self.trial_secs()),
             Some(0.0) if self.nodes == Nodes::Local.as_str() => None,
             Some(0.0) => Some(self.trial_secs()),

@@ -315,10 +315,10 @@ fn connection_costs(engine: &RungResult, wire: &RungResult) -> Option<String> {
         let word = if difference < 0.0 { less } else { more };
         format!("{} {unit} {word}", shown(Some(difference.abs())))
     };
-    let latency = compared(more(|result| result.latency_avg_ms)?, "ms", "longer", "shorter", ms);
-    let server = more(|result| result.server_cpu_us)
+    let latency = compared(more(|result| result.figures.latency_avg_ms)?, "ms", "longer", "shorter", ms);
+    let server = more(|result| result.figures.server_cpu_us)
         .map(|cpu| format!("{} of processor time in the server", compared(cpu, "µs", "more", "less", us)));
-    let driver = finite(wire.driver_cpu_us).map(|cpu| format!("{} µs in the driver", us(Some(cpu))));
+    let driver = finite(wire.figures.driver_cpu_us).map(|cpu| format!("{} µs in the driver", us(Some(cpu))));
     let costs: Vec<String> = server.into_iter().chain(driver).collect();
     let costs = if costs.is_empty() { String::new() } else { format!(", and takes {}", costs.join(" and ")) };
     Some(format!("Over a connection a transaction is {latency} on average{costs}."))

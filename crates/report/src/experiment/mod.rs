@@ -51,7 +51,7 @@ fn report(experiment: &Experiment) -> Report<'_> {
     let (document, sweep) = (&experiment.document, &experiment.document.sweep);
     let common = Report {
         subject: setup::subject(sweep),
-        workload: sweep.workload.clone(),
+        workload: sweep.setup.workload.clone(),
         status: &sweep.status,
         subtitle: setup::subtitle(document),
         outcome: setup::outcome(sweep),

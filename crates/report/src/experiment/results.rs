@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bench_base::number::{finite, mean};
 use bench_questions::comparison::Comparison;
 use bench_questions::statements::StatementLine;
-use bench_results::experiment::{ExperimentDocument, ExperimentRun, SCHEMA_VERSION, Sweep, Variant};
+use bench_results::experiment::{
+    ExperimentDocument, ExperimentRun, RunFigures, SCHEMA_VERSION, Sweep, SweepSetup, Variant,
+};
 use bench_stats::scalability::{Scalability, fit};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,34 +39,11 @@ pub struct RungResult {
     pub rounds: u32,
     /// Mean of the runs' TPS; null, as the others, without a completed run.
     pub tps_avg: Option<f64>,
-    /// Least TPS, over the runs or intervals that `range_of` names.
-    pub tps_min: Option<f64>,
-    /// Greatest TPS, over the same.
-    pub tps_max: Option<f64>,
     /// `runs`: range of the runs' TPS; `intervals`: range of the TPS of the run's intervals, if no rung has more than
     /// one completed run. The same in all results of a sweep.
     pub range_of: RangeOf,
-    /// Mean of the runs' mean latencies in milliseconds.
-    pub latency_avg_ms: Option<f64>,
-    /// Mean of the runs' median latencies in milliseconds.
-    pub latency_p50_ms: Option<f64>,
-    /// Mean of the runs' 95th percentiles in milliseconds.
-    pub latency_p95_ms: Option<f64>,
-    /// Mean of the runs' 99th percentiles in milliseconds.
-    pub latency_p99_ms: Option<f64>,
-    /// Share of all processors' time idle, mean of the runs'.
-    pub cpu_idle: Option<f64>,
-    /// Mean of the runs' processor times per committed transaction, in microseconds.
-    pub server_cpu_us: Option<f64>,
-    /// Mean of the runs' processor times of the wire driver's jobs per committed transaction, in microseconds; null
-    /// with the engine.
-    pub driver_cpu_us: Option<f64>,
-    /// Mean of the runs' mean times to open a connection, in milliseconds; null without `reconnect`.
-    pub connect_avg_ms: Option<f64>,
-    /// Mean of the runs' new orders per minute; null for other workloads than orders.
-    pub nopm: Option<f64>,
-    /// Failed transactions of all runs.
-    pub failed: u64,
+    #[serde(flatten)]
+    pub figures: RunFigures,
 }
 
 /// The universal scalability law fitted to a variant's completed runs: TPS = λN / (1 + σ(N − 1) + κN(N − 1)) with N
@@ -90,7 +69,8 @@ pub struct VariantScalability {
 pub struct Experiment {
     #[serde(flatten)]
     pub document: ExperimentDocument,
-    /// Figures of the completed runs, one object for each variant and rung, variant by variant.
+    /// Figures of the completed runs, one object for each variant and rung, variant by variant. Those of several runs are their
+    /// means, unless the description says otherwise.
     pub results: Vec<RungResult>,
     /// The universal scalability law fitted to the completed runs, one object for each variant; empty if there is only
     /// one rung.
@@ -119,12 +99,12 @@ pub(crate) fn distinct<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Vec<T>
 
 /// The numbers of clients, as asked for.
 pub fn rungs(document: &ExperimentDocument) -> Vec<u32> {
-    distinct(document.sweep.clients.iter().copied().chain(document.runs.iter().map(|run| run.clients)))
+    distinct(document.sweep.setup.clients.iter().copied().chain(document.runs.iter().map(|run| run.clients)))
 }
 
 /// The variants' names in their order; one that is empty where there are no variants.
 pub fn variants(document: &ExperimentDocument) -> Vec<&str> {
-    let asked_for = document.sweep.variants.iter().map(|variant| variant.name.as_str());
+    let asked_for = document.sweep.setup.variants.iter().map(|variant| variant.name.as_str());
     distinct(asked_for.chain(document.runs.iter().map(|run| run.variant.as_str())))
 }
 
@@ -155,7 +135,7 @@ fn result(variant: &str, clients: u32, runs: &[&ExperimentRun], range_of: RangeO
     let of_all = |figure| finite(mean(&all(figure)));
     let (least, greatest): (RunFigure, RunFigure) = match range_of {
         RangeOf::Runs => (|run| run.tps, |run| run.tps),
-        RangeOf::Intervals => (|run| run.tps_min, |run| run.tps_max),
+        RangeOf::Intervals => (|run| run.figures.tps_min, |run| run.figures.tps_max),
     };
     let extreme =
         |figure, choose: fn(f64, f64) -> f64| all(figure).into_iter().filter_map(finite).reduce(choose);
@@ -164,19 +144,21 @@ fn result(variant: &str, clients: u32, runs: &[&ExperimentRun], range_of: RangeO
         variant: variant.to_owned(),
         rounds: runs.len() as u32,
         tps_avg: of_all(|run| run.tps),
-        tps_min: extreme(least, f64::min),
-        tps_max: extreme(greatest, f64::max),
         range_of,
-        latency_avg_ms: of_all(|run| run.latency_avg_ms),
-        latency_p50_ms: of_all(|run| run.latency_p50_ms),
-        latency_p95_ms: of_all(|run| run.latency_p95_ms),
-        latency_p99_ms: of_all(|run| run.latency_p99_ms),
-        cpu_idle: of_all(|run| run.cpu_idle),
-        server_cpu_us: of_all(|run| run.server_cpu_us),
-        driver_cpu_us: of_all(|run| run.driver_cpu_us),
-        connect_avg_ms: of_all(|run| run.connect_avg_ms),
-        nopm: of_all(|run| run.nopm),
-        failed: runs.iter().map(|run| run.failed).fold(0, u64::saturating_add),
+        figures: RunFigures {
+            tps_min: extreme(least, f64::min),
+            tps_max: extreme(greatest, f64::max),
+            latency_avg_ms: of_all(|run| run.figures.latency_avg_ms),
+            latency_p50_ms: of_all(|run| run.figures.latency_p50_ms),
+            latency_p95_ms: of_all(|run| run.figures.latency_p95_ms),
+            latency_p99_ms: of_all(|run| run.figures.latency_p99_ms),
+            cpu_idle: of_all(|run| run.figures.cpu_idle),
+            server_cpu_us: of_all(|run| run.figures.server_cpu_us),
+            driver_cpu_us: of_all(|run| run.figures.driver_cpu_us),
+            connect_avg_ms: of_all(|run| run.figures.connect_avg_ms),
+            nopm: of_all(|run| run.figures.nopm),
+            failed: runs.iter().map(|run| run.figures.failed).fold(0, u64::saturating_add),
+        },
     }
 }
 
@@ -241,12 +223,13 @@ fn document(baseline: Collected, candidate: Collected) -> ExperimentDocument {
     let runs: Vec<ExperimentRun> =
         (1..).zip(both).map(|(place, run)| ExperimentRun { place, ..run }).collect();
     let variant = |name: &str| Variant { name: name.to_owned(), ..Variant::default() };
-    let sweep = Sweep {
+    let setup = SweepSetup {
         workload: distinct(runs.iter().map(|run| run.workload.as_str())).join(", "),
         clients: distinct(runs.iter().map(|run| run.clients)),
         rounds: runs.iter().map(|run| run.round).max().unwrap_or_default(),
         variants: vec![variant(BASELINE), variant(CANDIDATE)],
-        ..Sweep::default()
+        ..SweepSetup::default()
     };
+    let sweep = Sweep { setup, ..Sweep::default() };
     ExperimentDocument { schema_version: SCHEMA_VERSION, sweep, runs, unreplayed, ..Default::default() }
 }

@@ -23,7 +23,7 @@ pub fn subject(sweep: &Sweep) -> String {
 fn extent(document: &ExperimentDocument) -> String {
     let sweep = &document.sweep;
     if let Some(search) = &sweep.search {
-        let clients = counted(sweep.clients.first().map_or(0, |clients| u64::from(*clients)), "client");
+        let clients = counted(sweep.setup.clients.first().map_or(0, |clients| u64::from(*clients)), "client");
         let rounds = if search.rounds > 1 {
             format!("{}, ", counted(search.rounds as u64, "round"))
         } else {
@@ -96,7 +96,7 @@ pub fn opening_lines(document: &ExperimentDocument) -> Vec<String> {
         Some(format!(
             "sweep {}: {}, {}",
             sweep.sweep_id.unwrap_or_default(),
-            sweep.workload,
+            sweep.setup.workload,
             extent(document)
         )),
         (!when_and_where.is_empty()).then(|| when_and_where.join(", ")),
@@ -112,7 +112,7 @@ const LONG_NAME: usize = 500;
 /// What each variant changes; nothing where there are no variants.
 pub fn variant_changes(document: &ExperimentDocument) -> Section {
     let mut section = Section::of_facts("variants", "Variants");
-    for variant in document.sweep.variants.iter().filter(|variant| !variant.name.is_empty()) {
+    for variant in document.sweep.setup.variants.iter().filter(|variant| !variant.name.is_empty()) {
         let changes = changes(variant);
         // What the duels of a screen compare is in its table of effects.
         if document.screen.is_empty() || changes != NOTHING {
@@ -181,11 +181,11 @@ fn as_wanted(share: f64) -> String {
 
 /// What was the same for all runs.
 pub fn conditions(sweep: &Sweep) -> Section {
-    let rungs: Vec<_> = sweep.clients.iter().map(u32::to_string).collect();
+    let rungs: Vec<_> = sweep.setup.clients.iter().map(u32::to_string).collect();
     Section::of_facts("run", "Conditions")
-        .fact("workload", given(&sweep.workload))
+        .fact("workload", given(&sweep.setup.workload))
         .fact("clients", given(&rungs.join(", ")))
-        .fact("rounds", Some(sweep.rounds.to_string()))
+        .fact("rounds", Some(sweep.setup.rounds.to_string()))
         .fact(
             "sure within",
             sweep.sure_within.map(|share| format!("±{:.1} %, {}", share * 100.0, as_wanted(share))),
@@ -194,15 +194,15 @@ pub fn conditions(sweep: &Sweep) -> Section {
         .fact("margin", sweep.search.as_ref().map(|search| percent(Some(search.margin))))
         .fact("failed at most", sweep.search.as_ref().map(|search| percent(Some(search.max_failed))))
         .fact("measured", Some(length(sweep)))
-        .fact("warm-up", warmup(sweep.warmup))
-        .fact("rate", finite(sweep.rate).map(|rate| format!("{} tps", tps(Some(rate)))))
+        .fact("warm-up", warmup(sweep.setup.warmup))
+        .fact("rate", finite(sweep.setup.rate).map(|rate| format!("{} tps", tps(Some(rate)))))
         .fact("before each run", given(&sweep.before.join(", ")))
-        .fact("seed", Some(sweep.seed.to_string()))
-        .fact("query mode", given(&sweep.query_mode))
-        .fact("run", pairs(&sweep.run))
-        .fact("variables", pairs(&sweep.variables))
-        .fact("settings", pairs(&sweep.settings))
-        .fact("tags", pairs(&sweep.tags))
+        .fact("seed", Some(sweep.setup.seed.to_string()))
+        .fact("query mode", given(&sweep.setup.query_mode))
+        .fact("run", pairs(&sweep.setup.run))
+        .fact("variables", pairs(&sweep.setup.variables))
+        .fact("settings", pairs(&sweep.setup.settings))
+        .fact("tags", pairs(&sweep.setup.tags))
         .fact("role", given(&sweep.role))
         .fact("status", given(&sweep.status))
         .fact("started", sweep.started_at.as_deref().map(to_the_second))

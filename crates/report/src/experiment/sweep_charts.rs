@@ -153,9 +153,10 @@ pub fn throughput(experiment: &Experiment, layout: &Layout) -> Option<Chart> {
     };
     let means = || tps_of(|result| result.tps_avg);
     let by_law = laws.iter().flatten().map(|(_, tps)| *tps);
-    let high = means().chain(tps_of(|result| result.tps_max)).chain(by_law).reduce(f64::max)?;
+    let high = means().chain(tps_of(|result| result.figures.tps_max)).chain(by_law).reduce(f64::max)?;
     let best = means().reduce(f64::max)?;
-    let least = tps_of(|result| result.tps_min).chain(means()).filter(|tps| *tps > 0.0).reduce(f64::min);
+    let least =
+        tps_of(|result| result.figures.tps_min).chain(means()).filter(|tps| *tps > 0.0).reduce(f64::min);
     let logarithmic = least.filter(|_| differ_tenfold(layout)).map(|least| Axis::of_rates(least, high));
     let y = logarithmic.clone().unwrap_or_else(|| Axis::from_zero(high * 1.05, 6));
     let shapes: Vec<Shape> = curves
@@ -189,7 +190,7 @@ pub fn throughput(experiment: &Experiment, layout: &Layout) -> Option<Chart> {
 
 /// The mean with its range.
 fn hover_text(result: &RungResult, mean: f64) -> String {
-    let range = match (finite(result.tps_min), finite(result.tps_max)) {
+    let range = match (finite(result.figures.tps_min), finite(result.figures.tps_max)) {
         (Some(least), Some(most)) => format!(" ({} to {})", tps(Some(least)), tps(Some(most))),
         _ => String::new(),
     };
@@ -242,14 +243,16 @@ fn shapes_of_bar(y: &Axis, curve: &VariantCurve) -> Vec<Shape> {
 /// From the least to the greatest at each place.
 fn ranges(y: &Axis, curve: &VariantCurve) -> impl Iterator<Item = Shape> {
     curve.results.iter().filter_map(|(x, result)| {
-        let (least, most) =
-            (result.tps_min.filter(|tps| y.has(*tps))?, result.tps_max.filter(|tps| y.has(*tps))?);
+        let (least, most) = (
+            result.figures.tps_min.filter(|tps| y.has(*tps))?,
+            result.figures.tps_max.filter(|tps| y.has(*tps))?,
+        );
         Some(curve.ink.line(vec![(*x, least), (*x, most)], 4))
     })
 }
 
-const AVERAGE: RungFigure = |result| result.latency_avg_ms.filter(|ms| *ms > 0.0);
-const P99: RungFigure = |result| result.latency_p99_ms.filter(|ms| *ms > 0.0);
+const AVERAGE: RungFigure = |result| result.figures.latency_avg_ms.filter(|ms| *ms > 0.0);
+const P99: RungFigure = |result| result.figures.latency_p99_ms.filter(|ms| *ms > 0.0);
 
 /// The chart; `None` where no latency is known.
 pub fn latency_chart(layout: &Layout) -> Option<Chart> {

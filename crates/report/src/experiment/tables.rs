@@ -26,8 +26,8 @@ fn with_range<'a, T>(
 ) -> TableOf<'a, T> {
     table
         .number(average, |subject| tps(result(subject).tps_avg))
-        .number("min", |subject| tps(result(subject).tps_min))
-        .number("max", |subject| tps(result(subject).tps_max))
+        .number("min", |subject| tps(result(subject).figures.tps_min))
+        .number("max", |subject| tps(result(subject).figures.tps_max))
 }
 
 /// The quotient of two averages.
@@ -63,7 +63,7 @@ pub fn throughput(experiment: &Experiment) -> Section {
     if variants.len() == 2 || (rungs == 1 && variants.len() > 1) {
         note += " The ratio compares averages with the first variant's.";
     }
-    if experiment.document.sweep.rounds == 1 && variants.len() > 1 {
+    if experiment.document.sweep.setup.rounds == 1 && variants.len() > 1 {
         note += " One run of each is no evidence of a difference: use rounds => 5 or more.";
     }
     Section::of("throughput", "Throughput, tps", body).with_note(note)
@@ -148,16 +148,16 @@ pub fn latency(experiment: &Experiment) -> Section {
         .text("variant", |result| label(&result.variant))
         .number("clients", |result| result.clients)
         .number("runs", |result| result.rounds)
-        .number("avg ms", |result| ms(result.latency_avg_ms))
-        .number("p50 ms", |result| ms(result.latency_p50_ms))
-        .number("p95 ms", |result| ms(result.latency_p95_ms))
-        .number("p99 ms", |result| ms(result.latency_p99_ms))
-        .number(CONNECT, |result| ms(result.connect_avg_ms))
-        .number(CPU, |result| us(result.server_cpu_us))
-        .number(DRIVER_CPU, |result| us(result.driver_cpu_us))
-        .number(NOPM, |result| tps(result.nopm))
-        .number("failed", |result| count(result.failed))
-        .number("CPU idle", |result| number::percent(result.cpu_idle))
+        .number("avg ms", |result| ms(result.figures.latency_avg_ms))
+        .number("p50 ms", |result| ms(result.figures.latency_p50_ms))
+        .number("p95 ms", |result| ms(result.figures.latency_p95_ms))
+        .number("p99 ms", |result| ms(result.figures.latency_p99_ms))
+        .number(CONNECT, |result| ms(result.figures.connect_avg_ms))
+        .number(CPU, |result| us(result.figures.server_cpu_us))
+        .number(DRIVER_CPU, |result| us(result.figures.driver_cpu_us))
+        .number(NOPM, |result| tps(result.figures.nopm))
+        .number("failed", |result| count(result.figures.failed))
+        .number("CPU idle", |result| number::percent(result.figures.cpu_idle))
         .table();
     let table = without_variants(table, &experiment.document)
         .without_idle(&["p50 ms", "p95 ms", CONNECT, CPU, DRIVER_CPU, NOPM, "failed", "CPU idle"]);
@@ -224,11 +224,11 @@ pub fn runs(experiment: &Experiment) -> Section {
         .number("clients", |(_, run)| run.clients)
         .number(RATE, |(_, run)| tps(run.rate))
         .number("tps", |(_, run)| tps(run.tps))
-        .number("avg ms", |(_, run)| ms(run.latency_avg_ms))
-        .number("p95 ms", |(_, run)| ms(run.latency_p95_ms))
-        .number("p99 ms", |(_, run)| ms(run.latency_p99_ms))
-        .number("CPU µs", |(_, run)| us(run.server_cpu_us))
-        .number("failed", |(_, run)| count(run.failed))
+        .number("avg ms", |(_, run)| ms(run.figures.latency_avg_ms))
+        .number("p95 ms", |(_, run)| ms(run.figures.latency_p95_ms))
+        .number("p99 ms", |(_, run)| ms(run.figures.latency_p99_ms))
+        .number("CPU µs", |(_, run)| us(run.figures.server_cpu_us))
+        .number("failed", |(_, run)| count(run.figures.failed))
         .number("skipped", |(_, run)| count(run.skipped))
         .number("findings", |(_, run)| run.findings.len())
         .text("started", |(_, run)| or_missing(&started(run)).to_owned())

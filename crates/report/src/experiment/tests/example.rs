@@ -28,20 +28,18 @@ pub fn run(round: u32, variant: &str, clients: u32, tps: f64) -> ExperimentRun {
         clients,
         run_id: Some(100),
         status: Some("completed".to_owned()),
-        error: None,
         tps: Some(tps),
-        tps_min: Some(tps * 0.8),
-        tps_max: Some(tps * 1.1),
-        latency_avg_ms: Some(latency_ms),
-        latency_p50_ms: Some(latency_ms * 0.8),
-        latency_p95_ms: Some(latency_ms * 2.0),
-        latency_p99_ms: Some(latency_ms * 4.0),
-        cpu_idle: Some(0.25),
-        server_cpu_us: Some(1e6 / tps),
-        driver_cpu_us: None,
-        connect_avg_ms: None,
-        failed: 0,
-        findings: Vec::new(),
+        figures: RunFigures {
+            tps_min: Some(tps * 0.8),
+            tps_max: Some(tps * 1.1),
+            latency_avg_ms: Some(latency_ms),
+            latency_p50_ms: Some(latency_ms * 0.8),
+            latency_p95_ms: Some(latency_ms * 2.0),
+            latency_p99_ms: Some(latency_ms * 4.0),
+            cpu_idle: Some(0.25),
+            server_cpu_us: Some(1e6 / tps),
+            ..RunFigures::default()
+        },
         ..ExperimentRun::default()
     }
 }
@@ -65,33 +63,29 @@ fn sweep(
         schema_version: SCHEMA_VERSION,
         sweep: Sweep {
             sweep_id: Some(7),
-            workload: "pk_update".to_owned(),
-            clients: clients.to_vec(),
-            secs: Some(60.0),
-            warmup: Some(5.0),
-            rate: None,
-            rounds,
-            variants,
+            setup: SweepSetup {
+                workload: "pk_update".to_owned(),
+                clients: clients.to_vec(),
+                secs: Some(60.0),
+                warmup: Some(5.0),
+                rounds,
+                variants,
+                seed: 5_489_213,
+                query_mode: "prepared".to_owned(),
+                settings: object(json!({"work_mem": "64MB"})),
+                tags: object(json!({"commit": "9c27b7d"})),
+                ..SweepSetup::default()
+            },
             before: vec!["vacuum".to_owned(), "checkpoint".to_owned()],
-            seed: 5_489_213,
-            query_mode: "prepared".to_owned(),
-            run: object(json!({})),
-            variables: object(json!({})),
-            settings: object(json!({"work_mem": "64MB"})),
-            tags: object(json!({"commit": "9c27b7d"})),
             status: "completed".to_owned(),
             started_at: Some("2026-03-01T10:00:00+00:00".to_owned()),
             finished_at: Some("2026-03-01T10:30:00+00:00".to_owned()),
             role: "bench".to_owned(),
-            error: None,
             server_version: "15.14".to_owned(),
             extension_version: "0.1.0".to_owned(),
-            search: None,
-            sure_within: None,
+            ..Sweep::default()
         },
-        changes: Vec::new(),
         runs,
-        unreplayed: None,
         environment: Environment {
             version: Some("PostgreSQL 15.14 on x86_64-pc-linux-gnu".to_owned()),
             processors: Some(32),
@@ -104,9 +98,7 @@ fn sweep(
             }],
             ..Environment::default()
         },
-        capacities: Vec::new(),
-        screen: Vec::new(),
-        indexes: Vec::new(),
+        ..ExperimentDocument::default()
     }
 }
 
@@ -125,7 +117,7 @@ pub fn small() -> ExperimentDocument {
         run(2, "on", 16, 4_100.0),
         run(2, "off", 8, 9_500.0),
     ];
-    runs[2].failed = 12;
+    runs[2].figures.failed = 12;
     for index in [1, 2, 6] {
         runs[index].findings =
             vec![finding(Severity::Notice, Topic::Processors, "The processors were the limit.")];
@@ -171,8 +163,8 @@ pub fn hostile() -> ExperimentDocument {
     let long = HOSTILE.repeat(200);
     let sweep = &mut document.sweep;
     for field in [
-        &mut sweep.workload,
-        &mut sweep.query_mode,
+        &mut sweep.setup.workload,
+        &mut sweep.setup.query_mode,
         &mut sweep.status,
         &mut sweep.role,
         &mut sweep.server_version,
@@ -181,10 +173,11 @@ pub fn hostile() -> ExperimentDocument {
         *field = text();
     }
     (sweep.started_at, sweep.finished_at) = (Some(text()), Some(text()));
-    (sweep.variables, sweep.settings, sweep.tags) = (map(), map(), map());
-    (sweep.secs, sweep.warmup, sweep.rate) = (Some(f64::INFINITY), Some(f64::NAN), Some(1e300));
-    (sweep.sweep_id, sweep.seed, sweep.rounds) = (Some(i64::MIN), i64::MIN, u32::MAX);
-    sweep.clients.extend([0, 1, u32::MAX, u32::MAX]);
+    (sweep.setup.variables, sweep.setup.settings, sweep.setup.tags) = (map(), map(), map());
+    (sweep.setup.secs, sweep.setup.warmup, sweep.setup.rate) =
+        (Some(f64::INFINITY), Some(f64::NAN), Some(1e300));
+    (sweep.sweep_id, sweep.setup.seed, sweep.setup.rounds) = (Some(i64::MIN), i64::MIN, u32::MAX);
+    sweep.setup.clients.extend([0, 1, u32::MAX, u32::MAX]);
     sweep.before = vec![text(); 40];
     sweep.error = Some(json!({"message": HOSTILE, "detail": long, "hint": HOSTILE}));
     let numbers = [f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, 1e-300, f64::MAX];
@@ -196,26 +189,26 @@ pub fn hostile() -> ExperimentDocument {
             run_id: Some(i64::MAX),
             status: Some(if index % 3 == 0 { text() } else { "completed".to_owned() }),
             error: Some(long.clone()),
-            failed: u64::MAX,
+            figures: RunFigures { failed: u64::MAX, ..RunFigures::default() },
             ..ExperimentRun::default()
         };
         let fields = [
             &mut run.tps,
-            &mut run.tps_min,
-            &mut run.tps_max,
-            &mut run.latency_avg_ms,
-            &mut run.latency_p95_ms,
-            &mut run.latency_p99_ms,
-            &mut run.cpu_idle,
-            &mut run.server_cpu_us,
-            &mut run.driver_cpu_us,
-            &mut run.connect_avg_ms,
+            &mut run.figures.tps_min,
+            &mut run.figures.tps_max,
+            &mut run.figures.latency_avg_ms,
+            &mut run.figures.latency_p95_ms,
+            &mut run.figures.latency_p99_ms,
+            &mut run.figures.cpu_idle,
+            &mut run.figures.server_cpu_us,
+            &mut run.figures.driver_cpu_us,
+            &mut run.figures.connect_avg_ms,
         ];
         for (place, field) in fields.into_iter().enumerate() {
             *field = Some(numbers[(index as usize + place) % numbers.len()]);
         }
         document.runs.push(run);
-        document.sweep.variants.push(Variant {
+        document.sweep.setup.variants.push(Variant {
             name,
             settings: map(),
             variables: map(),

@@ -58,7 +58,7 @@ fn the_table_of_two_variants_is_one() {
 fn a_table_too_wide_for_a_line_is_one_for_each_variant() {
     let mut document = small();
     let long = "synchronous_commit_waits_for_the_standby".to_owned();
-    document.sweep.variants[1].name.clone_from(&long);
+    document.sweep.setup.variants[1].name.clone_from(&long);
     for run in document.runs.iter_mut().filter(|run| run.variant == "on") {
         run.variant.clone_from(&long);
     }
@@ -145,7 +145,7 @@ fn runs_that_are_missing_are_listed_up_to_a_limit() {
 #[test]
 fn a_variant_s_changes_are_told() {
     let mut document = small();
-    document.sweep.variants.push(Variant {
+    document.sweep.setup.variants.push(Variant {
         name: "large".to_owned(),
         load: json!({"rows": 100_000_000}).as_object().cloned().unwrap_or_default(),
         system: json!({"full_page_writes": "off"}).as_object().cloned().unwrap_or_default(),
@@ -153,7 +153,7 @@ fn a_variant_s_changes_are_told() {
         sql: Some(AppliedSql { apply: vec!["VACUUM".to_owned()], revert: vec!["VACUUM".to_owned()] }),
         ..Variant::default()
     });
-    document.sweep.variants.push(Variant { name: "as is".to_owned(), ..Variant::default() });
+    document.sweep.setup.variants.push(Variant { name: "as is".to_owned(), ..Variant::default() });
     let text = render(&document, Format::Text);
     for line in [
         "  off: settings: synchronous_commit = off\n",
@@ -216,7 +216,7 @@ fn the_law_is_drawn_where_it_fits() {
 fn what_is_not_known_is_not_plotted() {
     let mut document = small();
     for run in &mut document.runs {
-        (run.latency_avg_ms, run.latency_p99_ms) = (None, None);
+        (run.figures.latency_avg_ms, run.figures.latency_p99_ms) = (None, None);
     }
     assert_eq!(plot_ids(&render(&document, Format::Html)), ["plot-throughput"]);
     for run in &mut document.runs {
@@ -224,7 +224,7 @@ fn what_is_not_known_is_not_plotted() {
     }
     assert_eq!(plot_ids(&render(&document, Format::Html)), Vec::<String>::new());
     let mut single = ladder();
-    single.sweep.clients.truncate(1);
+    single.sweep.setup.clients.truncate(1);
     single.runs.truncate(1);
     assert_eq!(plot_ids(&render(&single, Format::Html)), Vec::<String>::new());
 }
@@ -287,19 +287,22 @@ fn runs_of_a_rung_are_put_together() {
     assert_eq!(cells, [("off", 8), ("off", 16), ("off", 32), ("on", 8), ("on", 16), ("on", 32)]);
     let first = &results[0];
     assert_eq!((first.rounds, first.range_of), (2, RangeOf::Runs));
-    assert_eq!((first.tps_avg, first.tps_min, first.tps_max), (Some(9_250.0), Some(9_000.0), Some(9_500.0)));
+    assert_eq!(
+        (first.tps_avg, first.figures.tps_min, first.figures.tps_max),
+        (Some(9_250.0), Some(9_000.0), Some(9_500.0))
+    );
     let p99 = (8.0 / 9_000.0 + 8.0 / 9_500.0) / 2.0 * 4_000.0;
-    assert!((first.latency_p99_ms.unwrap() - p99).abs() < 1e-9, "{first:?}");
-    assert_eq!(first.cpu_idle, Some(0.25));
+    assert!((first.figures.latency_p99_ms.unwrap() - p99).abs() < 1e-9, "{first:?}");
+    assert_eq!(first.figures.cpu_idle, Some(0.25));
     let cpu = (1e6 / 9_000.0 + 1e6 / 9_500.0) / 2.0;
-    assert!((first.server_cpu_us.unwrap() - cpu).abs() < 1e-9, "{first:?}");
+    assert!((first.figures.server_cpu_us.unwrap() - cpu).abs() < 1e-9, "{first:?}");
     let last = &results[5];
     assert_eq!(
-        (last.rounds, last.tps_avg, last.tps_min),
+        (last.rounds, last.tps_avg, last.figures.tps_min),
         (1, Some(4_400.0), Some(4_400.0)),
         "the other failed"
     );
-    assert_eq!(last.failed, 12);
+    assert_eq!(last.figures.failed, 12);
     assert_eq!(peak(&results, "off").map(|peak| peak.clients), Some(16));
     assert_eq!(peak(&results, "on").map(|peak| peak.clients), Some(32));
     assert_eq!(peak(&results, "unknown"), None);
@@ -311,10 +314,10 @@ fn the_time_to_connect_is_the_mean_of_the_runs_that_have_one() {
     assert!(!render(&document, Format::Text).contains("connect ms"));
     let of_first = |run: &&mut ExperimentRun| (&*run.variant, run.clients) == ("off", 8);
     for (place, run) in (0..).zip(document.runs.iter_mut().filter(of_first)) {
-        run.connect_avg_ms = Some(1.0 + f64::from(place));
+        run.figures.connect_avg_ms = Some(1.0 + f64::from(place));
     }
     let results = results(&document);
-    assert_eq!((results[0].connect_avg_ms, results[1].connect_avg_ms), (Some(1.5), None));
+    assert_eq!((results[0].figures.connect_avg_ms, results[1].figures.connect_avg_ms), (Some(1.5), None));
     let text = render(&document, Format::Text);
     assert!(text.contains("connect ms") && text.contains("1.50"), "{text}");
 }
@@ -323,7 +326,7 @@ fn the_time_to_connect_is_the_mean_of_the_runs_that_have_one() {
 fn the_drivers_processor_time_is_a_column_where_there_is_a_driver() {
     let mut document = small();
     assert!(!render(&document, Format::Text).contains("driver µs"));
-    document.runs[0].driver_cpu_us = Some(6.25);
+    document.runs[0].figures.driver_cpu_us = Some(6.25);
     let text = render(&document, Format::Text);
     assert!(text.contains("driver µs") && text.contains("6.25"), "{text}");
 }
@@ -336,18 +339,18 @@ fn what_a_round_trip_costs_is_said_where_variants_differ_in_the_driver() {
     let text = |document: &ExperimentDocument| render(document, Format::Markdown);
     assert!(!text(&document).contains("Over a connection"));
     let driver = |name: &str| serde_json::Map::from_iter([("driver".to_owned(), name.into())]);
-    for (variant, name) in document.sweep.variants.iter_mut().zip(["wire", "engine"]) {
+    for (variant, name) in document.sweep.setup.variants.iter_mut().zip(["wire", "engine"]) {
         *variant = Variant { name: variant.name.clone(), run: driver(name), ..Default::default() };
     }
-    let wire = document.sweep.variants[0].name.clone();
+    let wire = document.sweep.setup.variants[0].name.clone();
     for run in &mut document.runs {
         let over = f64::from(run.variant == wire);
-        run.latency_avg_ms = Some(0.5 + 0.25 * over);
-        run.server_cpu_us = Some(20.0 + 12.0 * over);
-        run.driver_cpu_us = (run.variant == wire).then_some(7.0);
+        run.figures.latency_avg_ms = Some(0.5 + 0.25 * over);
+        run.figures.server_cpu_us = Some(20.0 + 12.0 * over);
+        run.figures.driver_cpu_us = (run.variant == wire).then_some(7.0);
     }
     assert!(text(&document).contains(said), "{}", text(&document));
-    document.sweep.variants[0].settings.insert("work_mem".to_owned(), "1MB".into());
+    document.sweep.setup.variants[0].settings.insert("work_mem".to_owned(), "1MB".into());
     assert!(!text(&document).contains("Over a connection"), "they differ in more");
 }
 
@@ -355,8 +358,8 @@ fn what_a_round_trip_costs_is_said_where_variants_differ_in_the_driver() {
 fn of_a_single_round_the_range_is_of_intervals() {
     let results = results(&by_setting());
     assert!(results.iter().all(|result| result.range_of == RangeOf::Intervals));
-    assert_eq!((results[0].tps_avg, results[0].tps_min), (Some(40_000.0), Some(32_000.0)));
-    assert_eq!(results[0].tps_max, Some(40_000.0 * 1.1));
+    assert_eq!((results[0].tps_avg, results[0].figures.tps_min), (Some(40_000.0), Some(32_000.0)));
+    assert_eq!(results[0].figures.tps_max, Some(40_000.0 * 1.1));
 }
 
 #[test]
@@ -410,7 +413,9 @@ prop_compose! {
         let [tps, tps_min, tps_max, latency_avg_ms, latency_p99_ms] = figures;
         ExperimentRun {
             round, clients: *client.get(&clients), variant: variant.get(&variants).clone(), run_id, status, error,
-            tps, tps_min, tps_max, latency_avg_ms, latency_p99_ms, failed, ..ExperimentRun::default()
+            tps,
+            figures: RunFigures { tps_min, tps_max, latency_avg_ms, latency_p99_ms, failed, ..RunFigures::default() },
+            ..ExperimentRun::default()
         }
     }
 }
@@ -427,9 +432,9 @@ fn any_document() -> impl Strategy<Value = ExperimentDocument> {
         })
         .prop_map(|(clients, variants, workload, runs)| {
             let mut document = small();
-            document.sweep.workload = workload;
-            document.sweep.clients = clients;
-            document.sweep.variants =
+            document.sweep.setup.workload = workload;
+            document.sweep.setup.clients = clients;
+            document.sweep.setup.variants =
                 variants.into_iter().map(|name| Variant { name, ..Variant::default() }).collect();
             document.runs = runs;
             document
@@ -447,7 +452,7 @@ proptest! {
         html::check_page("any", &page);
         html::check_plots(&page);
         for format in ALL {
-            prop_assert!(!shows_no_number(&render(&document, format).replace(&document.sweep.workload, "")));
+            prop_assert!(!shows_no_number(&render(&document, format).replace(&document.sweep.setup.workload, "")));
         }
     }
 
@@ -457,8 +462,8 @@ proptest! {
         let cells = |clients: u32, variant: &str| {
             results.iter().filter(|result| result.clients == clients && result.variant == variant).count()
         };
-        for variant in &document.sweep.variants {
-            for clients in &document.sweep.clients {
+        for variant in &document.sweep.setup.variants {
+            for clients in &document.sweep.setup.clients {
                 prop_assert_eq!(cells(*clients, &variant.name), 1);
             }
         }
@@ -469,15 +474,15 @@ proptest! {
     #[test]
     fn every_rung_has_one_row_for_each_of_so_many_variants(rungs in 2..30usize, variants in 1..30usize) {
         let mut document = small();
-        document.sweep.clients = (1..=rungs as u32).map(|rung| rung * 1_001).collect();
+        document.sweep.setup.clients = (1..=rungs as u32).map(|rung| rung * 1_001).collect();
         let named = |index| Variant { name: format!("v{index}"), ..Variant::default() };
-        document.sweep.variants = (0..variants).map(named).collect();
+        document.sweep.setup.variants = (0..variants).map(named).collect();
         document.runs.clear();
         let text = render(&document, Format::Text);
         let table = text.split("Throughput, tps\n").nth(1).and_then(|rest| rest.split("avg is").next()).unwrap();
         let is_whole = table.contains("v0 avg");
         let word = |wanted: String| table.split_whitespace().filter(|word| *word == wanted).count();
-        for rung in &document.sweep.clients {
+        for rung in &document.sweep.setup.clients {
             prop_assert_eq!(word(rung.to_string()), if is_whole { 1 } else { variants });
         }
         // Beside the heading, two variants are named in that of their ratio.

@@ -41,7 +41,7 @@ pub fn searched() -> ExperimentDocument {
     let mut document = small();
     document.capacities = answers(&search, &trials);
     document.sweep.search = Some(search);
-    document.sweep.clients = vec![4];
+    document.sweep.setup.clients = vec![4];
     let findings = |place| {
         vec![RunFinding {
             severity: Severity::Warning,
