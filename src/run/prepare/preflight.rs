@@ -22,13 +22,8 @@ pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
     let machine = MachineLook::begin();
     let mut server = ServerState::default();
     if dry_run.plan.target.is_none() {
-        // Whoever executes a statement at the begin and at the end of the look is no chance.
-        let active = situation::active()?;
-        server = of_server(&dry_run.fixtures)?;
+        server = server_state(&dry_run.fixtures, true)?;
         server.fixtures = Some(fixtures(&dry_run.fixtures)?);
-        server.settings = situation::settings()?;
-        server.active = active;
-        server.runs = situation::runs()?;
     }
     server.statement_timeout_secs = timeouts::of_statement();
     let machine = machine.end(LOOK_MS);
@@ -44,11 +39,7 @@ pub fn tell(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<()
     let begun = look_ms.map(|_| MachineLook::begin());
     let mut server = ServerState::default();
     if spec.target.is_none() {
-        let active = if look_ms.is_some() { situation::active()? } else { None };
-        server = of_server(&spec.fixtures)?;
-        server.settings = situation::settings()?;
-        server.active = active;
-        server.runs = situation::runs()?;
+        server = server_state(&spec.fixtures, look_ms.is_some())?;
     }
     server.statement_timeout_secs = is_waited_for.then(timeouts::of_statement).flatten();
     let machine = begun.zip(look_ms).map(|(look, ms)| look.end(ms)).unwrap_or_default();
@@ -61,15 +52,20 @@ pub fn tell(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<()
     Ok(())
 }
 
-/// What takes one question each.
-fn of_server(fixtures: &[FixtureSpec]) -> Result<ServerState, UserError> {
+/// What takes one question each; who is active only at the begin of a look.
+fn server_state(fixtures: &[FixtureSpec], is_looked_at: bool) -> Result<ServerState, UserError> {
+    // Whoever executes a statement at the begin and at the end of the look is no chance.
+    let active = if is_looked_at { situation::active()? } else { None };
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(tables_of).collect();
     Ok(ServerState {
+        active,
         checkpoint: situation::checkpoint()?,
         locks: situation::locks(&tables)?,
         tables: situation::tables(&tables)?,
         holders: situation::holders()?,
         slots: situation::slots()?,
+        settings: situation::settings()?,
+        runs: situation::runs()?,
         ..ServerState::default()
     })
 }

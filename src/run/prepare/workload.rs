@@ -1,5 +1,7 @@
 //! From a workload's name to what a run executes, with every question of ownership answered.
 
+use std::collections::BTreeSet;
+
 use bench_base::error::{UserError, sqlstate};
 use bench_base::similar;
 use bench_model::shard_keys;
@@ -323,6 +325,28 @@ pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for schema {schema}"))
         .detail(format!("Fixture \"{fixture}\" is in it."))
         .hint("GRANT USAGE on the schema and privileges on its tables, or load your own fixture into another schema."))
+}
+
+/// The tables of a fixture as they are on this node, by their schemas and names. What the node that asks has made sure of holds
+/// there: schemas and privileges are each node's own.
+///
+/// # Errors
+/// 42501, and 42P01 for a table that is not there.
+pub fn tables_on_node(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u32>, UserError> {
+    let schemas: BTreeSet<_> = fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)).collect();
+    for schema in schemas {
+        check_usage(schema, &fixture.name)?;
+    }
+    names
+        .iter()
+        .map(|(schema, name)| {
+            store::table_of(schema, name)?.map(pg_sys::Oid::to_u32).ok_or_else(|| {
+                let message = format!("table {schema}.{name} does not exist on this node");
+                UserError::new(sqlstate::UNDEFINED_TABLE, message)
+                    .hint("Load the fixture distributed: options => '{\"distribute\": …}'.")
+            })
+        })
+        .collect()
 }
 
 /// The fixture for a workload, or how it is to be loaded before a run.

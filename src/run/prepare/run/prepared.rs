@@ -1,18 +1,22 @@
-//! From the arguments of a run to one in which nothing was found wrong.
+//! From the arguments of a run to one in which nothing was found wrong, in one path for all runs: arguments are parsed into a
+//! [`Request`], which is resolved with the fixtures that are found, checked with these, and is then ready to start.
 
 use std::collections::BTreeMap;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_findings::preflight::PlannedRun;
-use bench_model::cluster::Nodes;
+use bench_model::cluster::{ClusterSpec, Nodes};
+use bench_model::part::{KeptRows, PartRequest};
 use bench_model::spec::{
-    Before, Driver, FixtureSpec, Observation, Role, RunArguments, RunOptions, RunSpec, ScriptSpec, Share,
-    Starter,
+    Before, Driver, FixtureSpec, Role, RunArguments, RunOptions, RunSpec, ScriptSpec, Share, Starter,
 };
 use bench_protocol::foreign_server::Secrets;
 use pgrx::pg_sys;
 
 use crate::cluster::citus;
+use crate::guard::client_role::is_client_role;
+use crate::guard::rights::is_special;
+use crate::guard::session_role::special;
 use crate::launch::checks::{
     check_connection_limit, check_length, check_own_locks, check_role, check_server, check_terminals, lock_of,
 };
@@ -32,7 +36,7 @@ use crate::run::prepare::{duel, settings, workload};
 use crate::run::target_server;
 use crate::run::target_server::{Examined, PlanOfCommand, Reached};
 use crate::server::process::{my_pid, random_seed};
-use crate::server::{database, worker_slots};
+use crate::server::{database, roles, worker_slots};
 use crate::store;
 
 /// What the arguments of a run mean here, as far as that holds for a later run as well.
@@ -48,10 +52,10 @@ pub struct Request {
 /// Everything that can be found wrong with the arguments themselves, by this role and in this database.
 pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     let sessions = Sessions::of(&arguments)?;
-    sessions.as_role(|| check_here(arguments, &sessions))
+    sessions.as_role(|| parse(arguments, &sessions))
 }
 
-fn check_here(arguments: RunArguments, sessions: &Sessions) -> Result<Request, UserError> {
+fn parse(arguments: RunArguments, sessions: &Sessions) -> Result<Request, UserError> {
     if arguments.workload.is_none() && arguments.script.is_none() {
         return Err(workload::missing()?);
     }
@@ -70,25 +74,36 @@ fn check_here(arguments: RunArguments, sessions: &Sessions) -> Result<Request, U
         None => scripts,
     };
     let (scripts, builtin): (Vec<ScriptSpec>, Vec<bool>) = scripts.into_iter().unzip();
-    check_terminals(&scripts, &options)?;
+    let checked = check_clients(&options, &scripts, &fixture_names, sessions.other_caller().as_ref())?;
+    check_before(&options, &sessions.caller)?;
+    Ok(Request { options, scripts, checked, fixture_names, builtin })
+}
+
+/// What can be found wrong with clients that execute these scripts in sessions of the current role. `caller` as in
+/// [`settings::check`].
+fn check_clients(
+    options: &RunOptions,
+    scripts: &[ScriptSpec],
+    fixture_names: &[String],
+    caller: Option<&Role>,
+) -> Result<workload::CheckedScripts, UserError> {
+    check_terminals(scripts, options)?;
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
-    let checked = workload::check_scripts(&scripts, &options)?;
+    let checked = workload::check_scripts(scripts, options)?;
     // Which variables feeders set is known when they are read.
     if scripts.iter().all(|script| script.feeders.is_empty()) {
-        workload::check_variables(&scripts, &fixture_names, &options, &[])?;
+        workload::check_variables(scripts, fixture_names, options, &[])?;
     }
     if options.driver == Driver::Wire {
         settings::check_startup(&options.settings)?;
     }
     // What another server says of them, it says when it is asked.
     if options.target.is_none() {
-        let caller = sessions.other_caller();
-        settings::check(&options.settings, options.driver, options.nodes, caller.as_ref())?;
+        settings::check(&options.settings, options.driver, options.nodes, caller)?;
         check_role()?;
         check_connection_limit(options.clients)?;
     }
-    check_before(&options, &sessions.caller)?;
-    Ok(Request { options, scripts, checked, fixture_names, builtin })
+    Ok(checked)
 }
 
 /// The scripts of a mix, or the one that is given instead; and of each, whether it came with the extension. Their fixtures are
@@ -183,12 +198,11 @@ fn prepare_as(
     rows: RowLimit,
     pairs: NodePairs,
 ) -> Result<PreparedRun, UserError> {
-    let request = check_here(arguments, sessions)?;
-    if let Some(name) = &request.options.target {
-        let reached = Reached::new(name)?;
-        return prepare_remote(request, reached, sessions, rows);
-    }
+    let request = parse(arguments, sessions)?;
     check_room(&request)?;
+    if request.options.target.is_some() {
+        return request.resolve_on_target(sessions)?.ready(rows);
+    }
     let Request { options, fixture_names, .. } = &request;
     if options.before.contains(&Before::Reload) {
         fixture_names.iter().try_for_each(|name| reload(name))?;
@@ -197,7 +211,41 @@ fn prepare_as(
         .iter()
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
-    prepare_here(request, fixtures, sessions, rows, pairs)
+    request.resolve(fixtures, sessions, Site::Here(pairs))?.ready(rows)
+}
+
+/// Everything that can be found wrong with another node's request for a part of its run, in sessions of the current role.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_part(request: PartRequest) -> Result<PreparedRun, UserError> {
+    let PartRequest { spec, tables, kept } = request.checked()?;
+    check_server()?;
+    // As elsewhere, only where this node's superusers have named the role.
+    let role = roles::current();
+    let may_be_special = is_client_role(&role.name);
+    if is_special(role.oid.into())? && !may_be_special {
+        return Err(special(&role.name));
+    }
+    let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
+    // The node that asks is a session of its role here: nobody else has called.
+    let checked = check_clients(&spec.options, &spec.scripts, &names, None)?;
+    role_limit::check(spec.options.clients.into())?;
+    check_slots(&spec.options, None)?;
+    let fixtures = spec.fixtures.into_iter().zip(tables).map(|(fixture, names)| {
+        Ok(FixtureSpec { tables: workload::tables_on_node(&fixture, &names)?, ..fixture })
+    });
+    let spec = RunSpec {
+        fixtures: fixtures.collect::<Result<Vec<_>, UserError>>()?,
+        may_be_special,
+        role: role.name,
+        role_oid: role.oid,
+        database_oid: database::oid().to_u32(),
+        starter: Starter::default(),
+        max_clients: role_limit::limit()?,
+        ..spec
+    };
+    Resolved { spec, checked, builtin: Vec::new(), site: Site::Part(kept) }.ready(RowLimit::All)
 }
 
 /// A run as it would be prepared now.
@@ -217,15 +265,14 @@ pub fn dry_run(arguments: RunArguments) -> Result<DryRun, UserError> {
 }
 
 fn dry_run_as(arguments: RunArguments, sessions: &Sessions) -> Result<DryRun, UserError> {
-    let request = check_here(arguments, sessions)?;
+    let request = parse(arguments, sessions)?;
     let mut plan = plan_of(&request.options, &request.scripts);
-    if let Some(name) = &request.options.target {
-        let reached = Reached::new(name)?;
-        prepare_remote(request, reached, sessions, RowLimit::All)?;
-        return Ok(DryRun { plan, fixtures: Vec::new() });
-    }
     check_room(&request)?;
     let mut fixtures = Vec::new();
+    if request.options.target.is_some() {
+        request.resolve_on_target(sessions)?.ready(RowLimit::All)?;
+        return Ok(DryRun { plan, fixtures });
+    }
     for name in &request.fixture_names {
         match workload::look_for_fixture(name, &request.options.settings, request.options.clients)? {
             FoundFixture::Loaded(fixture) => fixtures.push(fixture),
@@ -236,7 +283,8 @@ fn dry_run_as(arguments: RunArguments, sessions: &Sessions) -> Result<DryRun, Us
     plan.nodes = cluster_spec::look(&request.options, &tables)?;
     let is_reached = plan.nodes.iter().flat_map(|seen| &seen.failures).all(|failure| !failure.is_needed);
     if plan.missing.is_empty() && is_reached {
-        prepare_here(request, fixtures.clone(), sessions, RowLimit::All, NodePairs::Known)?;
+        let site = Site::Here(NodePairs::Known);
+        request.resolve(fixtures.clone(), sessions, site)?.ready(RowLimit::All)?;
     }
     Ok(DryRun { plan, fixtures })
 }
@@ -250,92 +298,143 @@ pub fn plan_of(options: &RunOptions, scripts: &[ScriptSpec]) -> PlannedRun {
 fn check_room(request: &Request) -> Result<(), UserError> {
     let Request { options, fixture_names, .. } = request;
     if options.nodes == Nodes::Local {
-        return worker_slots::check_slots(slots_of(options, None), coordinator::KIND.noun);
+        return check_slots(options, None);
     }
     citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
     cluster_spec::check_loaded(fixture_names)
 }
 
-/// The rest of [`prepare`], once the fixtures are there.
-fn prepare_here(
-    request: Request,
-    fixtures: Vec<FixtureSpec>,
-    sessions: &Sessions,
-    rows: RowLimit,
-    pairs: NodePairs,
-) -> Result<PreparedRun, UserError> {
-    let Request { mut options, scripts, checked, fixture_names, builtin } = request;
-    workload::check_rows(&fixtures, &scripts, &checked)?;
-    workload::check_shards(&fixtures, &scripts, &checked)?;
-    let own_scale = options.variables.get(SCALE);
-    let of_arms = options.duel.iter().flat_map(|duel| &duel.arms).filter_map(|arm| arm.variables.get(SCALE));
-    for given in own_scale.into_iter().chain(of_arms) {
-        workload::check_scale(&fixtures, &scripts, &builtin, given)?;
+fn check_slots(options: &RunOptions, cluster: Option<&ClusterSpec>) -> Result<(), UserError> {
+    worker_slots::check_slots(slots_of(options, cluster), coordinator::KIND.noun)
+}
+
+/// Where a run's fixtures were found.
+enum Site {
+    /// Here, or on the nodes of which this is one.
+    Here(NodePairs),
+    /// Here, by another node, which lends its captured values.
+    Part(Vec<KeptRows>),
+    Target(Reached),
+}
+
+/// A run whose scripts and fixtures are known.
+struct Resolved {
+    spec: RunSpec,
+    checked: workload::CheckedScripts,
+    /// For each script, whether it came with the extension, as far as that is known.
+    builtin: Vec<bool>,
+    site: Site,
+}
+
+impl Request {
+    /// A run of the current role in this database, with the fixtures that were found.
+    fn resolve(
+        self,
+        fixtures: Vec<FixtureSpec>,
+        sessions: &Sessions,
+        site: Site,
+    ) -> Result<Resolved, UserError> {
+        let Self { options, scripts, checked, builtin, .. } = self;
+        let spec = RunSpec {
+            seed: options.seed.unwrap_or_else(random_seed),
+            options,
+            scripts,
+            fixtures,
+            observation: settings::observation(),
+            role: sessions.role.name.clone(),
+            role_oid: sessions.role.oid,
+            database_oid: database::oid().to_u32(),
+            database: database::name()?,
+            caller: sessions.other_caller(),
+            may_be_special: sessions.may_be_special(),
+            answering: sessions.answering(),
+            ..RunSpec::default()
+        };
+        Ok(Resolved { spec, checked, builtin, site })
     }
-    workload::check_names(&fixtures, &options.settings)?;
-    duel::check(&mut options, &fixtures, sessions.other_caller().as_ref())?;
-    let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
+
+    /// As [`resolve`](Self::resolve), where the connections lead to another server: its fixtures are found there.
+    fn resolve_on_target(self, sessions: &Sessions) -> Result<Resolved, UserError> {
+        let mut reached = Reached::new(self.options.target.as_deref().unwrap_or_default())?;
+        let fixtures = self.fixture_names.iter().map(|name| reached.fixture(name));
+        let fixtures = fixtures.collect::<Result<Vec<FixtureSpec>, _>>()?;
+        self.resolve(fixtures, sessions, Site::Target(reached))
+    }
+}
+
+impl Resolved {
+    /// Checks what takes fixtures, and reads the feeders.
+    fn ready(self, rows: RowLimit) -> Result<PreparedRun, UserError> {
+        let Self { mut spec, checked, builtin, mut site } = self;
+        workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
+        let of_arms = spec.options.duel.iter().flat_map(|duel| &duel.arms).map(|arm| &arm.variables);
+        for given in of_arms.chain([&spec.options.variables]).filter_map(|variables| variables.get(SCALE)) {
+            workload::check_scale(&spec.fixtures, &spec.scripts, &builtin, given)?;
+        }
+        let fed = match &mut site {
+            Site::Here(pairs) => {
+                workload::check_shards(&spec.fixtures, &spec.scripts, &checked)?;
+                check_here(&mut spec, *pairs)?;
+                // Each node reads its own.
+                if spec.is_of_several_nodes() {
+                    RunFeeders::default()
+                } else {
+                    feeders::read(&mut spec, rows)?
+                }
+            }
+            Site::Part(kept) => feeders::read_lent(&mut spec, rows, std::mem::take(kept))?,
+            Site::Target(reached) => {
+                let RunSpec { scripts, fixtures, options, seed, .. } = &mut spec;
+                feeders::collect(scripts, *seed, rows, |feeder, take| {
+                    reached.read(fixtures, &options.settings, &feeder.query, take)
+                })?
+            }
+        };
+        if fed.feeders > 0 {
+            let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
+            workload::check_variables(&spec.scripts, &names, &spec.options, &fed.variables)?;
+        }
+        let secrets = match site {
+            Site::Target(reached) => examine(&mut spec, reached)?,
+            Site::Here(_) if spec.options.driver == Driver::Wire => {
+                [target_server::local_password()?, Secrets::default()]
+            }
+            _ => Default::default(),
+        };
+        Ok(PreparedRun { spec, commands: checked.commands, secrets, fed })
+    }
+}
+
+/// What can be found wrong with a run on this server, or on the nodes of which this is one.
+fn check_here(spec: &mut RunSpec, pairs: NodePairs) -> Result<(), UserError> {
+    let RunSpec { options, fixtures, caller, .. } = spec;
+    workload::check_names(fixtures, &options.settings)?;
+    duel::check(options, fixtures, caller.as_ref())?;
+    let tables: Vec<pg_sys::Oid> = spec.tables().map(pg_sys::Oid::from).collect();
     if !tables.is_empty() {
-        check_own_locks(&tables, lock_of(&scripts), "the workload", OWN_LOCKS_HINT)?;
+        check_own_locks(&tables, lock_of(&spec.scripts), "the workload", OWN_LOCKS_HINT)?;
     }
-    let cluster = cluster_spec::of_run(&options, &tables, &scripts, &fixtures, pairs)?;
-    if cluster.is_some() {
-        worker_slots::check_slots(slots_of(&options, cluster.as_ref()), coordinator::KIND.noun)?;
+    spec.cluster = cluster_spec::of_run(&spec.options, &tables, &spec.scripts, &spec.fixtures, pairs)?;
+    if spec.cluster.is_some() {
+        check_slots(&spec.options, spec.cluster.as_ref())?;
     }
-    cluster_spec::thin(&mut options, cluster.as_ref());
-    let mut spec = RunSpec {
-        observation: settings::observation(),
-        cluster,
-        starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
-        ..unobserved(options, scripts, fixtures, sessions)?
-    };
-    check_sessions(&spec)?;
-    before::check_run(&spec.options.before, &spec, &Secrets::default())?;
+    cluster_spec::thin(&mut spec.options, spec.cluster.as_ref());
+    spec.starter = Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? };
+    check_sessions(spec)?;
+    before::check_run(&spec.options.before, spec, &Secrets::default())?;
     for step in &spec.options.before {
-        let (tables, lock) = before::locks_of(*step, &spec)?;
+        let (tables, lock) = before::locks_of(*step, spec)?;
         let what = format!("before => '{}'", step.as_str());
         check_own_locks(&tables, lock, &what, OWN_LOCKS_HINT)?;
     }
-    // Each node reads its own.
-    let fed =
-        if spec.is_of_several_nodes() { RunFeeders::default() } else { feeders::read(&mut spec, rows)? };
-    if fed.feeders > 0 {
-        workload::check_variables(&spec.scripts, &fixture_names, &spec.options, &fed.variables)?;
-    }
-    let secrets = match spec.options.driver {
-        Driver::Engine => Secrets::default(),
-        Driver::Wire => target_server::local_password()?,
-    };
-    let secrets = [secrets, Secrets::default()];
-    Ok(PreparedRun { spec, commands: checked.commands, secrets, fed })
+    Ok(())
 }
 
-/// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
-fn prepare_remote(
-    request: Request,
-    mut reached: Reached,
-    sessions: &Sessions,
-    rows: RowLimit,
-) -> Result<PreparedRun, UserError> {
-    let Request { options, scripts, checked, fixture_names, builtin } = request;
-    worker_slots::check_slots(slots_of(&options, None), coordinator::KIND.noun)?;
-    let fixtures =
-        fixture_names.iter().map(|name| reached.fixture(name)).collect::<Result<Vec<FixtureSpec>, _>>()?;
-    workload::check_rows(&fixtures, &scripts, &checked)?;
-    let own_scale = options.variables.get(SCALE);
-    own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
-    let mut spec =
-        RunSpec { observation: settings::observation(), ..unobserved(options, scripts, fixtures, sessions)? };
-    let RunSpec { scripts, fixtures, options, seed, .. } = &mut spec;
-    let fed = feeders::collect(scripts, *seed, rows, |feeder, take| {
-        reached.read(fixtures, &options.settings, &feeder.query, take)
-    })?;
-    if fed.feeders > 0 {
-        workload::check_variables(&spec.scripts, &fixture_names, &spec.options, &fed.variables)?;
-    }
+/// Adds what targets say of a run, of both arms where these have different ones, and returns what they let it in with.
+fn examine(spec: &mut RunSpec, reached: Reached) -> Result<[Secrets; 2], UserError> {
     let other = spec.options.duel.as_ref().and_then(|duel| duel.other_target());
-    let other = other.map(|name| duel::reach_other(name, &spec)).transpose()?;
-    let Examined { target, secrets, plans } = reached.examine(&spec, other.is_some().then_some(0))?;
+    let other = other.map(|name| duel::reach_other(name, spec)).transpose()?;
+    let Examined { target, secrets, plans } = reached.examine(spec, other.is_some().then_some(0))?;
     let (other_target, other_secrets, other_plans) = match other {
         Some(other) => (Some(other.target), other.secrets, other.plans),
         None => (None, Secrets::default(), Vec::new()),
@@ -352,42 +451,8 @@ fn prepare_remote(
         }
     }
     (spec.target, spec.other_target) = (Some(target), other_target);
-    let secrets = [secrets, other_secrets];
-    before::check_run(&spec.options.before, &spec, &secrets[0])?;
-    Ok(PreparedRun { spec, commands: checked.commands, secrets, fed })
-}
-
-/// The specification of a run of the current role in this database, of which nothing is observed.
-fn unobserved(
-    options: RunOptions,
-    scripts: Vec<ScriptSpec>,
-    fixtures: Vec<FixtureSpec>,
-    sessions: &Sessions,
-) -> Result<RunSpec, UserError> {
-    Ok(RunSpec {
-        seed: options.seed.unwrap_or_else(random_seed),
-        options,
-        scripts,
-        fixtures,
-        observation: Observation::Off,
-        role: sessions.role.name.clone(),
-        role_oid: sessions.role.oid,
-        database_oid: database::oid().to_u32(),
-        database: database::name()?,
-        horizon_held: false,
-        caller: sessions.other_caller(),
-        may_be_special: sessions.may_be_special(),
-        answering: sessions.answering(),
-        sweep_id: None,
-        system: Default::default(),
-        applied: Vec::new(),
-        cluster: None,
-        part_of: None,
-        target: None,
-        other_target: None,
-        starter: Starter::default(),
-        max_clients: None,
-    })
+    before::check_run(&spec.options.before, spec, &secrets)?;
+    Ok([secrets, other_secrets])
 }
 
 const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.start.";

@@ -67,12 +67,18 @@ pub fn launch(prepared: &PreparedRun, caller_pid: i32) -> Result<LaunchHandle, U
     LaunchHandle::start(segment, coordinator::KIND, spec.database_oid, 0, workers_of(&spec.options))
 }
 
-/// Runs a workload and waits for it, with NOTICEs; the run's id.
-pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
-    let mut prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
+/// A run that is to start now, with NOTICEs of what its caller has to know.
+fn prepare_to_start(arguments: RunArguments, is_waited_for: bool) -> Result<PreparedRun, UserError> {
+    let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
     tell_role(&prepared.spec)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
-    preflight::tell(&prepared.spec, &prepared.spec.options.before, true)?;
+    preflight::tell(&prepared.spec, &prepared.spec.options.before, is_waited_for)?;
+    Ok(prepared)
+}
+
+/// Runs a workload and waits for it, with NOTICEs; the run's id.
+pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
+    let mut prepared = prepare_to_start(arguments, true)?;
     let releasable = releasable_or_warn(
         "Meanwhile, dead rows cannot be removed, which slows update workloads. Call bench.run as a separate top-level statement, or use bench.start.",
     );
@@ -155,11 +161,7 @@ fn closing_report(run_id: i64) -> Result<String, UserError> {
 
 /// Starts a run and returns its id as soon as it has one.
 pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
-    let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
-    tell_role(&prepared.spec)?;
-    settings::tell_what_does_not_apply(&prepared.spec.options)?;
-    preflight::tell(&prepared.spec, &prepared.spec.options.before, false)?;
-    let (result, run_id) = start_prepared(&prepared)?;
+    let (result, run_id) = start_prepared(&prepare_to_start(arguments, false)?)?;
     result.map(|()| run_id)
 }
 
