@@ -408,11 +408,10 @@ COMMENT ON COLUMN bench.capacities.failing_runs IS 'Failed trials at the lowest 
 
 CREATE VIEW bench.history AS
 SELECT r.workload,
-       jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
-           'rate', r.rate, 'rates', r.rates, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
-           'target', r.target, 'jobs', r.jobs, 'reconnect', r.reconnect, 'on_disconnect', r.on_disconnect, 'results', r.results, 'nodes', r.nodes,
-           'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
-           'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'applied', nullif(r.applied, '{}'), 'role', r.role,
+       -- All that bench.runs shows of a run but what differs from run to run, and what does not affect results.
+       jsonb_strip_nulls((to_jsonb(r) - '{run_id,sweep_id,workload,seed,sample_interval,tags,status,started_at,finished_at,error,horizon_held,server_version,extension_version,environment,part_of,before,log_rate,logged,log_lost,warmup_took,feeders,run_as}'::text[]) || jsonb_build_object(
+           'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END,
+           'system', nullif(r.system, '{}'), 'applied', nullif(r.applied, '{}'),
            'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script',
            md5(r.script || coalesce(jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != "rows").value', '{}', true)::text, '')))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms,
