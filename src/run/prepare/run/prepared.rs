@@ -314,7 +314,7 @@ enum Site {
     Here(NodePairs),
     /// Here, by another node, which lends its captured values.
     Part(Vec<KeptRows>),
-    Target(Reached),
+    Target(Box<Reached>),
 }
 
 /// A run whose scripts and fixtures are known.
@@ -358,7 +358,7 @@ impl Request {
         let mut reached = Reached::new(self.options.target.as_deref().unwrap_or_default())?;
         let fixtures = self.fixture_names.iter().map(|name| reached.fixture(name));
         let fixtures = fixtures.collect::<Result<Vec<FixtureSpec>, _>>()?;
-        self.resolve(fixtures, sessions, Site::Target(reached))
+        self.resolve(fixtures, sessions, Site::Target(Box::new(reached)))
     }
 }
 
@@ -395,7 +395,7 @@ impl Resolved {
             workload::check_variables(&spec.scripts, &names, &spec.options, &fed.variables)?;
         }
         let secrets = match site {
-            Site::Target(reached) => examine(&mut spec, reached)?,
+            Site::Target(reached) => examine(&mut spec, *reached)?,
             Site::Here(_) if spec.options.driver == Driver::Wire => {
                 [target_server::local_password()?, Secrets::default()]
             }
