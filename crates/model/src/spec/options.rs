@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::RunArguments;
 use super::before::{self, Before};
-use super::driver::{self, Driver, OnDisconnect};
+use super::driver::{Driver, OnDisconnect};
 use super::duel::Duel;
 use super::execution::{QueryMode, Results};
 use super::limits;
@@ -215,7 +215,7 @@ impl RunOptions {
             before: Before::parse(&required("before", a.before)?)?,
             log_rate,
         };
-        driver::check(&options)?;
+        check_driver(&options)?;
         check_run_as(&options)?;
         options.duel.as_ref().map_or(Ok(()), |duel| duel.check(&options))?;
         Ok(options)
@@ -360,6 +360,46 @@ fn warmup(warmup: Option<f64>, nodes: Nodes) -> Result<Option<f64>, UserError> {
 fn with_arms(mut given: Map<String, Value>, duel: Option<&Duel>) -> Map<String, Value> {
     given.extend(duel.iter().flat_map(|duel| duel.arms[0].variables.clone()));
     given
+}
+
+/// Checks what depends on the driver.
+///
+/// # Errors
+/// 22023 for options that the driver has not, 0A000 for what it does without, and 54000 for a target's name that is too long.
+fn check_driver(options: &RunOptions) -> Result<(), UserError> {
+    let RunOptions { driver, results, nodes, target, jobs, reconnect, on_disconnect, .. } = options;
+    if let Some(target) = target {
+        limits::check_text("target", target)?;
+        if target.is_empty() {
+            return Err(
+                UserError::invalid("target must not be empty").hint("Use NULL for this server and database.")
+            );
+        }
+    }
+    if *driver == Driver::Engine {
+        let given = [
+            ("target", target.is_some()),
+            ("jobs", jobs.is_some()),
+            ("reconnect => true", *reconnect),
+            ("on_disconnect => 'reconnect'", *on_disconnect == OnDisconnect::Reconnect),
+        ];
+        let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
+        return Err(UserError::invalid(format!("{name} requires driver => 'wire'")).hint(
+            "With driver => 'engine', each client is a background worker of its own, without a connection.",
+        ));
+    }
+    let refused = |what: String| {
+        let message = format!("{what} is not supported with driver => 'wire'");
+        UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+    };
+    if *results != Results::Serialize {
+        return Err(refused(format!("results => '{}'", results.as_str()))
+            .hint("Over a connection, the server always sends the rows."));
+    }
+    if *nodes != Nodes::Local {
+        return Err(refused(format!("nodes => '{}'", nodes.as_str())));
+    }
+    Ok(())
 }
 
 /// # Errors
