@@ -253,11 +253,11 @@ fn throughput_chart(experiment: &Experiment) -> Option<Chart> {
 pub fn round_trip_sentence(experiment: &Experiment) -> Option<String> {
     let [engine, wire] = match &experiment.comparison {
         Some(sides) => driver_sides(&sides.differences)?,
-        None => driver_variants(&experiment.document.sweep.variants)?,
+        None => driver_variants(&experiment.document.sweep.setup.variants)?,
     };
     let of = |variant: &str, clients: u32| {
         let is_it = |result: &&RungResult| result.variant == variant && result.clients == clients;
-        experiment.results.iter().find(is_it).filter(|result| result.latency_avg_ms.is_some())
+        experiment.results.iter().find(is_it).filter(|result| result.figures.latency_avg_ms.is_some())
     };
     let pairs =
         experiment.results.iter().filter_map(|r| Some((of(engine, r.clients)?, of(wire, r.clients)?)));

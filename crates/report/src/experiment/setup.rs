@@ -32,17 +32,17 @@ fn extent(document: &ExperimentDocument) -> String {
         return format!("search for a capacity, {clients}, {rounds}trials of {}", length(sweep));
     }
     let mut factors = vec![counted(rungs(document).len() as u64, "rung")];
-    if !sweep.variants.iter().all(|variant| variant.name.is_empty()) {
+    if !sweep.setup.variants.iter().all(|variant| variant.name.is_empty()) {
         factors.push(counted(variants(document).len() as u64, "variant"));
     }
-    factors.push(counted(sweep.rounds as u64, "round"));
-    let each = if sweep.secs.is_some() { " each" } else { "" };
+    factors.push(counted(sweep.setup.rounds as u64, "round"));
+    let each = if sweep.setup.secs.is_some() { " each" } else { "" };
     format!("{}, {}{each}", factors.join(" × "), length(sweep))
 }
 
 /// How long each of the runs is.
 pub(crate) fn length(sweep: &Sweep) -> String {
-    match (sweep.secs, sweep.run.get("transactions")) {
+    match (sweep.setup.secs, sweep.setup.run.get("transactions")) {
         (None, Some(transactions)) => format!("{transactions} transactions per client"),
         (secs, _) => duration(secs.unwrap_or(f64::NAN)),
     }

@@ -6,7 +6,7 @@ mod searches;
 
 use std::path::Path;
 
-use bench_results::experiment::{AppliedSql, ExperimentDocument, ExperimentRun, Variant};
+use bench_results::experiment::{AppliedSql, ExperimentDocument, ExperimentRun, RunFigures, Variant};
 use bench_stats::scalability::FitVerdict;
 use proptest::prelude::*;
 use serde_json::{Value, json};
