@@ -2,10 +2,6 @@
 //! each links all of the crate.
 
 mod help;
-mod line_length;
-mod modules;
-mod more_rights;
-mod named_arguments;
 mod pgxn_metadata;
 mod pointers;
 mod qualified_names;
