@@ -6,14 +6,14 @@ mod tests;
 use bench_base::sentence::{figure, grouped, percent};
 use bench_results::Document;
 use bench_stats::compare::Verdict;
-use bench_stats::mean;
 use bench_stats::trend::BATCHES;
 use bench_stats::until_steady::truncation;
 use bench_stats::variation::{coefficient, drift, serial_correlation};
-use bench_stats::{compare, parts, robust};
+use bench_stats::{compare, mean, parts, robust};
 use serde::{Serialize, Serializer};
 
-use crate::comparison::{Comparison, Design, metrics};
+use crate::comparison::Comparison;
+use crate::comparison::lines::{Design, metrics};
 
 /// The least runs from which a spread is estimated.
 pub const LEAST_RUNS: usize = 3;

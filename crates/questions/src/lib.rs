@@ -10,8 +10,7 @@
 //! | [`calibration`] | how much do equal runs vary, and so which differences can be shown |
 //! | [`index_worth`] | what is each index worth |
 //!
-//! A folder has in `ask.rs` what is asked, and in `answer.rs` what its runs show.
-
+//! Each has first what is asked, and then what its runs show.
 #![forbid(unsafe_code)]
 
 pub mod calibration;

@@ -1,11 +1,15 @@
 //! Which statements got slower: what `bench.compare_statements` and `bench.verify` say.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_results::compared::{OF_ONE_SIDE, parts, plan_changed};
-pub use bench_results::compared::{PerCall, StatementFigures, StatementLine, plan_forms};
 use bench_results::{CommandSummary, Duel, ScriptSummary};
 use bench_stats::compare::{Better, GroupComparison, Terms, Verdict, groups_together};
+
+pub use bench_results::compared::{PerCall, StatementFigures, StatementLine, plan_forms};
 
 /// What is known of the statements of a run.
 #[derive(Clone, Debug, Default)]
@@ -212,6 +216,3 @@ impl Executed {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 use bench_results::{Run, Samples, Summary};
 
-use super::*;
+use crate::calibration::*;
 
 /// Completed runs of these TPS, 20 intervals each, whose throughput swings by a share from one to the next.
 fn runs(tps: &[f64], swing: f64) -> Vec<Document> {

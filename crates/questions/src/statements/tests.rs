@@ -4,7 +4,7 @@ use bench_results::{CommandSummary, Duel, ScriptSummary};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::*;
+use crate::statements::*;
 
 fn normal(random: &mut StdRng) -> f64 {
     let (u, v): (f64, f64) = (random.random_range(1e-12..1.0), random.random());

@@ -4,8 +4,9 @@ use bench_results::experiment::SweepSetup;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::*;
-use crate::capacity::{NextTrial, Purpose};
+use crate::capacity::NextTrial;
+use crate::capacity::Purpose;
+use crate::sweep::*;
 
 fn arguments() -> SweepArguments {
     SweepArguments {

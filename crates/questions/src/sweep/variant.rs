@@ -49,11 +49,11 @@ fn applied_sql(variant: &str, mut group: Map<String, Value>) -> Result<AppliedSq
 const MAX_STATEMENTS: usize = 1000;
 
 /// Arguments of bench.run that a variant may have. No parameter of the server has such a name.
-pub(super) const ARGUMENTS: [&str; 6] =
+pub(crate) const ARGUMENTS: [&str; 6] =
     ["driver", "query_mode", "target", "jobs", "reconnect", "on_disconnect"];
 
 /// Those that belong to a driver.
-pub(super) const OF_DRIVERS: [&str; 5] = ["driver", "target", "jobs", "reconnect", "on_disconnect"];
+pub(crate) const OF_DRIVERS: [&str; 5] = ["driver", "target", "jobs", "reconnect", "on_disconnect"];
 
 /// The variants of a sweep, the baseline first: those of an object in the order of their names, for jsonb does not keep
 /// that in which they were written, and those of an array of objects in its order.

@@ -1,6 +1,7 @@
+use bench_base::error::sqlstate;
 use serde_json::json;
 
-use super::*;
+use crate::screen::*;
 
 fn factor(name: &str, kind: FactorKind) -> Factor {
     Factor { name: name.to_owned(), a: json!("off"), b: json!(1), kind }
@@ -88,4 +89,46 @@ fn a_setting_of_the_session_is_judged_by_its_duel() {
     assert_eq!(screen(&of_session, &failed, ScreenMetric::Cpu, 0.02)[0].verdict, "fails");
     let nothing = screen(&of_session, &ScreenRuns::default(), ScreenMetric::Cpu, 0.02);
     assert_eq!((nothing[0].verdict.as_str(), nothing[0].effect), ("inconclusive", None));
+}
+
+fn kind(name: &str) -> Result<FactorKind, UserError> {
+    match name {
+        "shared_buffers" => Ok(FactorKind::Restart),
+        "full_page_writes" => Ok(FactorKind::System),
+        "jit" => Ok(FactorKind::Session),
+        _ => Err(UserError::new(sqlstate::UNDEFINED_OBJECT, "unrecognized")),
+    }
+}
+
+#[test]
+fn settings_of_the_session_have_duels_and_others_are_combined() {
+    let given =
+        json!({"shared_buffers": ["1GB", "8GB"], "jit": ["off", "on"], "full_page_writes": [true, false]});
+    let screen = screen_of(given, 0.02, &mut kind).unwrap();
+    let variants = variants(&screen).unwrap();
+    assert_eq!(variants.iter().filter(|variant| variant.duel.is_some()).count(), 1);
+    let combined: Vec<&Variant> = variants.iter().filter(|variant| variant.duel.is_none()).collect();
+    assert_eq!(combined.len(), design(2).len());
+    for (row, variant) in combined.iter().enumerate() {
+        assert_eq!(row_of(&variant.name), Some(row));
+        assert!(
+            variant.system.contains_key("full_page_writes") && variant.restart.contains_key("shared_buffers")
+        );
+    }
+    assert_eq!(row_of("jit"), None);
+}
+
+#[test]
+fn what_is_no_factor_is_refused() {
+    for given in [
+        json!({}),
+        json!([]),
+        json!({"jit": "on"}),
+        json!({"jit": ["on"]}),
+        json!({"jit": ["on", "on"]}),
+        json!({"jit": ["on", {}]}),
+        json!({"other": [1, 2]}),
+    ] {
+        assert!(screen_of(given.clone(), 0.02, &mut kind).is_err(), "{given}");
+    }
 }
