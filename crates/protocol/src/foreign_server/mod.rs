@@ -6,10 +6,10 @@
 //! which session is good enough, and [`check_password_given`] and [`check_password_used`] keep roles that are no superusers
 //! from what the server's operating-system user may do.
 
-pub mod options;
+pub(crate) mod options;
 #[cfg(test)]
 mod tests;
-pub mod words;
+pub(crate) mod words;
 
 use std::fmt;
 

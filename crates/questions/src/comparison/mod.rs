@@ -1,7 +1,7 @@
 //! Groups of runs against each other: what `bench.compare` and `bench.ab` say.
 
 mod differences;
-pub mod lines;
+pub(crate) mod lines;
 #[cfg(test)]
 mod tests;
 
