@@ -82,7 +82,8 @@ pub fn check_page(name: &str, page: &str) {
         }
     }
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"), "{name}");
-    for part in ["<meta charset=\"utf-8\"", "<meta name=\"viewport\"", "prefers-color-scheme", "@media print"] {
+    for part in ["<meta charset=\"utf-8\"", "<meta name=\"viewport\"", "prefers-color-scheme", "@media print"]
+    {
         assert!(page.contains(part), "{name}: {part}");
     }
     let style = page.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>")).unwrap().0;
