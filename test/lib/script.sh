@@ -165,8 +165,8 @@ by_pgbench() { # MODE ROLE SCRIPT [OPTIONS]
     for ((at = 0; at < ${#VARIABLES[@]}; at += 2)); do args+=(-D "${VARIABLES[at]}=${VARIABLES[at + 1]}"); done
     psql -XAtq -f "$work/reset.sql" >/dev/null 2>&1
     if PGUSER=$2 PGOPTIONS=${4:-${PGOPTIONS:-}} PGHOST=${PGBENCH_HOST:-$PGHOST} PGPORT=${PGBENCH_PORT:-$PGPORT} \
-        timeout 100 pgbench -n -M "$1" -c "$CLIENTS" -j "$CLIENTS" -t "$TRANSACTIONS" --random-seed=$SEED "${args[@]}" \
-        "${OF_PGBENCH[@]}" >"$work/stdout" 2>"$work/stderr"; then
+        timeout 100 pgbench -n -M "$1" -c "$CLIENTS" -j "$CLIENTS" -t "$TRANSACTIONS" --random-seed="$SEED" \
+        "${args[@]}" "${OF_PGBENCH[@]}" >"$work/stdout" 2>"$work/stderr"; then
         STATUS=completed
     else
         STATUS=incomplete
