@@ -16,6 +16,7 @@ pub mod lists;
 mod local_settings;
 pub mod locks;
 pub mod new_pages;
+pub mod own_plans;
 pub mod own_settings;
 pub mod parser;
 pub mod prewarm;

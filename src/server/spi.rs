@@ -11,6 +11,7 @@ use pgrx::spi::{PreparedStatement, SpiClient, SpiHeapTupleData, SpiTupleTable};
 use pgrx::{PgTrigger, Spi, pg_sys};
 
 use super::local_settings::{as_origin, as_replica, restricted, with_own_syntax};
+use super::own_plans::with_own_plans;
 use crate::error::{OrRaise, internal};
 
 /// Sees to something before a statement is executed.
@@ -45,6 +46,11 @@ pub fn spi_error(error: pgrx::spi::Error) -> UserError {
         return UserError::new(sqlstate::INVALID_TRANSACTION_TERMINATION, message);
     }
     internal(format!("unexpected SPI result: {error}"))
+}
+
+/// Runs this project's own statements, whatever the session has set.
+fn own<T>(work: impl FnOnce() -> T) -> T {
+    restricted(|| with_own_plans(work))
 }
 
 /// Reads with the latest snapshot, for what workers commit while this session's statement runs has
@@ -94,7 +100,7 @@ fn update<'a>(
 
 /// Reads by several queries, with the latest snapshot.
 pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
-    restricted(|| latest(body))
+    own(|| latest(body))
 }
 
 /// Runs a query for its first value.
@@ -102,25 +108,25 @@ pub fn fetch<T: FromDatum + IntoDatum>(
     sql: &str,
     arguments: &[DatumWithOid],
 ) -> Result<Option<T>, UserError> {
-    restricted(|| latest(|client| first_value(select(client, sql, Some(1), arguments)?)))
+    own(|| latest(|client| first_value(select(client, sql, Some(1), arguments)?)))
 }
 
 /// Runs a statement for its effect; the number of rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
     let count = |client: &mut SpiClient| update(client, sql, arguments).map(|table| table.len());
-    restricted(|| Spi::connect_mut(count).map_err(spi_error))
+    own(|| Spi::connect_mut(count).map_err(spi_error))
 }
 
 /// Runs a statement for its effect and its first value.
 pub fn call<T: FromDatum + IntoDatum>(sql: &str, arguments: &[DatumWithOid]) -> Result<Option<T>, UserError> {
     let first = |client: &mut SpiClient| update(client, sql, arguments)?.first().get(1);
-    restricted(|| Spi::connect_mut(first).map_err(spi_error))
+    own(|| Spi::connect_mut(first).map_err(spi_error))
 }
 
 /// Runs a statement that makes or drops an object. Event triggers fire as in an ordinary session, whatever else has been written:
 /// they belong to superusers, and extensions such as Citus need theirs.
 pub fn define(sql: &str) -> Result<(), UserError> {
-    restricted(|| as_origin(|| in_session::run(sql, &[]).map(drop)))
+    own(|| as_origin(|| in_session::run(sql, &[]).map(drop)))
 }
 
 /// All rows of a query, each as `row` has it.
@@ -138,7 +144,7 @@ pub(super) fn fetch_table<T>(
     arguments: &[DatumWithOid],
     body: impl FnOnce(SpiTupleTable) -> pgrx::spi::Result<T>,
 ) -> Result<T, UserError> {
-    restricted(|| latest(|client| body(select(client, sql, None, arguments)?)))
+    own(|| latest(|client| body(select(client, sql, None, arguments)?)))
 }
 
 /// All rows of a query that locks the rows it finds, which is no reading.
@@ -150,7 +156,7 @@ pub fn locked_rows<T>(
     let all = |client: &mut SpiClient| -> pgrx::spi::Result<Vec<T>> {
         update(client, sql, arguments)?.map(|found| row(&found)).collect()
     };
-    restricted(|| Spi::connect_mut(all).map_err(spi_error))
+    own(|| Spi::connect_mut(all).map_err(spi_error))
 }
 
 /// Statements under the session's search_path: users' own text, names that users have given, and what fires users' code, which
@@ -158,12 +164,17 @@ pub fn locked_rows<T>(
 pub mod in_session {
     use super::*;
 
+    /// Runs a query of this project's own. What [`run`] and [`call`] are given may be users' text.
+    fn own<T>(work: impl FnOnce() -> T) -> T {
+        with_own_syntax(|| with_own_plans(work))
+    }
+
     /// As [`super::fetch`].
     pub fn fetch<T: FromDatum + IntoDatum>(
         sql: &str,
         arguments: &[DatumWithOid],
     ) -> Result<Option<T>, UserError> {
-        with_own_syntax(|| latest(|client| first_value(client.select(sql, Some(1), arguments)?)))
+        own(|| latest(|client| first_value(client.select(sql, Some(1), arguments)?)))
     }
 
     /// As [`super::fetch_all`].
@@ -172,9 +183,7 @@ pub mod in_session {
         arguments: &[DatumWithOid],
         row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
     ) -> Result<Vec<T>, UserError> {
-        with_own_syntax(|| {
-            latest(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect())
-        })
+        own(|| latest(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect()))
     }
 
     /// As [`super::run`].
@@ -204,7 +213,7 @@ pub fn fetch_in_trigger<T>(
         unsafe { pg_sys::SPI_register_trigger_data(std::ptr::from_ref(trigger.trigger_data()).cast_mut()) };
         client.select(sql, None, &[])?.map(|found| row(&found)).collect::<pgrx::spi::Result<Vec<T>>>()
     };
-    restricted(|| Spi::connect(rows).map_err(spi_error))
+    own(|| Spi::connect(rows).map_err(spi_error))
 }
 
 /// The text that a query of some ids finds with the snapshot of the statement under way, which sees the rows that it
@@ -235,7 +244,7 @@ pub fn fetch_as_of_statement(sql: &str, ids: &[i64]) -> Result<Option<String>, U
         };
         Ok(found)
     };
-    restricted(|| Spi::connect(found))
+    own(|| Spi::connect(found))
 }
 
 /// A TimestampTz, microseconds since 2000-01-01, as an argument of a statement.

@@ -77,4 +77,13 @@ SELECT bench.wait(:run_id) \g /dev/null
 SELECT is(array_agg(DISTINCT concat_ws(' ', sqlstate, message)),
     '{"55000 parameter \"work_mem\" has lost the value that arm a of the duel gives it"}',
     'an arm whose script sets its parameter measures nothing') FROM bench.errors WHERE run_id = :run_id;
+
+-- Queries of this project's own are not compiled, whatever the server's defaults.
+SET jit = on;
+SET jit_above_cost = 20;
+SELECT count(*) FROM bench.preflight('set_see') \g /dev/null
+SELECT current_setting('jit') AS jit \gset
+SET jit = off;
+SELECT is(:'jit'::text, 'on', 'the session keeps its settings');
+SELECT ok(pg_read_file('/proc/self/maps') !~ 'llvmjit', 'a preflight compiles none of its queries');
 SELECT * FROM finish();

@@ -14,6 +14,7 @@ use crate::driver::session::plans::only_plannable;
 use crate::driver::session::results::ReceiverFactory;
 use crate::error::internal;
 use crate::server::lists::{list_first, list_length};
+use crate::server::own_plans::without_jit;
 use crate::server::process::accessed_blocks;
 use crate::server::transaction::rolled_back;
 
@@ -151,7 +152,8 @@ impl TrialStatement {
         unsafe {
             let before = (*self.source).total_custom_cost;
             let owner = pg_sys::CurrentResourceOwner;
-            let plan = pg_sys::GetCachedPlan(self.source, params, owner, std::ptr::null_mut());
+            let plan =
+                without_jit(|| pg_sys::GetCachedPlan(self.source, params, owner, std::ptr::null_mut()));
             let cost = match self.plans {
                 PlanKind::Custom => (*self.source).total_custom_cost - before,
                 PlanKind::Generic => (*self.source).generic_cost,
