@@ -233,17 +233,16 @@ fn advance_sequences(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
 pub fn largest_key(tables: &[pg_sys::Oid]) -> Result<(Option<i32>, Option<f32>), UserError> {
     let tables = relations::with_partitions(&distributed::local(tables)?)?;
     let key = select_one::<(pg_sys::Oid, Option<f32>)>(
-        "SELECT i.indexrelid, s.correlation FROM pg_index i \
-         JOIN pg_class c ON c.oid = i.indrelid \
-         JOIN pg_namespace n ON n.oid = c.relnamespace \
-         JOIN pg_attribute a \
-             ON a.attrelid = c.oid AND a.attnum = i.indkey[0] \
-         LEFT JOIN pg_stats s \
-             ON s.schemaname = n.nspname AND s.tablename = c.relname \
-            AND s.attname = a.attname AND NOT s.inherited \
-         WHERE i.indisprimary AND c.relkind = 'r'::\"char\" \
-           AND c.oid = ANY ($1) \
-         ORDER BY c.relpages DESC, c.oid LIMIT 1",
+        // pg_stats looks at privileges for each of its rows, and so is asked about one column only.
+        "SELECT k.indexrelid, \
+                (SELECT s.correlation FROM pg_stats s \
+                 WHERE s.schemaname = n.nspname AND s.tablename = k.relname AND s.attname = a.attname AND NOT s.inherited) \
+         FROM (SELECT i.indexrelid, i.indkey[0] AS attnum, c.oid, c.relname, c.relnamespace \
+               FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid \
+               WHERE i.indisprimary AND c.relkind = 'r'::\"char\" AND c.oid = ANY ($1) \
+               ORDER BY c.relpages DESC, c.oid LIMIT 1) k \
+         JOIN pg_namespace n ON n.oid = k.relnamespace \
+         JOIN pg_attribute a ON a.attrelid = k.oid AND a.attnum = k.attnum",
         &[tables.into()],
     )?;
     Ok(key.map_or((None, None), |(index, correlation)| (relations::btree_levels(index), correlation)))
