@@ -8,6 +8,7 @@ pub mod document;
 pub mod launch;
 pub mod log;
 pub mod name;
+mod progress;
 mod refusal;
 mod sessions;
 pub mod spec;

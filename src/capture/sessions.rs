@@ -6,12 +6,15 @@ use std::collections::BTreeSet;
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Role;
 
+use super::progress;
 use super::refusal::Refusal;
 use crate::guard::rights::is_special;
 use crate::guard::session_role::session_of_writer;
 use crate::launch::checks::check_session_of;
+use crate::launch::role_session::Watch;
 use crate::server::roles::{self, may_become};
 use crate::server::spi::quote_identifier;
+use crate::shm::CapturePhase;
 
 /// A role that wrote what was captured, and whose sessions replay it.
 #[derive(Clone, Debug)]
@@ -163,17 +166,20 @@ impl SessionNotes {
 pub fn kept<A>(
     replayers: &[Result<Replayer, String>],
     most: usize,
-    mut ask: impl FnMut(&Replayer, &[usize]) -> Result<Vec<Result<A, Refusal>>, UserError>,
+    mut ask: impl FnMut(&Replayer, &[usize], Watch) -> Result<Vec<Result<A, Refusal>>, UserError>,
 ) -> Result<Vec<Option<Result<A, String>>>, UserError> {
     let mut found: Vec<Option<Result<A, String>>> =
         replayers.iter().map(|one| one.as_ref().err().map(|reason| Err(reason.clone()))).collect();
+    progress::enter(CapturePhase::Analysis, most.min(replayers.len()) as u64);
     loop {
+        let before = found.iter().flatten().count() as u64;
         let room = most.saturating_sub(found.iter().filter(|one| matches!(one, Some(Ok(_)))).count());
         let next: Vec<usize> = (0..found.len()).filter(|&at| found[at].is_none()).take(room).collect();
         let Some(Ok(first)) = next.first().map(|&at| &replayers[at]) else { return Ok(found) };
         let is_of = |at: &usize| replayers[*at].as_ref().is_ok_and(|one| one.writer.oid == first.writer.oid);
         let of_role: Vec<usize> = next.into_iter().filter(is_of).collect();
-        let told = ask(first, &of_role).or_else(|error| match error.sqlstate.as_str() {
+        let mut watch = |answered: u32| progress::set_done(before + u64::from(answered));
+        let told = ask(first, &of_role, &mut watch).or_else(|error| match error.sqlstate.as_str() {
             sqlstate::QUERY_CANCELED | sqlstate::CONFIGURATION_LIMIT_EXCEEDED => Err(error),
             _ => Ok(of_role.iter().map(|_| Err(Refusal::from(error.clone()))).collect()),
         })?;

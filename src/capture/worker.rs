@@ -16,6 +16,8 @@ use super::activity::{ActivityMoment, WaitWatch, sessions_at_work};
 use super::launch::{FirstReading, Window, keep, tell};
 use super::log::sampling;
 use super::log::sampling::LogSampling;
+use super::progress;
+use super::progress::CaptureReporter;
 use super::spec::CaptureSpec;
 use crate::driver::session::Session;
 use crate::error::internal;
@@ -29,7 +31,7 @@ use crate::server::roles::{current_role_oid, superuser};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{database, worker_slots};
-use crate::shm::{RunState, Segment, SegmentShape, StopReason};
+use crate::shm::{CapturePhase, RunState, Segment, SegmentShape, StopReason};
 use crate::store;
 use crate::store::{CaptureEnd, CapturedStatement};
 use crate::worker::drop_extension;
@@ -50,6 +52,7 @@ fn launch(spec: &CaptureSpec) -> Result<LaunchHandle, UserError> {
     let json = serde_json::to_string(spec).unwrap_or_default();
     let segment = Segment::create(SegmentShape::LEADER, &json, &[]);
     segment.header().caller_pid.store(my_pid(), Relaxed);
+    segment.header().interruptible.store(1, Relaxed);
     LaunchHandle::start(segment, KIND, database::oid().to_u32(), current_role_oid().to_u32(), 0)
 }
 
@@ -60,7 +63,11 @@ pub fn to_the_end(spec: &CaptureSpec) -> Result<Vec<CapturedStatement>, UserErro
     );
     let launched = launch(spec)?;
     launched.tie();
-    let result = launched.wait(releasable, |_| false);
+    let mut reporter = CaptureReporter::new(&spec.name);
+    let result = launched.wait(releasable, |segment| {
+        reporter.report(segment);
+        false
+    });
     launched.leave();
     result?;
     tell(spec)
@@ -117,12 +124,15 @@ fn capture(segment: &Segment) -> Result<(), UserError> {
     })?;
     segment.header().gate.store(1, Release);
     wake(segment.header().caller_pid.load(Relaxed));
+    progress::report_to(segment);
     let outcome = match spec.secs > 0.0 {
         false => transaction(|| Ok(Window { entries: beginning.entries_since()?, ..Window::default() })),
         true => watch(segment, &spec, &beginning, began),
     };
-    let outcome =
-        outcome.and_then(|window| transaction(AssertUnwindSafe(|| keep(&spec, &beginning, window))));
+    let outcome = outcome.and_then(|window| {
+        check_stop(segment)?;
+        transaction(AssertUnwindSafe(|| keep(&spec, &beginning, window)))
+    });
     let Err(error) = outcome else { return Ok(()) };
     forget_cancel();
     let status = if error.sqlstate == sqlstate::QUERY_CANCELED { "canceled" } else { "failed" };
@@ -147,12 +157,13 @@ fn watch(
     let mut waits = WaitWatch::default();
     let mut sampling = Err(None);
     transaction(drop_extension::hold)?;
+    progress::enter(CapturePhase::Observation, spec.secs.ceil() as u64);
     // An application may come to its transactions late.
     while until.saturating_duration_since(Instant::now()) > look && matches!(sampling, Err(None)) {
-        wait(segment, Instant::now() + look, &mut begin, Some(&mut waits), None)?;
+        wait(segment, began, Instant::now() + look, &mut begin, Some(&mut waits), None)?;
         sampling = begin_sampling(spec, beginning, &waits, began)?;
     }
-    let is_early = !wait(segment, until, &mut begin, Some(&mut waits), sampling.as_ref().ok())?;
+    let is_early = !wait(segment, began, until, &mut begin, Some(&mut waits), sampling.as_ref().ok())?;
     let mut end = ActivityMoment::now();
     let (entries, clients) =
         transaction(|| Ok((beginning.entries_since()?, sessions_at_work(beginning.at)?)))?;
@@ -160,7 +171,7 @@ fn watch(
         sampling.stop()?;
     }
     end.open();
-    wait(segment, Instant::now() + ActivityMoment::READ_FOR, &mut end, None, None)?;
+    wait(segment, began, Instant::now() + ActivityMoment::READ_FOR, &mut end, None, None)?;
     let logged = match sampling {
         Err(why) => Err(why),
         Ok(sampling) => {
@@ -223,10 +234,20 @@ fn may_do_without(spec: &CaptureSpec, error: &UserError) -> Result<bool, UserErr
     Ok(is_left_open && error.sqlstate != sqlstate::QUERY_CANCELED && !drop_extension::is_coming())
 }
 
+/// # Errors
+/// 57014 where the caller has gone or does not want the capture any more; those of the extension's drop.
+fn check_stop(segment: &Segment) -> Result<(), UserError> {
+    if segment.header().stop() != StopReason::None {
+        return Err(UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call to bench.capture"));
+    }
+    if drop_extension::is_coming() { Err(drop_extension::error()) } else { Ok(()) }
+}
+
 /// Waits outside of a transaction, so that nothing is held back, and looks at the counters and at what sessions do. False where
 /// it has ended early because enough has been logged.
 fn wait(
     segment: &Segment,
+    began: Instant,
     until: Instant,
     moment: &mut ActivityMoment,
     mut waits: Option<&mut WaitWatch>,
@@ -234,12 +255,8 @@ fn wait(
 ) -> Result<bool, UserError> {
     let mut looks = 0;
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        if segment.header().stop() != StopReason::None {
-            return Err(UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call to bench.capture"));
-        }
-        if drop_extension::is_coming() {
-            return Err(drop_extension::error());
-        }
+        check_stop(segment)?;
+        progress::set_done(began.elapsed().as_secs());
         nap_until_canceled((left.as_millis() as i64 + 1).min(100))?;
         if moment.is_open() {
             moment.read()?;

@@ -22,7 +22,7 @@ use crate::guard::session_role::{check_session, may_be_special};
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc::{set_as_session, set_for_session};
 use crate::server::locks::is_blocked_by_me;
-use crate::server::process::{is_backend, my_pid, nap, wake};
+use crate::server::process::{check_client_connection, is_backend, my_pid, nap, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{rolled_back, transaction};
 use crate::server::{database, worker_slots};
@@ -37,13 +37,14 @@ const MAX_BYTES: usize = 1 << 30;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 thread_local! {
-    static ANSWERS: Cell<bool> = const { Cell::new(false) };
+    /// The segment of the question that this session answers.
+    static QUESTION: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// # Errors
 /// 25006 in a session that answers questions: what its statements call must not start anything.
 pub fn check_may_start() -> Result<(), UserError> {
-    if !ANSWERS.get() {
+    if QUESTION.get().is_none() {
         return Ok(());
     }
     let message = "cannot start workers or connections while statements are tried out";
@@ -66,6 +67,16 @@ struct Asked<Q> {
     question: Q,
 }
 
+/// Called while a question is answered, with how many of its parts have been answered.
+pub type Watch<'a> = &'a mut dyn FnMut(u32);
+
+/// Counts a part of the question as answered, for those who watch.
+pub fn count_answered() {
+    if let Some(question) = QUESTION.get() {
+        Segment::peek(question, |segment| segment.header().answered.fetch_add(1, Relaxed));
+    }
+}
+
 /// Asks a session of a role, and waits for its answer. `run_as` is the role that the caller has named in this very call: no other
 /// one than that and the client role of superusers may have special rights.
 ///
@@ -77,6 +88,20 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
     role: &Role,
     run_as: Option<&str>,
     question: &Q,
+) -> Result<RoleAnswer<A>, UserError> {
+    ask_and_watch(kind, role, run_as, question, &mut |_| ())
+}
+
+/// As [`ask`], and watches how far the answer is.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_and_watch<Q: Serialize, A: DeserializeOwned>(
+    kind: WorkerKind,
+    role: &Role,
+    run_as: Option<&str>,
+    question: &Q,
+    watch: Watch,
 ) -> Result<RoleAnswer<A>, UserError> {
     check_may_start()?;
     check_session_of(role)?;
@@ -120,6 +145,8 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
                 UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint("See the server log.")
             );
         }
+        watch(header.answered.load(Relaxed));
+        check_client_connection();
         let asked = header.coordinator_pid.load(Relaxed);
         if asked != 0 && is_blocked_by_me(asked) {
             let message = format!("the session of role \"{}\" waits for a lock of this session", role.name);
@@ -158,7 +185,7 @@ pub fn answer<Q: DeserializeOwned, A: Serialize>(
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
-    ANSWERS.set(true);
+    QUESTION.set(Some(context.segment.handle()));
     set_for_session(c"application_name", c"pgbench_ext");
     let asked: Result<Asked<Q>, UserError> =
         serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));

@@ -1,6 +1,8 @@
 //! This process and the others of the server: clocks, ids, latches and signals.
 
+use std::cell::Cell;
 use std::ffi::c_int;
+use std::time::{Duration, Instant};
 
 use bench_base::error::UserError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
@@ -272,8 +274,16 @@ pub fn forget_activity() {
     unsafe { pg_sys::pgstat_clear_backend_activity_snapshot() };
 }
 
-/// A look at interrupts, for loops of the pure rooms.
+/// A look at interrupts, for loops of the pure rooms; now and then at the client, too, which may have gone.
 pub fn check_interrupts() {
+    const CHECK_CLIENT_EVERY: Duration = Duration::from_millis(500);
+    thread_local! {
+        static CHECKED: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+    if CHECKED.get().is_none_or(|checked| checked.elapsed() >= CHECK_CLIENT_EVERY) {
+        CHECKED.set(Some(Instant::now()));
+        check_client_connection();
+    }
     pgrx::check_for_interrupts!();
 }
 

@@ -175,6 +175,8 @@ pub struct Header {
     pub cancels: AtomicU32,
     /// Of a question to another role's session: the handle of the segment that has the answer; 0: there is none yet.
     pub answer: AtomicU32,
+    /// Of a question to another role's session: how many of its parts have been answered.
+    pub answered: AtomicU32,
     /// 1 when its clients stand at the gate.
     pub is_ready: AtomicU32,
     /// When the node that asked for this part was last heard of, by CLOCK_MONOTONIC.
@@ -198,6 +200,7 @@ pub struct Header {
     pub stretch_ns: AtomicI64,
     pub progress: Progress,
     pub load: LoadProgress,
+    pub capture: CaptureProgress,
     pub sweep: SweepProgress,
     /// Of a run over connections: the clients' search_path, where it is not the role's own.
     pub search_path: Text<4096>,
@@ -318,6 +321,46 @@ impl LoadProgress {
     /// Begins a phase.
     pub fn enter(&self, phase: LoadPhase, now_ns: i64) {
         self.phase_began_ns.store(now_ns, Relaxed);
+        self.phase.store(phase as u32, Release);
+    }
+}
+
+/// What a capture is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CapturePhase {
+    /// The application is at work.
+    Observation = 0,
+    /// What the server has logged is read.
+    Log = 1,
+    /// Statements or transactions are analysed and tried.
+    Analysis = 2,
+}
+
+/// How far a capture is.
+#[repr(C)]
+pub struct CaptureProgress {
+    phase: AtomicU32,
+    /// In seconds, bytes, or statements, by the phase.
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl CaptureProgress {
+    /// The phase that the capture is in, how much of it is done, and of how much; 0: that is not known.
+    pub fn get(&self) -> (CapturePhase, u64, u64) {
+        let phase = match self.phase.load(Acquire) {
+            0 => CapturePhase::Observation,
+            1 => CapturePhase::Log,
+            _ => CapturePhase::Analysis,
+        };
+        (phase, self.done.load(Relaxed), self.total.load(Relaxed))
+    }
+
+    /// Says where the capture is.
+    pub fn set(&self, phase: CapturePhase, done: u64, total: u64) {
+        self.total.store(total, Relaxed);
+        self.done.store(done, Relaxed);
         self.phase.store(phase as u32, Release);
     }
 }

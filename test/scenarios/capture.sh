@@ -171,6 +171,25 @@ is "$OUT" canceled 'and whoever waits learns it'
 is "$(sql "SELECT status FROM bench.captures WHERE name = 'late'")" canceled 'and says so'
 is "$(sql "SELECT bench.stop_capture('late')")" f 'only once'
 like "$(sql "SELECT bench.run('late')" 2>&1)" 'has kept no statement' 'and cannot be run'
+
+# A caller that cancels or goes while statements are tried.
+sql 'CREATE TABLE tried AS SELECT n, n % 1000 AS v FROM generate_series(1, 200000) n' \
+    'GRANT SELECT ON tried TO cap_owner' 'SELECT pg_stat_statements_reset()' >/dev/null
+PGUSER=cap_owner sql 'SELECT count(n) FROM tried WHERE v > 10' 'SELECT sum(n) FROM tried WHERE v < 10' \
+    'SELECT min(n) FROM tried WHERE v > 10' 'SELECT max(n) FROM tried WHERE v < 10' >/dev/null
+of_captures() { echo "SELECT count(*) = $1 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext capture'"; }
+for way in -INT -KILL; do
+    PGUSER=cap_owner session caller "SELECT bench.capture('tried', secs => 0)"
+    eventually 20 "$(of_captures 2)"
+    sleep 0.5
+    clock
+    kill "$way" "${PIDS[caller]}"
+    eventually 10 "$(of_captures 0)"
+    within 3000 "kill $way of a caller ends the capture and its trials"
+    ended caller
+    is "$(sql "SELECT status, error ->> 'sqlstate' FROM bench.captures WHERE name = 'tried'")" 'canceled|57014' \
+        'and it says so'
+done
 sql "SELECT bench.drop_capture('own')" >/dev/null
 is "$(sql "SELECT count(*) FROM bench.workloads WHERE name LIKE 'own/%'" \
     "SELECT count(*) FROM bench.feeders WHERE workload LIKE 'own/%'" |

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::refusal::{Refusal, check_privileges};
 use crate::capture::sessions::{Replayer, Sessions};
 use crate::driver::parameters::analyse;
-use crate::launch::role_session::{answer, ask, kind, read_only};
+use crate::launch::role_session::{Watch, answer, ask_and_watch, count_answered, kind, read_only};
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc;
 use crate::server::transaction::rolled_back;
@@ -51,13 +51,14 @@ pub fn checked<'a>(
     replayer: &Replayer,
     shapes: impl Iterator<Item = &'a Replayable>,
     writes: bool,
+    watch: Watch,
 ) -> Result<Vec<Result<Checked, Refusal>>, UserError> {
     let asked = |shape: &Replayable| RequestedShape {
         script: shape.script.clone(),
         columns: shape.columns.iter().map(|column| column.name.clone()).collect(),
     };
     let question = ShapeRequest { shapes: shapes.map(asked).collect(), writes };
-    ask(KIND, &replayer.session, sessions.run_as(), &question).map(|(checked, _)| checked)
+    ask_and_watch(KIND, &replayer.session, sessions.run_as(), &question, watch).map(|(checked, _)| checked)
 }
 
 /// The server's entry.
@@ -68,7 +69,9 @@ pub extern "C-unwind" fn pgbench_ext_shapes_main(segment: pg_sys::Datum) {
         read_only()?;
         let checked = question.shapes.iter().map(|shape| {
             pgrx::check_for_interrupts!();
-            check(shape, question.writes)
+            let checked = check(shape, question.writes);
+            count_answered();
+            checked
         });
         Ok((checked.collect::<Vec<_>>(), Vec::new()))
     });

@@ -78,9 +78,9 @@ pub fn keep(
     }
     let replayers: Vec<Result<Replayer, String>> =
         captured.shapes.iter().map(|shape| users[shape.role.as_str()].clone()).collect();
-    let checked = kept(&replayers, limit, |replayer, some| {
+    let checked = kept(&replayers, limit, |replayer, some, watch| {
         let shapes = some.iter().map(|&at| &captured.shapes[at]);
-        other_roles::checked(&sessions, replayer, shapes, options.writes)
+        other_roles::checked(&sessions, replayer, shapes, options.writes, watch)
     })?;
     let mut session_notes = SessionNotes::default();
     let mut lines = Vec::new();

@@ -13,11 +13,13 @@ use pgrx::pg_sys;
 
 use super::messages::{MAX_LINE, Read, take_line};
 use super::table;
+use crate::capture::progress;
 use crate::server::files::{Interruptible, open_regular};
 use crate::server::guc;
 use crate::server::spi::fetch;
 
 /// A log.
+use crate::shm::CapturePhase;
 pub enum LogSource {
     Table(pg_sys::Oid),
     /// A file, or a directory with files; relative to the data directory.
@@ -127,6 +129,10 @@ impl LogSource {
         let mut capture = LogCapture::new(options.clone());
         let mut read =
             Read { is_servers: files.iter().all(|(file, ..)| is_servers(file)), ..Read::default() };
+        let size = |(file, _, from): &(PathBuf, _, u64)| {
+            fs::metadata(file).map_or(0, |metadata| metadata.len()).saturating_sub(*from)
+        };
+        progress::enter(CapturePhase::Log, files.iter().map(size).sum());
         for (file, format, from) in files {
             read_file(&file, format, from, &mut capture, &mut read)?;
         }
@@ -269,6 +275,7 @@ fn read_file(
                 take_line(&String::from_utf8_lossy(&line), capture, read)?;
                 check_form(path, read, before)?;
             }
+        progress::advance(read as u64);
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::capture::refusal::Refusal;
 use crate::capture::sessions::{Replayer, Sessions};
 use crate::capture::values;
 use crate::capture::values::StatementReplay;
-use crate::launch::role_session::{answer, ask, kind, read_only};
+use crate::launch::role_session::{Watch, answer, ask_and_watch, count_answered, kind, read_only};
 use crate::server::background_worker::WorkerKind;
 
 /// The kind of worker that looks at statements.
@@ -42,9 +42,10 @@ pub fn replays(
     replayer: &Replayer,
     statements: Vec<CapturedCall>,
     options: &Value,
+    watch: Watch,
 ) -> Result<Vec<Result<StatementReplay, Refusal>>, UserError> {
     let request = ReplayRequest { statements, options: options.clone() };
-    ask(KIND, &replayer.session, sessions.run_as(), &request).map(|(replays, _)| replays)
+    ask_and_watch(KIND, &replayer.session, sessions.run_as(), &request, watch).map(|(replays, _)| replays)
 }
 
 /// The server's entry.
@@ -56,7 +57,9 @@ pub extern "C-unwind" fn pgbench_ext_replays_main(segment: pg_sys::Datum) {
         read_only()?;
         let replay = |asked: &CapturedCall| {
             pgrx::check_for_interrupts!();
-            values::replay(&asked.text, &asked.counts, asked.share, &options)
+            let replay = values::replay(&asked.text, &asked.counts, asked.share, &options);
+            count_answered();
+            replay
         };
         Ok((request.statements.iter().map(replay).collect::<Vec<_>>(), Vec::new()))
     });

@@ -71,13 +71,13 @@ pub fn take(
         .enumerate()
         .map(|(at, candidate)| replayer(candidate, excluded.contains(&at), &replayers))
         .collect();
-    let mut replays = kept(&roles, spec.statements, |replayer, some| {
+    let mut replays = kept(&roles, spec.statements, |replayer, some, watch| {
         let asked = some.iter().map(|&at| CapturedCall {
             text: candidates[at].query.clone().unwrap_or_default(),
             counts: candidates[at].counts,
             share: share(&candidates[at].counts, &total),
         });
-        other_roles::replays(&sessions, replayer, asked.collect(), &spec.options)
+        other_roles::replays(&sessions, replayer, asked.collect(), &spec.options, watch)
     })?
     .into_iter();
     let mut statements: Vec<CapturedStatement> = Vec::new();
