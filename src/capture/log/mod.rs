@@ -8,6 +8,7 @@ mod save;
 mod source;
 mod table;
 mod table_rows;
+mod zones;
 
 pub use capture::*;
 pub use messages::Read;

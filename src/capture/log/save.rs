@@ -229,6 +229,22 @@ fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, ke
         ));
     }
     if !figures.is_timed {
+    if !figures.unknown_zones.is_empty() {
+        let zones = figures.unknown_zones.join(", ");
+        notes.push(format!("the log has times in several time zones, of which this server does not know: {zones}; pauses and the rate may be wrong"));
+    }
+    if figures.steps_back > 0 {
+        notes.push(format!(
+            "the log's clock was set back {} times while sessions were at work: pauses and the rate may be wrong",
+            figures.steps_back
+        ));
+    }
+    if figures.long_pauses > 0 {
+        notes.push(format!(
+            "{} pauses within transactions are longer than ten minutes: the clock was set forward, or sessions were idle",
+            figures.long_pauses
+        ));
+    }
         notes.push(
             "durations are not in the log (log_min_duration_statement, log_duration): shares are of transactions, and there are no pauses"
                 .to_owned(),

@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 
 use super::messages::{MAX_LINE, Read, take_line};
 use super::table;
+use super::zones::offset_of;
 use crate::capture::progress;
 use crate::server::files::{Interruptible, open_regular};
 use crate::server::guc;
@@ -126,7 +127,7 @@ impl LogSource {
                 written.map(|(file, from)| (file, Some(LogFormat::Json), from)).collect::<Vec<_>>()
             }
         };
-        let mut capture = LogCapture::new(options.clone());
+        let mut capture = LogCapture::new(options.clone()).with_zones(offset_of);
         let mut read =
             Read { is_servers: files.iter().all(|(file, ..)| is_servers(file)), ..Read::default() };
         let size = |(file, _, from): &(PathBuf, _, u64)| {

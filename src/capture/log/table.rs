@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::messages::Read;
 use super::table_rows::read_rows;
+use super::zones::offset_of;
 use crate::guard::session_role::session_of;
 use crate::launch::role_session::{answer, ask, kind, read_only};
 use crate::server::background_worker::WorkerKind;
@@ -75,7 +76,7 @@ fn check_readable(table: pg_sys::Oid, name: &str, role: &Role) -> Result<(), Use
 pub extern "C-unwind" fn pgbench_ext_log_table_main(segment: pg_sys::Datum) {
     answer(segment, |TableRequest { table, name, options }: TableRequest| {
         read_only()?;
-        let mut capture = LogCapture::new(options);
+        let mut capture = LogCapture::new(options).with_zones(offset_of);
         let mut read = Read::default();
         rolled_back(|| read_rows(table.into(), &name, &mut capture, &mut read))?;
         Ok(((capture.finish()?, read), Vec::new()))

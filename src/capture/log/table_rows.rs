@@ -97,6 +97,7 @@ fn from_row(row: &ResultRow) -> Option<LogEntry> {
     let text = |place: usize| texts[place + 1].to_string_lossy().into_owned();
     Some(LogEntry {
         at_ms: texts[0].to_string_lossy().parse::<f64>().unwrap_or_default() * 1e3,
+        zone: String::new(),
         user: text(0),
         database: text(1),
         application: text(2),

@@ -38,8 +38,10 @@ pub const CSV_COLUMNS: [&str; 26] = [
 /// One message of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogEntry {
-    /// When it was written, in milliseconds since any one moment.
+    /// When it was written, in milliseconds since 2000-01-01 in `zone`.
     pub at_ms: f64,
+    /// An abbreviation, an offset or a name of a zone; empty for UTC.
+    pub zone: String,
     pub user: String,
     pub database: String,
     pub application: String,
@@ -71,15 +73,14 @@ impl LogFormat {
     }
 }
 
-/// Milliseconds from the beginning of the log's time scale to `2026-11-24 21:52:47.123 UTC`. The zone's name is passed
-/// over: only differences matter. None for anything else.
-pub fn parse_time(text: &str) -> Option<f64> {
+/// `2026-11-24 21:52:47.123 CET` as milliseconds since 2000-01-01 in its zone, and the zone. None for anything else.
+pub fn parse_time(text: &str) -> Option<(f64, &str)> {
     let mut words = text.split(' ');
     let date: jiff::civil::Date = words.next()?.parse().ok()?;
     let time: jiff::civil::Time = words.next()?.parse().ok()?;
     let moment = date.to_datetime(time);
     let since = moment.duration_since(jiff::civil::datetime(2000, 1, 1, 0, 0, 0, 0));
-    Some(since.as_secs_f64() * 1e3)
+    Some((since.as_secs_f64() * 1e3, words.next().unwrap_or_default()))
 }
 
 /// Reads csvlog piece by piece.
@@ -114,8 +115,11 @@ fn from_record(record: &csv::ByteRecord) -> Option<LogEntry> {
         return None;
     }
     let field = |place: usize| String::from_utf8_lossy(record.get(place).unwrap_or_default()).into_owned();
+    let time = field(0);
+    let (at_ms, zone) = parse_time(&time)?;
     Some(LogEntry {
-        at_ms: parse_time(&field(0))?,
+        at_ms,
+        zone: zone.to_owned(),
         user: field(1),
         database: field(2),
         session: field(5),
@@ -150,8 +154,10 @@ pub fn from_json(line: &str) -> Option<LogEntry> {
         query_id: i64,
     }
     let line: LogLine = serde_json::from_str(line).ok()?;
+    let (at_ms, zone) = parse_time(&line.timestamp)?;
     Some(LogEntry {
-        at_ms: parse_time(&line.timestamp)?,
+        at_ms,
+        zone: zone.to_owned(),
         user: line.user,
         database: line.dbname,
         session: line.session_id,

@@ -21,6 +21,7 @@ mod tokens;
 mod transaction;
 mod transactions;
 
+mod zones;
 pub use arguments::LogOptions;
 pub use casts::{shared, with_cast};
 pub use class::{begins_transaction, is_utility};
@@ -30,4 +31,5 @@ pub use shapes::{ShapeRow, Skipped};
 pub use transactions::*;
 
 #[cfg(test)]
+pub use zones::OffsetOf;
 mod tests;

@@ -27,6 +27,8 @@ pub struct LoggedSession {
     open: Option<Open>,
     /// When the transaction before ended.
     last_end_ms: Option<f64>,
+    /// When its last message was written.
+    last_ms: Option<f64>,
     /// When the server was busy last.
     busy_until_ms: Option<f64>,
     /// The last statement's duration is still to come.
@@ -82,6 +84,16 @@ impl LoggedSession {
     /// Of a log with all transactions, or with a share of them.
     pub fn new(is_sampled: bool) -> Self {
         Self { is_sampled, ..Self::default() }
+    }
+
+    /// Goes on to the time of the next message; how much later that is than the last one.
+    pub fn advance_ms(&mut self, at_ms: f64) -> f64 {
+        self.last_ms.replace(at_ms).map_or(0.0, |last| at_ms - last)
+    }
+
+    /// Whether a transaction has begun and has not ended.
+    pub fn is_in_transaction(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.is_block && !open.has_ended)
     }
 
     /// Takes a message; the transactions that it ends go to `finished`.

@@ -3,6 +3,7 @@
 mod alike;
 mod bounds;
 mod casts;
+mod clock;
 mod samples;
 mod sessions;
 mod statements;

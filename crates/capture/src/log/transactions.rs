@@ -1,5 +1,6 @@
 //! The messages of a log, sorted by session and made into scripts.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use bench_base::error::{UserError, sqlstate};
@@ -13,6 +14,7 @@ use super::session::LoggedSession;
 use super::shapes::Shapes;
 use super::shapes::{ShapeRow, Skipped};
 use super::transaction::LoggedTransaction;
+use super::zones::{LogZones, OffsetOf};
 
 /// A shape that can be replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -81,12 +83,19 @@ pub struct LogFigures {
     pub busy_ms: f64,
 }
 
+    /// Zones of the log's times that are unknown, where there are several.
+    pub unknown_zones: Vec<String>,
+    /// How often the time of a session's message is before that of the one before.
+    pub steps_back: u64,
+    /// Pauses within transactions that are so long that the clock may have been set forward instead.
+    pub long_pauses: u64,
 /// Collects the messages of a log.
 #[derive(Debug)]
 pub struct LogCapture {
     options: LogOptions,
     sessions: HashMap<String, LoggedSession>,
     shapes: Shapes,
+    zones: LogZones,
     figures: LogFigures,
     finished: Vec<LoggedTransaction>,
     first_ms: f64,
@@ -112,6 +121,12 @@ const MAX_OPEN: usize = 256 << 20;
 
 /// The longest name of a session or a role, in bytes: servers write no longer ones.
 const MAX_NAME: usize = 256;
+/// A message of a session is never written so much before the one before it, in milliseconds, unless a clock was set back.
+const STEP_BACK_MS: f64 = 1000.0;
+
+/// A pause within a transaction that may be a clock that was set forward, in milliseconds.
+const LONG_PAUSE_MS: f64 = 600_000.0;
+
 
 impl LogCapture {
     pub fn new(options: LogOptions) -> Self {
@@ -121,6 +136,7 @@ impl LogCapture {
             sessions: HashMap::new(),
             shapes,
             figures: LogFigures { is_timed: true, ..LogFigures::default() },
+            zones: LogZones::new(|_, _| None),
             finished: Vec::new(),
             first_ms: f64::INFINITY,
             last_ms: f64::NEG_INFINITY,
@@ -135,6 +151,12 @@ impl LogCapture {
     /// Takes the next message.
     ///
     /// # Errors
+    /// With zones that `offset_of` knows.
+    #[must_use]
+    pub fn with_zones(self, offset_of: OffsetOf) -> Self {
+        Self { zones: LogZones::new(offset_of), ..self }
+    }
+
     /// 54000 for too many sessions, seconds, and bytes of statements and values.
     pub fn take(&mut self, entry: &LogEntry) -> Result<(), UserError> {
         let other = |wanted: &Option<String>, is: &str| wanted.as_deref().is_some_and(|wanted| wanted != is);
@@ -155,7 +177,19 @@ impl LogCapture {
         }
         if let Some(session) = self.sessions.get_mut(&entry.session) {
             let before = session.bytes();
-            session.take(entry, &mut self.finished);
+            let offset_ms = self.zones.offset_ms(&entry.zone, entry.at_ms);
+            let entry = match offset_ms {
+                0.0 => Cow::Borrowed(entry),
+                _ => Cow::Owned(LogEntry { at_ms: entry.at_ms - offset_ms, ..entry.clone() }),
+            };
+            match session.advance_ms(entry.at_ms) {
+                back if back < -STEP_BACK_MS => self.figures.steps_back += 1,
+                pause if pause > LONG_PAUSE_MS && session.is_in_transaction() => {
+                    self.figures.long_pauses += 1
+                }
+                _ => {}
+            }
+            session.take(&entry, &mut self.finished);
             self.open_bytes = self.open_bytes + session.bytes() - before;
         }
         self.count_finished()?;
@@ -237,6 +271,7 @@ impl LogCapture {
         figures.idle_ms = (self.idle_count > 0).then(|| self.idle_sum_ms / self.idle_count as f64);
         figures.secs = ((self.last_ms - self.first_ms) / 1e3).max(0.0);
         let logged = figures.transactions as f64 / figures.secs;
+        figures.unknown_zones = self.zones.unknown();
         figures.rate = (figures.secs > 0.0).then(|| logged / self.options.sample_rate);
         let Shapes { shapes, mut skipped, .. } = self.shapes;
         let mut kept: Vec<Replayable> = Vec::new();
