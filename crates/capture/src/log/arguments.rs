@@ -75,7 +75,7 @@ impl LogOptions {
             application: None,
             writes: options.writes,
             mask: options.mask,
-            think_times: ThinkTimes::default(),
+            think_times: options.think_times,
             sample_rate: 1.0,
             max_rows: ROWS,
             run_as: options.run_as.clone(),
@@ -106,12 +106,10 @@ impl LogOptions {
             ("mask", Value::Bool(flag)) => self.mask = *flag,
             ("writes" | "mask", _) => return unsuitable("It must be true or false."),
             ("think_times", _) => {
-                self.think_times = match value.as_str() {
-                    Some("each") => ThinkTimes::Each,
-                    Some("mean") => ThinkTimes::Mean,
-                    Some("none") => ThinkTimes::None,
-                    _ => return unsuitable("It must be \"each\", \"mean\" or \"none\"."),
+                let Some(think_times) = ThinkTimes::of_option(value) else {
+                    return unsuitable(ThinkTimes::HINT);
                 };
+                self.think_times = think_times;
             }
             ("sample_rate", _) => match value.as_f64() {
                 Some(rate) if rate > 0.0 && rate <= 1.0 => self.sample_rate = rate,

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use bench_base::interrupts;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::normalise::{TemplatePart, TemplateValue};
 use super::returned::{ReturnedValue, returned_values};
@@ -15,30 +16,56 @@ use super::transaction::TransactionEnding;
 const SHORTEST_PAUSE_US: f64 = 2000.0;
 
 /// What becomes of the client's pauses within a transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ThinkTimes {
-    /// Each transaction's own.
-    #[default]
-    Each,
+    /// Each transaction's own, multiplied by this.
+    Captured {
+        factor: f64,
+    },
     /// The mean of all of the shape.
     Mean,
     None,
 }
 
+impl Default for ThinkTimes {
+    fn default() -> Self {
+        Self::Captured { factor: 1.0 }
+    }
+}
+
+/// The largest factor that pauses can be multiplied by.
+const MAX_FACTOR: f64 = 100.0;
+
+impl ThinkTimes {
+    /// Of the option `think_times`; None for another value.
+    pub fn of_option(value: &Value) -> Option<Self> {
+        match (value.as_str(), value.as_f64()) {
+            (Some("captured"), _) => Some(Self::default()),
+            (Some("mean"), _) => Some(Self::Mean),
+            (Some("none"), _) | (_, Some(0.0)) => Some(Self::None),
+            (_, Some(factor)) if factor > 0.0 && factor <= MAX_FACTOR => Some(Self::Captured { factor }),
+            _ => None,
+        }
+    }
+
+    /// What it may be.
+    pub const HINT: &str = "It must be \"captured\", \"mean\", \"none\", or a factor between 0 and 100.";
+}
+
 /// A column of the rows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FeederColumn {
     /// Of the variable, too.
     pub name: String,
     source: ColumnSource,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum ColumnSource {
     /// Of the shape's slots.
     Slot(usize),
-    /// Of the row's pauses.
-    Pause(usize),
+    /// Of the row's pauses, multiplied by this.
+    Pause { place: usize, factor: f64 },
     /// Of the row's variants, by the statement; those behind the first ones are taken for one of these.
     Variant { statement: usize, kept: Kept },
 }
@@ -60,7 +87,9 @@ impl FeederColumn {
     pub fn value(&self, row: &ShapeRow) -> Option<String> {
         match &self.source {
             ColumnSource::Slot(slot) => row.values[*slot].clone(),
-            ColumnSource::Pause(place) => Some(row.pauses_us[*place].to_string()),
+            ColumnSource::Pause { place, factor } => {
+                Some((f64::from(row.pauses_us[*place]) * factor).round().to_string())
+            }
             ColumnSource::Variant { statement, kept } => {
                 Some(kept.places[row.variants[*statement] as usize].to_string())
             }
@@ -69,12 +98,14 @@ impl FeederColumn {
 }
 
 /// A script and the variables that it needs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TransactionReplay {
     pub script: String,
     pub columns: Vec<FeederColumn>,
     /// What it leaves out.
     pub omits: Option<String>,
+    /// The mean of its pauses together, in microseconds.
+    pub pause_us: f64,
 }
 
 /// Statements of a script at most where it is one for several relations, those of all of them counted.
@@ -236,15 +267,20 @@ impl Writer<'_> {
         if mean < SHORTEST_PAUSE_US {
             return;
         }
-        match self.think_times {
-            ThinkTimes::None => {}
-            ThinkTimes::Mean => self.replay.script.push_str(&format!("\\sleep {mean:.0} us\n")),
-            ThinkTimes::Each => {
+        let factor = match self.think_times {
+            ThinkTimes::None => return,
+            ThinkTimes::Mean => {
+                self.replay.script.push_str(&format!("\\sleep {mean:.0} us\n"));
+                1.0
+            }
+            ThinkTimes::Captured { factor } => {
                 let name = format!("{}_sleep{}", self.prefix, place + 1);
                 self.replay.script.push_str(&format!("\\sleep :{name} us\n"));
-                self.column(name, ColumnSource::Pause(place));
+                self.column(name, ColumnSource::Pause { place, factor });
+                factor
             }
-        }
+        };
+        self.replay.pause_us += factor * mean;
     }
 
     fn part(&mut self, part: &TemplatePart, statement: usize, numbers: &[String]) -> String {

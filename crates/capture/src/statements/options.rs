@@ -6,6 +6,8 @@ use serde_json::Value;
 use bench_base::error::UserError;
 use bench_base::similar;
 
+use crate::log::ThinkTimes;
+
 /// Which statements are the most important.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Importance {
@@ -29,7 +31,7 @@ pub enum Roles {
 }
 
 /// The options of a capture.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct CaptureOptions {
     pub by: Importance,
     pub roles: Roles,
@@ -44,6 +46,8 @@ pub struct CaptureOptions {
     /// Whether whole transactions are taken from the server's log; `None`: where that is possible, and the application has
     /// transactions of several statements.
     pub transactions: Option<bool>,
+    /// Pauses within transactions.
+    pub think_times: ThinkTimes,
     /// The role whose sessions try and replay what is kept; `None`: those of the roles that executed it.
     pub run_as: Option<String>,
 }
@@ -55,7 +59,8 @@ pub struct Excluded {
     pub query_ids: Vec<i64>,
 }
 
-const KEYS: [&str; 8] = ["by", "exclude", "list_length", "mask", "roles", "run_as", "transactions", "writes"];
+const KEYS: [&str; 9] =
+    ["by", "exclude", "list_length", "mask", "roles", "run_as", "think_times", "transactions", "writes"];
 
 /// The most statements and patterns to exclude.
 const MOST_EXCLUDED: usize = 1000;
@@ -99,6 +104,10 @@ impl CaptureOptions {
                     options.list_length = Some(length as u32);
                 }
                 ("list_length", _) => return Err(unsuitable(key, value, "It must be a whole number.")),
+                ("think_times", _) => {
+                    options.think_times = ThinkTimes::of_option(value)
+                        .ok_or_else(|| unsuitable(key, value, ThinkTimes::HINT))?;
+                }
                 ("roles", _) => options.roles = roles(value)?,
                 ("run_as", Value::String(name)) => options.run_as = Some(name.clone()),
                 ("run_as", _) => return Err(unsuitable(key, value, "It must be a role's name.")),
