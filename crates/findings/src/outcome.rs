@@ -9,6 +9,7 @@ use bench_results::{
     AuditLine, ComparisonLine, Document, Duel, ErrorLine, FidelityPart, Finding, Severity, StatementLine,
     Topic, whole,
 };
+use bench_stats::clients_for;
 use bench_stats::robust::median;
 use serde_json::json;
 
@@ -26,6 +27,10 @@ const FIDELITY_CRITICAL: f64 = 0.5;
 const FIDELITY_WARNING: f64 = 0.8;
 /// The share of the transactions due that may be left at the end, or skipped, under a rate that was kept.
 const BACKLOG: f64 = 0.01;
+
+/// The share of the latency, and the milliseconds, from which on the wait for a client is worth a word.
+const LAG_SHARE: f64 = 0.5;
+const LAG_MS: f64 = 1.0;
 
 /// The findings on the outcome.
 pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
@@ -243,7 +248,7 @@ fn rate(document: &Document) -> Option<Finding> {
     let behind = backlog > due * BACKLOG && backlog > document.all_clients() as f64;
     let skips = skipped > due * BACKLOG;
     if !behind && !skips {
-        return None;
+        return waits_for_itself(document, rate);
     }
     let mut what = Vec::new();
     if behind {
@@ -275,6 +280,33 @@ fn rate(document: &Document) -> Option<Finding> {
         }),
         "Lower the rate, or add clients if all were busy while processors were idle. At a rate that the server \
          cannot sustain, latencies grow with the length of the run.",
+    ))
+}
+
+/// A rate that was kept, while most of the latency was the wait for a client.
+fn waits_for_itself(document: &Document, rate: f64) -> Option<Finding> {
+    let summary = &document.summary;
+    let (lag_ms, latency_ms) = (summary.lag_avg_ms?, summary.latency_avg_ms?);
+    if lag_ms < LAG_MS || lag_ms < LAG_SHARE * latency_ms {
+        return None;
+    }
+    let clients = clients_for(rate, latency_ms - lag_ms);
+    Some(finding(
+        Severity::Warning,
+        Topic::Rate,
+        format!(
+            "The run waited for itself: transactions waited {} for a free client, of a latency of {}.",
+            milliseconds(lag_ms),
+            milliseconds(latency_ms)
+        ),
+        json!({
+            "rate": rate, "lag_avg_ms": lag_ms, "latency_avg_ms": latency_ms, "clients": document.all_clients(),
+            "clients_needed": clients,
+        }),
+        format!(
+            "Latencies contain the wait, which the application does not have. Run with clients => {clients} or more; \
+             if they are that many already, transactions come in bursts or the machine has no processor left."
+        ),
     ))
 }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod change_points;
+mod clients;
 pub mod compare;
 pub mod duel;
 pub mod histogram;
@@ -18,6 +19,7 @@ pub mod variation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::clients::clients_for;
 pub use crate::histogram::{Histogram, Moments};
 
 /// A figure with the bounds of its confidence interval, in the figure's own unit; of 95 % unless it says otherwise.

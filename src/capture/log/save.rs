@@ -8,6 +8,7 @@ use bench_capture::log::{CapturedLog, LogFigures, LogOptions, Replayable, Skippe
 use bench_capture::statements::{masked, weights};
 use bench_model::feeder::Feeder;
 use bench_model::spec::Role;
+use bench_stats::clients_for;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -84,7 +85,7 @@ pub fn keep(
     })?;
     let mut session_notes = SessionNotes::default();
     let mut lines = Vec::new();
-    let (mut count, mut others) = (0, (0, 0.0));
+    let (mut count, mut others, mut kept_ms) = (0, (0, 0.0), 0.0);
     for ((shape, replayer), checked) in captured.shapes.iter().zip(&replayers).zip(checked) {
         pgrx::check_for_interrupts!();
         let busy_ms = shape.busy_ms.map(|mean| mean * shape.transactions as f64);
@@ -98,6 +99,7 @@ pub fn keep(
         match checked.and_then(|checked| replayer.clone().map(|replayer| (checked, replayer))) {
             Ok((checked, replayer)) => {
                 count += 1;
+                kept_ms += busy_ms.unwrap_or(0.0) + shape.pause_ms * shape.transactions as f64;
                 session_notes.add(&replayer);
                 let workload = format!("{name}/{count}");
                 store(&workload, name, &replayer.owner, options, shape, &checked)?;
@@ -122,6 +124,10 @@ pub fn keep(
     }
     let statements: Vec<CapturedStatement> = lines.iter().map(|line| line.statement.clone()).collect();
     store::put_captured_statements(name, &statements)?;
+    if let Some(rate) = figures.rate.filter(|_| figures.is_timed) {
+        let rate = rate * calls.iter().sum::<i64>() as f64 / figures.transactions as f64;
+        figures.clients = clients_for(rate, kept_ms / (calls.iter().sum::<i64>() as f64).max(1.0));
+    }
     let mut notes = notes(name, &figures, options, read, calls.iter().sum());
     notes.extend(session_notes.notes(&roles::current()));
     let end = CaptureEnd {

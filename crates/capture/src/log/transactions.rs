@@ -35,6 +35,8 @@ pub struct Replayable {
     pub writes: bool,
     /// Mean time in the server of those transactions whose durations are known, in milliseconds.
     pub busy_ms: Option<f64>,
+    /// Mean of the client's pauses within a transaction, as far as the script has them, in milliseconds.
+    pub pause_ms: f64,
     pub columns: Vec<FeederColumn>,
     pub rows: Vec<ShapeRow>,
 }
@@ -301,6 +303,7 @@ impl LogCapture {
                 writes: shape.writes,
                 busy_ms: (shape.timed > 0).then(|| shape.busy_ms / shape.timed as f64),
                 columns: replay.columns,
+                pause_ms: replay.pause_us / 1e3,
                 rows: if has_columns { shape.rows } else { Vec::new() },
             });
         }
