@@ -50,11 +50,24 @@ fn capture_statements(
             "workload": line.workload,
             "weight": line.weight,
             "calls": line.calls,
-            "share": line.share,
+            "share_percent": (1000.0 * line.share).round() / 10.0,
             "kept": line.workload.is_some(),
             "reason": line.reason,
+            "query": line.query.as_deref().map(shortened),
         })
     }))
+}
+
+/// Characters of a statement that a table has room for; bench.capture_statements has all of them.
+const SHOWN: usize = 60;
+
+fn shortened(query: &str) -> String {
+    let words: Vec<&str> = query.split_ascii_whitespace().take(SHOWN).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 /// Captures in a background worker. See the COMMENT ON.

@@ -1,10 +1,10 @@
 -- Captures: functions. Those that capture are for whoever is granted them.
 
 CREATE FUNCTION bench.capture(name text, secs double precision DEFAULT 60, statements int DEFAULT 50, options jsonb DEFAULT '{}')
-    RETURNS TABLE (workload text, weight int, calls bigint, share double precision, kept boolean, reason text)
+    RETURNS TABLE (workload text, weight int, calls bigint, share_percent double precision, kept boolean, reason text, query text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'capture_statements_wrapper';
 COMMENT ON FUNCTION bench.capture IS
-'Creates a workload for each top-level statement that pg_stat_statements counts in this database within secs seconds, with feeders that draw its parameters from real rows; bench.run(name) runs the mix with the observed weights. Returns a row per statement; reason says why a statement was not kept.';
+'Creates a workload for each top-level statement that pg_stat_statements counts in this database within secs seconds, with feeders that draw its parameters from real rows; bench.run(name) runs the mix with the observed weights. Returns a row per statement or transaction shape: share_percent is its share of the time, reason says why it was not kept, and query has its first 60 characters.';
 
 CREATE FUNCTION bench.start_capture(name text, secs double precision DEFAULT 60, statements int DEFAULT 50, options jsonb DEFAULT '{}')
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_capture_wrapper';
