@@ -144,10 +144,10 @@ for name in log_destination log_transaction_sample_rate log_parameter_max_length
     needs "the role may not ALTER SYSTEM SET $name" "GRANT ALTER SYSTEM ON PARAMETER $name TO cap"
 done
 needs 'the role may not execute pg_catalog.pg_reload_conf' 'GRANT EXECUTE ON FUNCTION pg_reload_conf TO cap'
-needs 'the role may not execute pg_catalog.pg_current_logfile' \
-    'GRANT EXECUTE ON FUNCTION pg_current_logfile(text) TO cap'
 needs 'the role may not execute pg_catalog.pg_show_all_file_settings' \
     'GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO cap'
+needs 'the role may not execute pg_catalog.pg_current_logfile' \
+    'GRANT EXECUTE ON FUNCTION pg_current_logfile(text) TO cap'
 sql 'GRANT pg_monitor TO cap'
 PGUSER=cap sql "SELECT bench.capture('single', 3)" >/dev/null 2>&1
 is "$(sql "SELECT source FROM bench.captures WHERE name = 'single'")" statements \
@@ -207,6 +207,51 @@ sql "SELECT bench.capture('second', 3)" >/dev/null 2>&1
 like "$(first_note second)" 'another sweep or capture is setting server parameters' 'a second one takes statements'
 sql "SELECT bench.stop_capture('first')" >/dev/null
 as_before 'one of two'
+
+#
+# Without a collector, as packages of PostgreSQL have it: the server's stderr, where that is a file.
+#
+as_pg bash -c "printf '%s\n' 'logging_collector = off' 'log_destination = stderr' >>'$PGHOST/data/postgresql.conf'"
+cluster_restart
+remember_server
+FILE=$(server_file)
+prefix() { sql "SELECT setting FROM pg_settings WHERE name = 'log_line_prefix'"; }
+PREFIX=$(prefix)
+SETTINGS=$(settings)
+eventually 10 "SELECT count(*) > 1 FROM pg_stat_activity WHERE usename = 'app'"
+sql 'GRANT pg_monitor TO cap' \
+    'GRANT ALTER SYSTEM ON PARAMETER log_destination, log_transaction_sample_rate TO cap' \
+    'GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO cap' \
+    'REVOKE EXECUTE ON FUNCTION pg_current_logfile(text) FROM cap' >/dev/null
+needs 'the role may not ALTER SYSTEM SET log_line_prefix' 'GRANT ALTER SYSTEM ON PARAMETER log_line_prefix TO cap'
+PGUSER=cap sql "SELECT bench.capture('stderr', 4, options => '{\"transactions\": true, \"writes\": true}')" \
+    >/dev/null 2>&1
+is "$(sql "SELECT source, status, error FROM bench.captures WHERE name = 'stderr'")" 'log|completed|' \
+    'without a collector, transactions are captured from the server'"'"'s stderr'
+is "$(sql "SELECT statements, role FROM bench.capture_statements WHERE workload = 'stderr/1'")" '5|app' \
+    'all statements of each'
+is "$(sql "SELECT sum(share) > 0.9 FROM bench.capture_statements WHERE capture = 'stderr' AND kept")" t 'nearly all'
+is "$(sql "SELECT count(*) > 50 FROM bench.captured_rows WHERE workload = 'stderr/1'")" t 'with their values'
+as_before 'a capture from stderr'
+is "$(prefix)" "$PREFIX" 'and so is log_line_prefix'
+sql "SELECT bench.start_capture('crashed', 60)"
+sampling
+unlike "$(prefix)" '^%m' 'meanwhile it is another one'
+as_pg kill -9 "$(sql "SELECT pid FROM bench_internal.capture_list WHERE name = 'crashed'")"
+sleep 0.5
+eventually 20 'SELECT NOT pg_is_in_recovery()'
+as_before 'killed without a collector'
+is "$(prefix)" "$PREFIX" 'and so is log_line_prefix'
+remember_server
+
+# A pipe, as in containers.
+as_pg pg_ctl -D "$PGHOST/data" -m fast -s -w -t 120 stop
+as_pg bash -c "'$(pg_config --bindir)/postgres' -D '$PGHOST/data' 2>&1 </dev/null | cat >/dev/null &"
+eventually 30 'SELECT true'
+remember_server
+like "$(PGUSER=cap psql_verbose "SELECT bench.capture('x', 1, options => '{\"transactions\": true}')")" \
+    'logging_collector is off, and .* no regular file: set logging_collector = on and restart the server' \
+    'where stderr is a pipe, the error says what to set'
 
 no_restart 'the server went on'
 done_testing

@@ -13,4 +13,4 @@ mod zones;
 pub use capture::*;
 pub use messages::Read;
 pub use save::{CaptureLine, NO_REPLAY, StatementCounts, keep};
-pub use source::{LogPosition, LogSource};
+pub use source::{LogPosition, LogSource, obstacle_of_stderr};

@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{CapturedLog, LogOptions};
+use bench_capture::log::{CapturedLog, LogOptions, MARK_BYTES, line_prefix};
 use bench_model::spec::Results;
 
-use super::{LogPosition, LogSource, Read};
+use super::{LogPosition, LogSource, Read, obstacle_of_stderr};
 use crate::driver::session::Session;
 use crate::error::internal;
 use crate::run::server_parameters;
 use crate::run::server_parameters::{Reach, ServerParameters};
-use crate::server::process::nap_until_canceled;
+use crate::server::process::{nap_until_canceled, random_seed};
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 use crate::server::{at_exit, guc};
@@ -29,15 +29,20 @@ const EXECUTIONS: f64 = 50_000.0;
 /// What the log may grow by before it is ended early, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What is set, beside the log's format.
+/// What is set.
 const PARAMETERS: [&str; 3] = ["log_destination", "log_transaction_sample_rate", "log_parameter_max_length"];
 
-/// Functions that it takes, and what else.
-const FUNCTIONS: [&str; 3] = [
-    "pg_catalog.pg_reload_conf()",
-    "pg_catalog.pg_current_logfile(pg_catalog.text)",
-    "pg_catalog.pg_show_all_file_settings()",
-];
+/// What is set as well, and what it takes besides, where a collector writes the log or where none does.
+const LINE_PREFIX: &str = "log_line_prefix";
+const CURRENT_FILE: &str = "pg_catalog.pg_current_logfile(pg_catalog.text)";
+
+/// Functions that it takes.
+const FUNCTIONS: [&str; 2] = ["pg_catalog.pg_reload_conf()", "pg_catalog.pg_show_all_file_settings()"];
+
+/// Whether a collector writes the log. Without one the server writes to its stderr.
+fn has_collector() -> bool {
+    guc::current("logging_collector").as_deref() == Some("on")
+}
 
 /// Transactions that are being logged.
 pub struct LogSampling {
@@ -69,12 +74,13 @@ pub fn obstacle() -> Result<Option<String>, UserError> {
     let lacks = |sql: &str, of: &str| -> Result<bool, UserError> {
         Ok(fetch::<bool>(sql, &[of.into()])? != Some(true))
     };
-    for parameter in PARAMETERS {
+    let has_collector = has_collector();
+    for parameter in PARAMETERS.into_iter().chain((!has_collector).then_some(LINE_PREFIX)) {
         if lacks("SELECT has_parameter_privilege($1, 'ALTER SYSTEM')", parameter)? {
             return Ok(Some(format!("the role may not ALTER SYSTEM SET {parameter}")));
         }
     }
-    for function in FUNCTIONS {
+    for function in FUNCTIONS.into_iter().chain(has_collector.then_some(CURRENT_FILE)) {
         if lacks("SELECT has_function_privilege($1, 'EXECUTE')", function)? {
             return Ok(Some(format!("the role may not execute {function}")));
         }
@@ -84,8 +90,10 @@ pub fn obstacle() -> Result<Option<String>, UserError> {
             return Ok(Some(format!("the role lacks the privileges of {role}")));
         }
     }
-    if guc::current("logging_collector").as_deref() != Some("on") {
-        return Ok(Some("logging_collector is off".to_owned()));
+    if let Some(obstacle) = (!has_collector).then(obstacle_of_stderr).flatten() {
+        return Ok(Some(format!(
+            "logging_collector is off, and {obstacle}: set logging_collector = on and restart the server"
+        )));
     }
     let locale = guc::current("lc_messages").unwrap_or_default();
     let is_english =
@@ -120,19 +128,34 @@ impl LogSampling {
         session.set_own(c"pgbench_ext capture").map_err(UserError::from)?;
         let rate = sample_rate(executions_per_sec, secs);
         let formats = transaction(|| Ok(guc::current("log_destination")))?.unwrap_or_default();
-        let formats = if formats.contains("jsonlog") { formats } else { format!("{formats},jsonlog") };
+        let has_collector = transaction(|| Ok(has_collector()))?;
+        let format = if has_collector { "jsonlog" } else { "stderr" };
+        let formats = match formats.as_str() {
+            "" => format.to_owned(),
+            formats if formats.contains(format) => formats.to_owned(),
+            formats => format!("{formats},{format}"),
+        };
         let values = [formats, rate.to_string(), "-1".to_owned()];
-        let wanted: BTreeMap<String, String> =
+        let mut wanted: BTreeMap<String, String> =
             PARAMETERS.map(str::to_owned).into_iter().zip(values).collect();
+        let mark = mark();
+        if !has_collector {
+            wanted.insert(LINE_PREFIX.to_owned(), line_prefix(&mark));
+        }
         let names = wanted.keys().cloned().collect();
         let mut parameters = ServerParameters::new(changer.clone(), names);
         if UNFINISHED.replace(Some(changer)).is_none() {
             at_exit::register(&PUT_BACK);
         }
         // The collector reads the configuration when it gets to it.
-        let mut position =
-            transaction(|| log_folder().map(|folder| folder.map(LogPosition::of)))?.transpose()?;
+        let mut position = match has_collector {
+            true => transaction(|| log_folder().map(|folder| folder.map(LogPosition::of)))?.transpose()?,
+            false => Some(LogPosition::of_stderr(mark)?),
+        };
         let mut wait = || {
+            if !has_collector {
+                return Ok(());
+            }
             let file = log_file()?;
             position.get_or_insert_with(|| LogPosition::begin_of(&file));
             Ok(())
@@ -174,6 +197,12 @@ impl LogSampling {
             Ok((captured, read, options))
         }))
     }
+}
+
+/// What lines of the log begin with.
+fn mark() -> String {
+    let random = std::iter::repeat_with(|| format!("{:016x}", random_seed()));
+    random.take(MARK_BYTES.div_ceil(16)).collect()
 }
 
 /// The file that the server writes jsonlog to; the collector opens it after it has read the configuration.

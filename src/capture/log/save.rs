@@ -229,12 +229,6 @@ fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, ke
         "{transactions} transactions of {sessions} sessions in {secs:.1} s, {:.1} % of them kept{run}",
         part * 100.0
     )];
-    if let Some(idle_ms) = figures.idle_ms {
-        notes.push(format!(
-            "sessions paused for {idle_ms:.1} ms on average between two transactions, which a rate replaces"
-        ));
-    }
-    if !figures.is_timed {
     if !figures.unknown_zones.is_empty() {
         let zones = figures.unknown_zones.join(", ");
         notes.push(format!("the log has times in several time zones, of which this server does not know: {zones}; pauses and the rate may be wrong"));
@@ -251,6 +245,12 @@ fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, ke
             figures.long_pauses
         ));
     }
+    if let Some(idle_ms) = figures.idle_ms {
+        notes.push(format!(
+            "sessions paused for {idle_ms:.1} ms on average between two transactions, which a rate replaces"
+        ));
+    }
+    if !figures.is_timed {
         notes.push(
             "durations are not in the log (log_min_duration_statement, log_duration): shares are of transactions, and there are no pauses"
                 .to_owned(),

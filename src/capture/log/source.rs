@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{CapturedLog, CsvLog, LogCapture, LogFormat, LogOptions};
+use bench_capture::log::{CapturedLog, CsvLog, LogCapture, LogEntry, LogFormat, LogOptions, PrefixedLog};
 use pgrx::pg_sys;
 
 use super::messages::{MAX_LINE, Read, take_line};
@@ -18,9 +18,9 @@ use crate::capture::progress;
 use crate::server::files::{Interruptible, open_regular};
 use crate::server::guc;
 use crate::server::spi::fetch;
+use crate::shm::CapturePhase;
 
 /// A log.
-use crate::shm::CapturePhase;
 pub enum LogSource {
     Table(pg_sys::Oid),
     /// A file, or a directory with files; relative to the data directory.
@@ -32,11 +32,31 @@ pub enum LogSource {
     Since(LogPosition),
 }
 
-/// A moment in the server's jsonlog.
-pub struct LogPosition {
-    folder: PathBuf,
-    /// What each file had then.
-    bytes: HashMap<PathBuf, u64>,
+/// A moment in the server's log.
+pub enum LogPosition {
+    /// Of a collector's jsonlog.
+    Folder {
+        folder: PathBuf,
+        /// What each file had then.
+        bytes: HashMap<PathBuf, u64>,
+    },
+    /// Of the file that is the server's stderr, with lines of this mark.
+    Stderr { bytes: u64, mark: String },
+}
+
+/// The server's stderr, which each of its processes has from the postmaster.
+const STDERR: &str = "/proc/self/fd/2";
+
+/// What keeps the server's stderr from being read; `None`: it is a regular file, as Debian's `/var/log/postgresql/…` or that of
+/// `pg_ctl -l`.
+pub fn obstacle_of_stderr() -> Option<String> {
+    match open_regular(Path::new(STDERR)) {
+        Ok(_) => None,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Some("the server may not read the file that is its stderr".to_owned())
+        }
+        Err(_) => Some("the server's stderr is no regular file".to_owned()),
+    }
 }
 
 impl LogPosition {
@@ -46,19 +66,39 @@ impl LogPosition {
     /// 42501, 58P01 and 58030 where it cannot be looked at.
     pub fn of(folder: PathBuf) -> Result<Self, UserError> {
         let bytes = json_files(&folder)?.into_iter().map(|file| (file.path, file.bytes)).collect();
-        Ok(Self { folder, bytes })
+        Ok(Self::Folder { folder, bytes })
+    }
+
+    /// Now, in the server's stderr.
+    ///
+    /// # Errors
+    /// 42501, 58P01 and 58030 where it cannot be looked at.
+    pub fn of_stderr(mark: String) -> Result<Self, UserError> {
+        let path = Path::new(STDERR);
+        let bytes = fs::metadata(path).map_err(|error| unreadable(path, &error))?.len();
+        Ok(Self::Stderr { bytes, mark })
     }
 
     /// At the begin of a file in a folder that was not known before.
     pub fn begin_of(file: &Path) -> Self {
-        Self { folder: file.parent().unwrap_or(Path::new(".")).to_owned(), bytes: HashMap::new() }
+        let folder = file.parent().unwrap_or(Path::new(".")).to_owned();
+        Self::Folder { folder, bytes: HashMap::new() }
     }
 
     /// The files that have been written to since, the oldest first, each with where to begin.
     fn written(&self) -> Result<Vec<(PathBuf, u64)>, UserError> {
+        let (folder, before) = match self {
+            Self::Folder { folder, bytes } => (folder, bytes),
+            Self::Stderr { bytes, .. } => {
+                let path = PathBuf::from(STDERR);
+                let length = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.len();
+                // One that is shorter now was truncated, as logrotate's copytruncate does it.
+                return Ok(vec![(path, if length < *bytes { 0 } else { *bytes })]);
+            }
+        };
         let mut found: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
-        for JsonFile { path, bytes, changed } in json_files(&self.folder)? {
-            let before = self.bytes.get(&path).copied().unwrap_or(0);
+        for JsonFile { path, bytes, changed } in json_files(folder)? {
+            let before = before.get(&path).copied().unwrap_or(0);
             // One that is shorter now was begun anew.
             let from = if bytes < before { 0 } else { before };
             if bytes > from {
@@ -127,15 +167,21 @@ impl LogSource {
                 written.map(|(file, from)| (file, Some(LogFormat::Json), from)).collect::<Vec<_>>()
             }
         };
+        let mut prefixed = match self {
+            Self::Since(LogPosition::Stderr { mark, .. }) => Some(PrefixedLog::new(mark.clone())),
+            _ => None,
+        };
         let mut capture = LogCapture::new(options.clone()).with_zones(offset_of);
-        let mut read =
-            Read { is_servers: files.iter().all(|(file, ..)| is_servers(file)), ..Read::default() };
+        let mut read = Read {
+            is_servers: prefixed.is_some() || files.iter().all(|(file, ..)| is_servers(file)),
+            ..Read::default()
+        };
         let size = |(file, _, from): &(PathBuf, _, u64)| {
             fs::metadata(file).map_or(0, |metadata| metadata.len()).saturating_sub(*from)
         };
         progress::enter(CapturePhase::Log, files.iter().map(size).sum());
         for (file, format, from) in files {
-            read_file(&file, format, from, &mut capture, &mut read)?;
+            read_file(&file, format, from, prefixed.as_mut(), &mut capture, &mut read)?;
         }
         Ok((capture.finish()?, read))
     }
@@ -224,6 +270,7 @@ impl std::io::Read for Limited<'_> {
         }
         let read = self.file.read(buffer)?;
         self.left.set(self.left.get().saturating_sub(read as u64));
+        progress::advance(read as u64);
         Ok(read)
     }
 }
@@ -232,6 +279,7 @@ fn read_file(
     path: &Path,
     format: Option<LogFormat>,
     from: u64,
+    prefixed: Option<&mut PrefixedLog>,
     capture: &mut LogCapture,
     read: &mut Read,
 ) -> Result<(), UserError> {
@@ -248,6 +296,21 @@ fn read_file(
     let first = input.fill_buf().map_err(|error| unreadable(path, &error))?.first().copied();
     let Some(first) = first else { return Ok(()) };
     let before = read.messages;
+    if let Some(log) = prefixed {
+        let mut take = |entry: Option<LogEntry>| {
+            let Some(entry) = entry else { return Ok(()) };
+            read.messages += 1;
+            capture.take(&entry)
+        };
+        each_line(path, &mut input, &left, |line, is_begun| match is_begun {
+            true => take(log.take_line(line.trim_end_matches('\n'))),
+            false => {
+                log.take_rest(line.trim_end_matches('\n'));
+                Ok(())
+            }
+        })?;
+        return take(log.finish());
+    }
     match format.unwrap_or(LogFormat::of(first)) {
         LogFormat::Csv => {
             let mut log = CsvLog::new(input);
@@ -264,22 +327,33 @@ fn read_file(
                 check_form(path, read, before)?;
             }
         }
-        LogFormat::Json => {
-            let mut line = Vec::new();
-            loop {
-                line.clear();
-                left.set(2 * MAX_LINE);
-                let length = (&mut input).take(MAX_LINE).read_until(b'\n', &mut line);
-                if length.map_err(|error| unreadable(path, &error))? == 0 {
-                    break;
-                }
-                take_line(&String::from_utf8_lossy(&line), capture, read)?;
-                check_form(path, read, before)?;
-            }
-        progress::advance(read as u64);
-        }
+        LogFormat::Json => each_line(path, &mut input, &left, |line, _| {
+            take_line(line, capture, read)?;
+            check_form(path, read, before)
+        })?,
     }
     Ok(())
+}
+
+/// Calls `take` with each line of a file; of one that is too long, with its pieces, and whether it is the first one: what follows
+/// may begin with anything.
+fn each_line(
+    path: &Path,
+    input: &mut impl BufRead,
+    left: &Cell<u64>,
+    mut take: impl FnMut(&str, bool) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    let mut line = Vec::new();
+    loop {
+        let is_begun = line.last().is_none_or(|&last| last == b'\n');
+        line.clear();
+        left.set(2 * MAX_LINE);
+        let length = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
+        if length.map_err(|error| unreadable(path, &error))? == 0 {
+            return Ok(());
+        }
+        take(&String::from_utf8_lossy(&line), is_begun)?;
+    }
 }
 
 /// Gives up where a file is something else.

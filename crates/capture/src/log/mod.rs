@@ -12,6 +12,7 @@ mod entry;
 mod event;
 mod names;
 mod normalise;
+mod prefixed;
 mod returned;
 mod returning;
 mod script;
@@ -20,16 +21,17 @@ mod shapes;
 mod tokens;
 mod transaction;
 mod transactions;
-
 mod zones;
+
 pub use arguments::LogOptions;
 pub use casts::{shared, with_cast};
 pub use class::{begins_transaction, is_utility};
 pub use entry::{CSV_COLUMNS, CsvLog, LogEntry, LogFormat, from_json};
+pub use prefixed::{MARK_BYTES, PrefixedLog, line_prefix};
 pub use script::{FeederColumn, ThinkTimes};
 pub use shapes::{ShapeRow, Skipped};
 pub use transactions::*;
+pub use zones::OffsetOf;
 
 #[cfg(test)]
-pub use zones::OffsetOf;
 mod tests;

@@ -83,21 +83,21 @@ pub struct LogFigures {
     pub is_timed: bool,
     /// Milliseconds in the server of all transactions.
     pub busy_ms: f64,
-}
-
     /// Zones of the log's times that are unknown, where there are several.
     pub unknown_zones: Vec<String>,
     /// How often the time of a session's message is before that of the one before.
     pub steps_back: u64,
     /// Pauses within transactions that are so long that the clock may have been set forward instead.
     pub long_pauses: u64,
+}
+
 /// Collects the messages of a log.
 #[derive(Debug)]
 pub struct LogCapture {
     options: LogOptions,
+    zones: LogZones,
     sessions: HashMap<String, LoggedSession>,
     shapes: Shapes,
-    zones: LogZones,
     figures: LogFigures,
     finished: Vec<LoggedTransaction>,
     first_ms: f64,
@@ -121,24 +121,25 @@ const MAX_SESSIONS: usize = 1_000_000;
 const MAX_SECONDS: usize = 8_000_000;
 const MAX_OPEN: usize = 256 << 20;
 
-/// The longest name of a session or a role, in bytes: servers write no longer ones.
-const MAX_NAME: usize = 256;
 /// A message of a session is never written so much before the one before it, in milliseconds, unless a clock was set back.
 const STEP_BACK_MS: f64 = 1000.0;
 
 /// A pause within a transaction that may be a clock that was set forward, in milliseconds.
 const LONG_PAUSE_MS: f64 = 600_000.0;
 
+/// The longest name of a session or a role, in bytes: servers write no longer ones.
+const MAX_NAME: usize = 256;
 
 impl LogCapture {
+    /// Of a log whose times are in UTC, or have an offset.
     pub fn new(options: LogOptions) -> Self {
         let shapes = Shapes::new(options.max_rows);
         Self {
             options,
+            zones: LogZones::new(|_, _| None),
             sessions: HashMap::new(),
             shapes,
             figures: LogFigures { is_timed: true, ..LogFigures::default() },
-            zones: LogZones::new(|_, _| None),
             finished: Vec::new(),
             first_ms: f64::INFINITY,
             last_ms: f64::NEG_INFINITY,
@@ -150,15 +151,15 @@ impl LogCapture {
         }
     }
 
-    /// Takes the next message.
-    ///
-    /// # Errors
     /// With zones that `offset_of` knows.
     #[must_use]
     pub fn with_zones(self, offset_of: OffsetOf) -> Self {
         Self { zones: LogZones::new(offset_of), ..self }
     }
 
+    /// Takes the next message.
+    ///
+    /// # Errors
     /// 54000 for too many sessions, seconds, and bytes of statements and values.
     pub fn take(&mut self, entry: &LogEntry) -> Result<(), UserError> {
         let other = |wanted: &Option<String>, is: &str| wanted.as_deref().is_some_and(|wanted| wanted != is);
@@ -270,10 +271,10 @@ impl LogCapture {
         self.count_finished()?;
         self.figures.clients = self.most_at_once();
         let mut figures = self.figures;
+        figures.unknown_zones = self.zones.unknown();
         figures.idle_ms = (self.idle_count > 0).then(|| self.idle_sum_ms / self.idle_count as f64);
         figures.secs = ((self.last_ms - self.first_ms) / 1e3).max(0.0);
         let logged = figures.transactions as f64 / figures.secs;
-        figures.unknown_zones = self.zones.unknown();
         figures.rate = (figures.secs > 0.0).then(|| logged / self.options.sample_rate);
         let Shapes { shapes, mut skipped, .. } = self.shapes;
         let mut kept: Vec<Replayable> = Vec::new();
@@ -302,8 +303,8 @@ impl LogCapture {
                 omits: replay.omits,
                 writes: shape.writes,
                 busy_ms: (shape.timed > 0).then(|| shape.busy_ms / shape.timed as f64),
-                columns: replay.columns,
                 pause_ms: replay.pause_us / 1e3,
+                columns: replay.columns,
                 rows: if has_columns { shape.rows } else { Vec::new() },
             });
         }

@@ -39,6 +39,7 @@ fn zones_change() {
     let spring = spring.map(|time| format!("2026-03-29 {time}"));
     let spring = captured(spring.each_ref().map(String::as_str));
     assert_eq!((spring.figures.secs, spring.figures.long_pauses), (3.0, 0));
+    assert_eq!(spring.shapes[0].pause_ms, 3000.0);
     let moved = ["17:00:00 UTC", "12:00:33 EST", "12:01:06 EST", "20:01:39 +03"];
     assert_eq!(secs(moved.map(|time| format!("2026-11-30 {time}")).each_ref().map(String::as_str)), 99.0);
 }
