@@ -565,6 +565,26 @@ fn a_job_without_time_left_is_told_once() {
     assert!(told[0].contains("used a processor for 97 %"), "{told:?}");
 }
 
+/// Under a rate that is kept, with a client too few.
+#[test]
+fn a_run_that_waits_for_itself_is_told() {
+    let said = |lag_ms: f64, latency_ms: f64| {
+        let mut document = quiet(4, 600, 0.1, WHITE);
+        document.run.rate = Some(100.0);
+        document.summary.lag_avg_ms = Some(lag_ms);
+        document.summary.latency_avg_ms = Some(latency_ms);
+        of_topic(&document, "rate")
+    };
+    let told = said(229.0, 264.0);
+    assert_eq!(
+        told[0].finding,
+        "The run waited for itself: transactions waited 229 ms for a free client, of a latency of 264 ms."
+    );
+    assert!(told[0].advice.contains("clients => 10 or more"), "{}", told[0].advice);
+    assert!(said(20.0, 264.0).is_empty(), "a small part");
+    assert!(said(0.5, 0.6).is_empty(), "a short wait");
+}
+
 fn line(metric: &str, a: f64, b: f64, half_width: f64) -> ComparisonLine {
     let ratio = b / a;
     ComparisonLine {
