@@ -2,6 +2,8 @@
 //! what an INSERT returns of a sequence is told by its use: an integer that no statement before has, another one in each
 //! transaction, and rising from one to the next.
 
+use bench_base::interrupts;
+
 use super::shapes::{ShapeRow, TransactionShape};
 
 /// Transactions that it takes to tell.
@@ -39,6 +41,8 @@ pub fn returned_values(shape: &TransactionShape) -> Vec<ReturnedValue> {
     let same = |a: usize, b: usize| rows.iter().all(|row| row.values[a] == row.values[b]);
     let mut found: Vec<ReturnedValue> = Vec::new();
     for slot in slots.filter(|&slot| of_statement[slot] > first) {
+        // Each slot is compared with all before it, over all rows.
+        interrupts::check();
         // Where it was used before, it comes from the same statement, or it was no result then either.
         if let Some(earlier) = (0..slot).find(|&earlier| same(earlier, slot)) {
             let of_earlier = found.iter().find(|value| value.slot == earlier).copied();
