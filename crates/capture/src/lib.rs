@@ -8,6 +8,9 @@
 
 #![forbid(unsafe_code)]
 
+mod constants;
 pub mod fidelity;
 pub mod log;
 pub mod statements;
+
+pub use constants::without_constants;

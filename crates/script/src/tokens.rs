@@ -234,11 +234,44 @@ pub fn decode(text: &str) -> Option<String> {
             let mark = text[1..].find('$')? + 2;
             Some(text.get(mark..text.len() - mark)?.to_owned())
         }
-        b'e' | b'E' => {
-            parts(&text[1..], true).map(|parts| parts.iter().map(|part| unescape(part)).collect())?
-        }
-        _ => Some(parts(text, false)?.concat().replace("''", "'")),
+        b'e' | b'E' => unescape(&parts(&text[1..], true)?.concat()),
+        _ => plain(text),
     }
+}
+
+/// The text of `U&'…'` with this character for escapes; None where that is not known.
+pub fn decode_unicode(text: &str, escape: char) -> Option<String> {
+    let text = plain(text.get(2..)?)?;
+    let mut out = Decoded::default();
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if c != escape {
+            out.push(c)?;
+            continue;
+        }
+        let tail = rest.as_str();
+        if tail.starts_with(escape) {
+            rest.next();
+            out.push(escape)?;
+        } else if tail.starts_with('+') {
+            rest.next();
+            out.code(hexadecimal(&mut rest, 6)?)?;
+        } else {
+            out.code(hexadecimal(&mut rest, 4)?)?;
+        }
+    }
+    out.end()
+}
+
+/// The digits of `B'…'` and `X'…'` as the input function of type bit takes them, and the text of `N'…'`.
+pub fn decode_prefixed(text: &str) -> Option<String> {
+    let digits = plain(text.get(1..)?)?;
+    Some(if text.starts_with(['x', 'X']) { format!("x{digits}") } else { digits })
+}
+
+/// The text of quotes without escapes.
+fn plain(text: &str) -> Option<String> {
+    Some(parts(text, false)?.concat().replace("''", "'"))
 }
 
 /// What is between the quotes of each part of a constant.
@@ -256,36 +289,98 @@ fn parts(text: &str, has_escapes: bool) -> Option<Vec<&str>> {
     }
 }
 
-/// Escapes of `E'…'`; bytes by number only where they are ASCII.
+/// A text that escapes are put into: characters, bytes, and halves of surrogate pairs.
+#[derive(Default)]
+struct Decoded {
+    bytes: Vec<u8>,
+    /// The first half of a pair.
+    high: Option<u32>,
+}
+
+impl Decoded {
+    fn push(&mut self, c: char) -> Option<()> {
+        self.code(c.into())
+    }
+
+    fn byte(&mut self, byte: u8) -> Option<()> {
+        // The server's texts have no such byte.
+        if byte == 0 || self.high.is_some() {
+            return None;
+        }
+        self.bytes.push(byte);
+        Some(())
+    }
+
+    fn code(&mut self, code: u32) -> Option<()> {
+        let code = match (self.high.take(), code) {
+            (None, 0xd800..0xdc00) => {
+                self.high = Some(code);
+                return Some(());
+            }
+            (Some(high), 0xdc00..0xe000) => 0x1_0000 + ((high - 0xd800) << 10) + (code - 0xdc00),
+            (Some(_), _) | (None, 0) => return None,
+            (None, code) => code,
+        };
+        self.bytes.extend(char::from_u32(code)?.encode_utf8(&mut [0; 4]).bytes());
+        Some(())
+    }
+
+    fn end(self) -> Option<String> {
+        if self.high.is_some() {
+            return None;
+        }
+        String::from_utf8(self.bytes).ok()
+    }
+}
+
+/// Escapes of `E'…'`.
 fn unescape(text: &str) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
+    let mut out = Decoded::default();
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         match c {
             '\'' => {
                 // The second of two.
                 rest.next();
-                out.push('\'');
+                out.push('\'')?;
             }
-            '\\' => out.push(match rest.next()? {
-                'n' => '\n',
-                't' => '\t',
-                'r' => '\r',
-                'b' => '\u{8}',
-                'f' => '\u{c}',
-                'u' => hexadecimal(&mut rest, 4)?,
-                'U' => hexadecimal(&mut rest, 8)?,
-                'x' | '0'..='7' => return None,
-                other => other,
-            }),
-            other => out.push(other),
+            '\\' => match rest.next()? {
+                'n' => out.push('\n')?,
+                't' => out.push('\t')?,
+                'r' => out.push('\r')?,
+                'b' => out.push('\u{8}')?,
+                'f' => out.push('\u{c}')?,
+                'u' => out.code(hexadecimal(&mut rest, 4)?)?,
+                'U' => out.code(hexadecimal(&mut rest, 8)?)?,
+                'x' if rest.as_str().starts_with(|c: char| c.is_ascii_hexdigit()) => {
+                    out.byte(number_of(&mut rest, 16, 2)?)?;
+                }
+                digit @ '0'..='7' => {
+                    let first = digit.to_digit(8)?;
+                    let taken =
+                        rest.as_str().bytes().take(2).take_while(|c| (b'0'..=b'7').contains(c)).count();
+                    let more = if taken > 0 { number_of(&mut rest, 8, taken)? } else { 0 };
+                    // As the server, which keeps the lower eight bits.
+                    out.byte(((first << (3 * taken)) as u8) | more)?;
+                }
+                other => out.push(other)?,
+            },
+            other => out.push(other)?,
         }
     }
-    Some(out)
+    out.end()
 }
 
-fn hexadecimal(rest: &mut std::str::Chars, digits: usize) -> Option<char> {
-    let text = rest.as_str().get(..digits)?;
+/// The number that up to so many digits are.
+fn number_of(rest: &mut std::str::Chars, radix: u32, most: usize) -> Option<u8> {
+    let digits = rest.as_str().chars().take(most).take_while(|c| c.is_digit(radix)).count();
+    let text = &rest.as_str()[..digits];
     *rest = rest.as_str()[digits..].chars();
-    char::from_u32(u32::from_str_radix(text, 16).ok()?)
+    u8::from_str_radix(text, radix).ok()
+}
+
+fn hexadecimal(rest: &mut std::str::Chars, digits: usize) -> Option<u32> {
+    let text = rest.as_str().get(..digits).filter(|text| text.bytes().all(|c| c.is_ascii_hexdigit()))?;
+    *rest = rest.as_str()[digits..].chars();
+    u32::from_str_radix(text, 16).ok()
 }

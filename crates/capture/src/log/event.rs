@@ -84,9 +84,59 @@ pub fn event(entry: &LogEntry) -> Option<LogEvent<'_>> {
     None
 }
 
-/// The text behind `name: `, or `name/portal: `. A name may contain anything, so it is the first colon with a blank.
+/// The text behind `name: `, or `name/portal: `. A name may contain anything: it ends where a statement begins or, where none does,
+/// at the first colon with a blank.
 fn named(tail: &str) -> Option<&str> {
-    tail.split_once(": ").map(|(_, text)| text)
+    /// Colons that are looked at: a name has at most 63 bytes, and a portal's too.
+    const MOST: usize = 64;
+    let mut texts = tail.match_indices(": ").map(|(at, colon)| &tail[at + colon.len()..]);
+    let first = texts.clone().next()?;
+    Some(texts.by_ref().take(MOST).find(|text| begins_statement(text)).unwrap_or(first))
+}
+
+/// Whether a text begins with the first word of a statement that a client executes.
+fn begins_statement(text: &str) -> bool {
+    const WORDS: [&str; 36] = [
+        "abort",
+        "analyze",
+        "begin",
+        "call",
+        "close",
+        "commit",
+        "copy",
+        "create",
+        "deallocate",
+        "declare",
+        "delete",
+        "drop",
+        "end",
+        "execute",
+        "explain",
+        "fetch",
+        "insert",
+        "listen",
+        "lock",
+        "merge",
+        "notify",
+        "prepare",
+        "release",
+        "reset",
+        "rollback",
+        "savepoint",
+        "select",
+        "set",
+        "show",
+        "start",
+        "table",
+        "truncate",
+        "update",
+        "vacuum",
+        "values",
+        "with",
+    ];
+    let loud = text.trim_start_matches(|c: char| c == '(' || c.is_whitespace());
+    let word: String = loud.chars().take_while(char::is_ascii_alphabetic).collect();
+    WORDS.iter().any(|known| known.eq_ignore_ascii_case(&word))
 }
 
 /// The parameters in a DETAIL: `parameters: $1 = '…', $2 = NULL` in 15 and 16, `Parameters: …` from 17 on.

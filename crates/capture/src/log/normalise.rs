@@ -2,19 +2,22 @@
 //!
 //! A constant becomes a parameter only where the server takes one with the same meaning. A number gets the type it has as a
 //! constant by a cast; a string stays of unknown type, which the server resolves for parameters as for constants. Others
-//! stay in the text: positions in ORDER BY and GROUP BY, modifiers of types, fields of extract.
+//! stay in the text: positions in ORDER BY and GROUP BY, modifiers of types, and what the server infers an arbiter of
+//! ON CONFLICT from, which it does while it plans.
 
 use std::collections::HashMap;
 
 use bench_base::interrupts;
+use serde::{Deserialize, Serialize};
 
 use super::event::ParameterValue;
 use super::names::{NumberedNames, divided};
 use super::returning::returned_column;
-use super::tokens::{StatementToken, TokenKind, decode};
+use super::tokens::{StatementToken, TokenKind, decode, decode_prefixed, decode_unicode, tokens};
+use crate::constants::{is_before_expression, is_constant, type_before};
 
 /// What a value of a template is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TemplateValue {
     /// `$n` of the extended protocol, n from 1.
     Parameter(usize),
@@ -22,6 +25,8 @@ pub enum TemplateValue {
     /// With a fraction or an exponent.
     Decimal,
     String,
+    /// What SET LOCAL gives a setting of the server: not any text serves.
+    Setting,
 }
 
 /// A part of a template.
@@ -35,6 +40,11 @@ pub enum TemplatePart {
     },
     /// The number at the end of a relation's name: which of the statement's.
     Number(usize),
+    /// All of a SET LOCAL, with the place of its value.
+    Setting {
+        name: String,
+        slot: usize,
+    },
 }
 
 /// A statement without its values.
@@ -44,6 +54,8 @@ pub struct Template {
     pub slots: Vec<TemplateValue>,
     /// The column that it returns of one row, as [`returned_column`].
     pub returns: Option<String>,
+    /// Whether there are constants in its text, beside positions and the modifiers of types.
+    pub keeps_constants: bool,
 }
 
 /// A statement apart from what differs between its executions.
@@ -77,93 +89,6 @@ pub fn normalise(tokens: &[StatementToken], parameters: &[ParameterValue]) -> Op
     Some(Normalised { template, constants, numbers: names.numbers() })
 }
 
-/// Words behind which a string constant is a value. Behind other words it belongs to the word, such as a type.
-const BEFORE_VALUES: [&str; 37] = [
-    "select",
-    "all",
-    "distinct",
-    "where",
-    "and",
-    "or",
-    "not",
-    "like",
-    "ilike",
-    "to",
-    "in",
-    "then",
-    "else",
-    "when",
-    "case",
-    "between",
-    "from",
-    "for",
-    "by",
-    "on",
-    "having",
-    "returning",
-    "limit",
-    "offset",
-    "values",
-    "escape",
-    "symmetric",
-    "any",
-    "some",
-    "zone",
-    "set",
-    "placing",
-    "union",
-    "except",
-    "intersect",
-    "using",
-    "if",
-];
-
-/// Types of one word that constants are written with: `date '2026-11-24'`.
-const TYPES: [&str; 42] = [
-    "date",
-    "time",
-    "timestamp",
-    "timestamptz",
-    "timetz",
-    "interval",
-    "json",
-    "jsonb",
-    "jsonpath",
-    "uuid",
-    "inet",
-    "cidr",
-    "macaddr",
-    "numeric",
-    "decimal",
-    "int",
-    "integer",
-    "int2",
-    "int4",
-    "int8",
-    "bigint",
-    "smallint",
-    "real",
-    "float4",
-    "float8",
-    "text",
-    "varchar",
-    "bytea",
-    "bool",
-    "boolean",
-    "point",
-    "box",
-    "circle",
-    "polygon",
-    "path",
-    "lseg",
-    "pg_lsn",
-    "regclass",
-    "regtype",
-    "xml",
-    "money",
-    "tsquery",
-];
-
 /// Types with a number in parentheses behind them.
 const WITH_MODIFIER: [&str; 16] = [
     "varchar",
@@ -184,14 +109,23 @@ const WITH_MODIFIER: [&str; 16] = [
     "second",
 ];
 
+/// A string constant.
+struct DecodedString {
+    value: String,
+    /// As it is written.
+    source: String,
+    /// The type that it has by what is before its quotes.
+    cast: Option<&'static str>,
+}
+
 #[derive(Default)]
 struct Normaliser<'a> {
     tokens: &'a [StatementToken<'a>],
     names: NumberedNames<'a>,
     template: Template,
     constants: Vec<Constant>,
-    /// Places of the tokens so far that are not blank.
-    significant: Vec<usize>,
+    /// The tokens so far that are not blank.
+    significant: Vec<StatementToken<'a>>,
     depth: usize,
     /// The depths of the lists behind ORDER BY and GROUP BY that have begun, in ascending order.
     lists: Vec<usize>,
@@ -199,13 +133,42 @@ struct Normaliser<'a> {
     parameters: HashMap<usize, usize>,
     /// The depth inside of a type's modifier.
     modifier: Option<usize>,
+    /// The depth of the ON CONFLICT whose arbiter this is.
+    arbiter: Option<usize>,
+    /// Tokens that belong to a constant before.
+    skipped: usize,
 }
+
+/// Fields that EXTRACT takes as words.
+const FIELDS: [&str; 22] = [
+    "century",
+    "day",
+    "decade",
+    "dow",
+    "doy",
+    "epoch",
+    "hour",
+    "isodow",
+    "isoyear",
+    "julian",
+    "microseconds",
+    "millennium",
+    "milliseconds",
+    "minute",
+    "month",
+    "quarter",
+    "second",
+    "timezone",
+    "timezone_hour",
+    "timezone_minute",
+    "week",
+    "year",
+];
 
 impl<'a> Normaliser<'a> {
     /// The token `back` places before the current one; 1 is the one before.
     fn before(&self, back: usize) -> Option<StatementToken<'a>> {
-        let place = self.significant.len().checked_sub(back)?;
-        Some(self.tokens[self.significant[place]])
+        self.significant.len().checked_sub(back).map(|place| self.significant[place])
     }
 
     fn follows(&self, words: &[&str]) -> bool {
@@ -219,10 +182,17 @@ impl<'a> Normaliser<'a> {
 
     fn take(&mut self, place: usize, parameters: &[ParameterValue]) -> Option<()> {
         let token = self.tokens[place];
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return Some(());
+        }
         match token.kind {
             TokenKind::Blank | TokenKind::Comment => {
                 // Hints are for the planner; other comments differ from call to call.
-                let text = if token.text.starts_with("/*+") { token.text } else { " " };
+                let hint = token.text.strip_prefix("/*+");
+                self.template.keeps_constants |=
+                    hint.is_some_and(|hint| tokens(hint).iter().any(|token| is_constant(token.kind)));
+                let text = if hint.is_some() { token.text } else { " " };
                 if !self.template.parts.is_empty() {
                     self.push(text);
                 }
@@ -235,7 +205,8 @@ impl<'a> Normaliser<'a> {
                 self.slot(TemplateValue::Parameter(number), constant, None);
             }
             TokenKind::Number if !self.is_fixed_number() => self.number(token.text),
-            TokenKind::String => self.string(token.text),
+            TokenKind::String | TokenKind::OtherString if self.arbiter.is_none() => self.string(place),
+            kind if is_constant(kind) && self.arbiter.is_some() => self.keep(token.text),
             // A slice's bound behind it would look like a variable.
             TokenKind::Symbol if token.text == ":" => self.push(" : "),
             _ => match self.names.place(&token).zip(divided(&token)) {
@@ -250,7 +221,7 @@ impl<'a> Normaliser<'a> {
             },
         }
         self.track(token);
-        self.significant.push(place);
+        self.significant.push(token);
         Some(())
     }
 
@@ -268,8 +239,11 @@ impl<'a> Normaliser<'a> {
                     self.modifier = None;
                 }
                 self.depth = self.depth.saturating_sub(1);
+                self.arbiter = self.arbiter.filter(|depth| *depth <= self.depth);
                 while self.lists.pop_if(|depth| *depth > self.depth).is_some() {}
             }
+            _ if token.is("conflict") && self.follows(&["on"]) => self.arbiter = Some(self.depth),
+            _ if token.is("do") => self.arbiter = None,
             _ if token.is("by") && self.follows(&["order", "group"]) && !self.is_in_list() => {
                 self.lists.push(self.depth);
             }
@@ -294,25 +268,39 @@ impl<'a> Normaliser<'a> {
     fn is_fixed_number(&self) -> bool {
         let is_position = self.is_in_list()
             && (self.follows(&["by"]) || self.before(1).is_some_and(|token| token.text == ","));
-        let counts_rows = self.follows(&["first", "next"]) && self.follows_at(2, &["fetch"]);
-        is_position || counts_rows || self.modifier.is_some()
+        is_position || self.modifier.is_some() || self.arbiter.is_some()
     }
 
     fn number(&mut self, text: &str) {
         let digits: String = text.chars().filter(|&c| c != '_').collect();
-        let is_based =
-            digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_alphabetic();
-        if is_based {
-            self.push(text);
-            return;
-        }
+        let radix = match digits.get(..2) {
+            Some("0x" | "0X") => 16,
+            Some("0o" | "0O") => 8,
+            Some("0b" | "0B") => 2,
+            _ => 10,
+        };
+        let digits = match radix {
+            10 => digits,
+            _ => match u128::from_str_radix(&digits[2..], radix) {
+                Ok(number) => number.to_string(),
+                Err(_) => return self.keep(text),
+            },
+        };
         let slot =
             if digits.contains(['.', 'e', 'E']) { TemplateValue::Decimal } else { TemplateValue::Integer };
         // As the server does, whose grammar takes the sign for a part of the constant.
         let sign = if self.sign() { self.remove_words(1) } else { String::new() };
         let constant =
             Constant { value: Some(format!("{sign}{digits}")), source: Some(format!("{sign}{text}")) };
+        // The grammar takes a parameter with a cast only in parentheses there.
+        let counts_rows = self.follows(&["first", "next"]) && self.follows_at(2, &["fetch"]);
+        if counts_rows {
+            self.push("(");
+        }
         self.slot(slot, constant, None);
+        if counts_rows {
+            self.push(")");
+        }
     }
 
     /// Whether the token before is the sign of a number, and not an operator.
@@ -323,70 +311,97 @@ impl<'a> Normaliser<'a> {
                 None => true,
                 Some(token) => match token.kind {
                     TokenKind::Symbol => ![")", "]", "."].contains(&token.text),
-                    TokenKind::Word => self.follows_at(2, &BEFORE_VALUES),
+                    TokenKind::Word => is_before_expression(&token),
                     _ => false,
                 },
             }
     }
 
-    fn string(&mut self, text: &str) {
-        let Some(value) = decode(text).filter(|_| self.takes_string()) else {
-            self.push(text);
-            return;
-        };
+    fn string(&mut self, place: usize) {
+        let token = self.tokens[place];
+        let Some(decoded) = self.decoded(place) else { return self.keep(token.text) };
+        let DecodedString { value, source, cast } = decoded;
+        if self.follows(&["extract"])
+            || self.before(1).is_some_and(|b| b.text == "(") && self.follows_at(2, &["extract"])
+        {
+            // The grammar takes no parameter for the field, but a word.
+            let field = value.to_ascii_lowercase();
+            let is_field = FIELDS.contains(&field.as_str());
+            return if is_field { self.push(&field) } else { self.keep(token.text) };
+        }
         let constant = |source: String| Constant { value: Some(value.clone()), source: Some(source) };
-        match self.type_before() {
-            None => self.slot(TemplateValue::String, constant(text.to_owned()), None),
-            Some(words) => {
-                let written = self.remove_words(words);
-                let source = format!("{written} {text}");
-                self.slot(TemplateValue::String, constant(source), Some(written));
+        match type_before(&self.significant) {
+            _ if cast.is_some() => {
+                self.slot(TemplateValue::String, constant(source), cast.map(str::to_owned));
             }
+            Some(written) => {
+                let text = self.remove_words(written.tokens);
+                let source = format!("{text} {source}");
+                self.slot(TemplateValue::String, constant(source), Some(written.cast));
+            }
+            None if self.takes_string() => self.slot(TemplateValue::String, constant(source), None),
+            None => self.keep(token.text),
         }
     }
 
-    /// Whether a string here may be a parameter.
+    /// Leaves a constant in the text.
+    fn keep(&mut self, text: &str) {
+        self.template.keeps_constants = true;
+        self.push(text);
+    }
+
+    /// The value of the string constant at a place, with the UESCAPE behind it.
+    fn decoded(&mut self, place: usize) -> Option<DecodedString> {
+        let token = self.tokens[place];
+        let string = |value: String, cast| DecodedString { value, source: token.text.to_owned(), cast };
+        if token.kind == TokenKind::String {
+            return decode(token.text).map(|value| string(value, None));
+        }
+        match token.text.as_bytes().first()? {
+            b'b' | b'B' | b'x' | b'X' => {
+                Some(string(decode_prefixed(token.text)?, Some("pg_catalog.\"bit\"")))
+            }
+            b'n' | b'N' => Some(string(decode_prefixed(token.text)?, Some("pg_catalog.bpchar"))),
+            b'u' | b'U' => {
+                let mut loud = (place + 1..self.tokens.len()).filter(|&at| !self.tokens[at].is_silent());
+                let escape =
+                    loud.next().filter(|&at| self.tokens[at].is("uescape")).and_then(|_| loud.next());
+                let Some(at) = escape else {
+                    return decode_unicode(token.text, '\\').map(|value| string(value, None));
+                };
+                let escape = decode(self.tokens[at].text)?;
+                let value = decode_unicode(token.text, escape.chars().next()?)?;
+                self.skipped = at - place;
+                let source: String = self.tokens[place..=at].iter().map(|token| token.text).collect();
+                Some(DecodedString { value, source, cast: None })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a string here, without a type before it, may be a parameter.
     fn takes_string(&self) -> bool {
         match self.before(1) {
             None => true,
             Some(token) => match token.kind {
-                TokenKind::Word => self.follows(&BEFORE_VALUES) || self.type_before().is_some(),
-                TokenKind::Symbol if token.text == ")" => false,
-                TokenKind::Symbol if token.text == "(" => !self.follows_at(2, &["extract"]),
-                TokenKind::Symbol => true,
+                TokenKind::Word => is_before_expression(&token),
+                // DISTINCT ON (…), OPERATOR(…)
+                TokenKind::Symbol => token.text != "]",
                 _ => false,
             },
         }
     }
 
-    /// How many words before the current token are a type's name.
-    fn type_before(&self) -> Option<usize> {
-        if self.follows(&["zone"])
-            && self.follows_at(2, &["time"])
-            && self.follows_at(3, &["with", "without"])
-        {
-            return self.follows_at(4, &["time", "timestamp"]).then_some(4);
-        }
-        let two = (self.follows(&["precision"]) && self.follows_at(2, &["double"]))
-            || (self.follows(&["varying"]) && self.follows_at(2, &["character"]));
-        if two {
-            return Some(2);
-        }
-        // A column may have such a name, but no constant stands directly behind it.
-        self.follows(&TYPES).then_some(1)
-    }
-
     /// Takes the last words from the template, and with them the blanks.
     fn remove_words(&mut self, words: usize) -> String {
         let from = self.significant.len() - words;
-        let text: Vec<&str> = self.significant[from..].iter().map(|&place| self.tokens[place].text).collect();
-        let text = text.join(" ");
+        let texts: Vec<&str> = self.significant[from..].iter().map(|token| token.text).collect();
         if let Some(TemplatePart::Text(last)) = self.template.parts.last_mut() {
-            for word in text.split(' ').rev() {
-                last.truncate(last.trim_end().len().saturating_sub(word.len()));
+            for text in texts.iter().rev() {
+                last.truncate(last.trim_end().len().saturating_sub(text.len()));
             }
         }
-        text
+        texts.join(" ")
     }
 
     fn slot(&mut self, slot: TemplateValue, constant: Constant, cast: Option<String>) {
@@ -429,6 +444,11 @@ impl<'a> Normaliser<'a> {
     }
 }
 
+/// A SET LOCAL as a call that takes a variable for the value.
+pub fn set_config(name: &str, value: &str) -> String {
+    format!("SELECT pg_catalog.set_config('{name}', {value}, true)")
+}
+
 fn is_word_part(c: char) -> bool {
     c == '_' || c == '$' || c == '"' || c.is_ascii_alphanumeric() || !c.is_ascii()
 }
@@ -445,8 +465,13 @@ impl Template {
             match part {
                 TemplatePart::Text(text) => out.push_str(text),
                 TemplatePart::Slot { slot, cast } => {
-                    out.push_str(&cast.as_ref().map_or(String::new(), |cast| format!("{cast} ")));
+                    // These stand for what is written before the quotes, or for nothing.
+                    let cast = cast.as_ref().filter(|cast| !cast.starts_with("pg_catalog."));
+                    out.push_str(&cast.map_or(String::new(), |cast| format!("{cast} ")));
                     out.push_str(&format!("${}", slot + 1));
+                }
+                TemplatePart::Setting { name, slot } => {
+                    out.push_str(&set_config(name, &format!("${}", slot + 1)));
                 }
                 TemplatePart::Number(name) => out.push_str(numbers.get(*name).map_or("*", String::as_str)),
             }

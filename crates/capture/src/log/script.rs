@@ -7,7 +7,7 @@ use bench_base::interrupts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::normalise::{TemplatePart, TemplateValue};
+use super::normalise::{TemplatePart, TemplateValue, set_config};
 use super::returned::{ReturnedValue, returned_values};
 use super::shapes::{ShapeRow, TransactionShape, Variant, Width};
 use super::transaction::TransactionEnding;
@@ -63,7 +63,7 @@ pub struct FeederColumn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum ColumnSource {
     /// Of the shape's slots.
-    Slot(usize),
+    Slot { slot: usize, value: TemplateValue },
     /// Of the row's pauses, multiplied by this.
     Pause { place: usize, factor: f64 },
     /// Of the row's variants, by the statement; those behind the first ones are taken for one of these.
@@ -80,13 +80,23 @@ struct Kept {
 impl FeederColumn {
     /// Whether it holds an integer of this extension, and not a text of the log.
     pub fn is_number(&self) -> bool {
-        !matches!(self.source, ColumnSource::Slot(_))
+        !matches!(self.source, ColumnSource::Slot { .. })
+    }
+
+    /// Whether it holds values of a setting of the server, of which no other text has the form.
+    pub fn is_setting(&self) -> bool {
+        matches!(self.source, ColumnSource::Slot { value: TemplateValue::Setting, .. })
+    }
+
+    /// Whether it holds constants, and not parameters of the log.
+    pub fn is_constant(&self) -> bool {
+        !matches!(self.source, ColumnSource::Slot { value: TemplateValue::Parameter(_), .. })
     }
 
     /// Its value in a row. Microseconds are digits.
     pub fn value(&self, row: &ShapeRow) -> Option<String> {
         match &self.source {
-            ColumnSource::Slot(slot) => row.values[*slot].clone(),
+            ColumnSource::Slot { slot, .. } => row.values[*slot].clone(),
             ColumnSource::Pause { place, factor } => {
                 Some((f64::from(row.pauses_us[*place]) * factor).round().to_string())
             }
@@ -106,13 +116,15 @@ pub struct TransactionReplay {
     pub omits: Option<String>,
     /// The mean of its pauses together, in microseconds.
     pub pause_us: f64,
+    /// Whether a constant of the log is in the script where all were to be variables.
+    pub has_constants: bool,
 }
 
 /// Statements of a script at most where it is one for several relations, those of all of them counted.
 const MOST_STATEMENTS: usize = 1000;
 
-/// The script of a shape; with `hides_texts` no string constant of the log is in it.
-pub fn replay(shape: &TransactionShape, think_times: ThinkTimes, hides_texts: bool) -> TransactionReplay {
+/// The script of a shape; with `hides_constants` those of the log are variables, whether they vary or not.
+pub fn replay(shape: &TransactionShape, think_times: ThinkTimes, hides_constants: bool) -> TransactionReplay {
     let outline = &shape.outline;
     let mut first_slots = vec![0];
     for template in &outline.statements {
@@ -122,12 +134,12 @@ pub fn replay(shape: &TransactionShape, think_times: ThinkTimes, hides_texts: bo
     let mut writer = Writer {
         shape,
         think_times,
-        hides_texts,
+        hides_constants,
         prefix: prefix(shape),
         first_slots,
         returned,
         named: HashSet::new(),
-        replay: TransactionReplay::default(),
+        replay: TransactionReplay { omits: shape.omits.map(str::to_owned), ..TransactionReplay::default() },
     };
     let needs_block = outline.ending != TransactionEnding::Implicit
         || outline.statements.len() > 1
@@ -140,6 +152,8 @@ pub fn replay(shape: &TransactionShape, think_times: ThinkTimes, hides_texts: bo
         writer.pause(outline.statements.len());
         writer.line(if outline.ending == TransactionEnding::Rollback { "ROLLBACK" } else { "COMMIT" });
     }
+    writer.replay.has_constants =
+        hides_constants && outline.statements.iter().any(|template| template.keeps_constants);
     writer.replay
 }
 
@@ -149,7 +163,7 @@ fn prefix(shape: &TransactionShape) -> String {
     let parts = shape.outline.statements.iter().flat_map(|template| &template.parts);
     let texts = parts.filter_map(|part| match part {
         TemplatePart::Text(text) => Some(text.as_str()),
-        TemplatePart::Slot { .. } | TemplatePart::Number(_) => None,
+        _ => None,
     });
     let mut prefix = "p".to_owned();
     for text in texts.chain(shape.sources.iter().flatten().map(String::as_str)) {
@@ -171,7 +185,7 @@ fn mentions_automatic_variable(constant: &str) -> bool {
 struct Writer<'a> {
     shape: &'a TransactionShape,
     think_times: ThinkTimes,
-    hides_texts: bool,
+    hides_constants: bool,
     prefix: String,
     /// Of each statement, in all slots of the shape.
     first_slots: Vec<usize>,
@@ -289,6 +303,7 @@ impl Writer<'_> {
             TemplatePart::Text(text) => return text.clone(),
             TemplatePart::Number(name) => return numbers.get(*name).cloned().unwrap_or_default(),
             TemplatePart::Slot { slot, cast } => (*slot, cast.as_deref()),
+            TemplatePart::Setting { slot, .. } => (*slot, None),
         };
         let slots = &self.shape.outline.statements[statement].slots;
         let place = self.first_slots[statement] + slot;
@@ -296,7 +311,7 @@ impl Writer<'_> {
         match &self.shape.sources[place] {
             Some(source)
                 if !(self.shape.varies[place]
-                    || self.hides_texts && slots[slot] == TemplateValue::String
+                    || self.hides_constants
                     || mentions_automatic_variable(source)) =>
             {
                 return source.clone();
@@ -317,12 +332,15 @@ impl Writer<'_> {
             }),
             TemplateValue::Decimal => Some("numeric"),
             TemplateValue::String => cast,
-            TemplateValue::Parameter(_) => None,
+            TemplateValue::Parameter(_) | TemplateValue::Setting => None,
         };
         let text = cast.map_or_else(|| format!(":{name}"), |cast| format!(":{name}::{cast}"));
         if !is_result {
-            self.column(name, ColumnSource::Slot(place));
+            self.column(name, ColumnSource::Slot { slot: place, value: slots[slot] });
         }
-        text
+        match part {
+            TemplatePart::Setting { name, .. } => set_config(name, &text),
+            _ => text,
+        }
     }
 }

@@ -8,9 +8,11 @@ use bench_base::error::MAX_TEXT;
 use super::class::{self, Class, SavepointStep, classify, savepoint, statements};
 use super::entry::LogEntry;
 use super::event::{LogEvent, ParameterValue, Parameters, event};
-use super::normalise::{Normalised, Template, TemplatePart, normalise};
-use super::tokens::{StatementToken, TokenKind, tokens};
+use super::in_block::{SavepointNames, fixed, normalise_in_block};
+use super::normalise::{Normalised, normalise};
+use super::tokens::{StatementToken, tokens};
 use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
+use crate::constants::without_constants;
 
 /// The longest message with statements, in bytes, that is divided into them.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -53,6 +55,7 @@ struct Open {
     /// It is too long to be kept.
     is_forgotten: bool,
     savepoints: Vec<Savepoint>,
+    savepoint_names: SavepointNames,
 }
 
 /// A savepoint of an open transaction.
@@ -204,6 +207,7 @@ impl LoggedSession {
             ending: TransactionEnding::Implicit,
             end_pause_ms: None,
             frame_ms: 0.0,
+            omits: None,
             problem: None,
             start_ms,
             end_ms: start_ms,
@@ -220,6 +224,7 @@ impl LoggedSession {
             bytes: 0,
             is_forgotten: false,
             savepoints: Vec::new(),
+            savepoint_names: SavepointNames::new(),
         });
     }
 
@@ -372,7 +377,7 @@ impl LoggedSession {
 }
 
 impl Open {
-    /// The first problem is kept.
+    /// The first problem is kept; who may see what was not kept need not see the values.
     fn problem(&mut self, reason: &str, text: &str) {
         self.transaction.problem.get_or_insert_with(|| (reason.to_owned(), without_constants(text)));
     }
@@ -424,12 +429,17 @@ impl Open {
                 self.problem(reason, &text());
                 None
             }
+            Class::InBlock => match normalise_in_block(tokens, text(), &mut self.savepoint_names) {
+                Ok(parts) => Some(parts),
+                Err(omits) => {
+                    self.transaction.omits = Some(omits);
+                    self.transaction.frame_ms += duration_ms.unwrap_or(0.0);
+                    return;
+                }
+            },
             _ => None,
         };
-        let Normalised { template, constants, numbers } = parts.unwrap_or_else(|| {
-            let parts = vec![TemplatePart::Text(text())];
-            Normalised { template: Template { parts, ..Template::default() }, ..Normalised::default() }
-        });
+        let Normalised { template, constants, numbers } = parts.unwrap_or_else(|| fixed(text(), true));
         let is_first = self.transaction.begin.is_none() && self.transaction.steps.is_empty();
         let writes = class == Class::Query { writes: true };
         let pause_ms = if is_first { Some(0.0) } else { pause_ms };
@@ -473,20 +483,6 @@ impl Open {
             self.transaction.steps.truncate(steps);
         }
     }
-}
-
-/// A statement with a mark in the place of each constant: who may see what was not kept need not see the values.
-fn without_constants(text: &str) -> String {
-    let hidden = |token: &StatementToken<'_>| {
-        match token.kind {
-            TokenKind::String | TokenKind::OtherString | TokenKind::Number => "?",
-            TokenKind::Blank | TokenKind::Comment => " ",
-            _ => token.text,
-        }
-        .to_owned()
-    };
-    let text: String = tokens(text).iter().map(hidden).collect();
-    text.trim().to_owned()
 }
 
 /// A statement as written, without what is around it.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::event::ParameterValue;
 use super::normalise::{Template, TemplatePart};
 use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
+use crate::constants::without_constants;
 
 /// Shapes that are told apart; transactions of further ones are counted together.
 const MAX_SHAPES: usize = 10_000;
@@ -49,6 +50,7 @@ impl Outline {
         let parts = self.statements.iter().flat_map(|template| &template.parts).map(|part| match part {
             TemplatePart::Text(text) => 100 + 2 * text.len(),
             TemplatePart::Slot { .. } => 300,
+            TemplatePart::Setting { name, .. } => 300 + 2 * name.len(),
             TemplatePart::Number(_) => 16,
         });
         1000 + parts.sum::<usize>()
@@ -140,6 +142,8 @@ pub struct TransactionShape {
     pub outline: Outline,
     pub transactions: u64,
     pub writes: bool,
+    /// What a replay leaves out.
+    pub omits: Option<&'static str>,
     /// Of each statement.
     pub steps: Vec<StepVariants>,
     /// How each slot's constant was written first; None for parameters.
@@ -168,7 +172,8 @@ pub enum Width {
 
 impl Width {
     fn of(value: &ParameterValue) -> Self {
-        let text = value.as_deref().unwrap_or("0");
+        // The server gives a number its type before it takes the sign.
+        let text = value.as_deref().unwrap_or("0").trim_start_matches('-');
         if text.parse::<i32>().is_ok() {
             Self::Integer
         } else if text.parse::<i64>().is_ok() {
@@ -222,7 +227,8 @@ impl Shapes {
         }
         let outline = Outline::of(transaction);
         if self.shapes.len() >= MAX_SHAPES && !self.shapes.contains_key(&outline) {
-            self.skip(&format!("one of more than {MAX_SHAPES} shapes"), &outline.shown(&[]), transaction);
+            let example = without_constants(&outline.shown(&[]));
+            self.skip(&format!("one of more than {MAX_SHAPES} shapes"), &example, transaction);
             return Ok(());
         }
         let mut row = ShapeRow::of(transaction);
@@ -287,6 +293,7 @@ impl TransactionShape {
             outline,
             transactions: 0,
             writes: transaction.steps.iter().any(|step| step.writes),
+            omits: transaction.omits,
             steps: vec![StepVariants { follows: true, ..StepVariants::default() }; transaction.steps.len()],
             sources: constants.iter().map(|constant| constant.source.clone()).collect(),
             varies: vec![false; constants.len()],

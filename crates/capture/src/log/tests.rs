@@ -4,6 +4,7 @@ mod alike;
 mod bounds;
 mod casts;
 mod clock;
+mod masks;
 mod samples;
 mod sessions;
 mod statements;

@@ -1,6 +1,6 @@
 //! Tokens that carry their texts.
 
-pub use bench_script::tokens::{TokenKind, decode};
+pub use bench_script::tokens::{TokenKind, decode, decode_prefixed, decode_unicode};
 
 /// A part of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

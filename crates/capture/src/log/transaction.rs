@@ -44,6 +44,8 @@ pub struct LoggedTransaction {
     pub end_pause_ms: Option<f64>,
     /// How long the statement that began it and the one that ended it took, in milliseconds.
     pub frame_ms: f64,
+    /// What a replay leaves out.
+    pub omits: Option<&'static str>,
     /// Why it cannot be replayed, with the text that shows it.
     pub problem: Option<(String, String)>,
     /// When it began and ended, in milliseconds of the log's time scale.

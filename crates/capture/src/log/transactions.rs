@@ -15,6 +15,7 @@ use super::shapes::Shapes;
 use super::shapes::{ShapeRow, Skipped};
 use super::transaction::LoggedTransaction;
 use super::zones::{LogZones, OffsetOf};
+use crate::constants::without_constants;
 
 /// A shape that can be replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -282,8 +283,16 @@ impl LogCapture {
             interrupts::check_now_and_then();
             let replay = super::script::replay(&shape, self.options.think_times, self.options.mask);
             let shown = shape.shown();
-            if shape.writes && !self.options.writes {
-                let entry = skipped.entry("changes data (option writes)".to_owned()).or_default();
+            let reason = if shape.writes && !self.options.writes {
+                Some("changes data (option writes)")
+            } else if replay.has_constants {
+                Some("has a constant that cannot be a variable (option mask)")
+            } else {
+                None
+            };
+            if let Some(reason) = reason {
+                let shown = without_constants(&shown);
+                let entry = skipped.entry(reason.to_owned()).or_default();
                 // The most frequent one is shown, whatever the order.
                 if (shape.transactions, &shown) > (entry.transactions, &entry.example) {
                     entry.example = shown;

@@ -4,58 +4,8 @@
 use bench_base::interrupts;
 use bench_script::tokens::{Token, TokenKind, tokens};
 
-/// Types whose name may stand before a constant, beside those of two words: as a keyword they are no function's name.
-const TYPES: [&str; 49] = [
-    "bigint",
-    "bit",
-    "bool",
-    "boolean",
-    "box",
-    "bpchar",
-    "bytea",
-    "char",
-    "character",
-    "cidr",
-    "circle",
-    "date",
-    "daterange",
-    "decimal",
-    "float4",
-    "float8",
-    "inet",
-    "int",
-    "int2",
-    "int4",
-    "int4range",
-    "int8",
-    "int8range",
-    "integer",
-    "interval",
-    "json",
-    "jsonb",
-    "line",
-    "lseg",
-    "macaddr",
-    "money",
-    "name",
-    "numeric",
-    "numrange",
-    "oid",
-    "path",
-    "point",
-    "polygon",
-    "real",
-    "regclass",
-    "smallint",
-    "text",
-    "time",
-    "timestamp",
-    "timestamptz",
-    "timetz",
-    "tsrange",
-    "uuid",
-    "varchar",
-];
+use crate::constants::type_before;
+use crate::log::tokens::StatementToken;
 
 /// Words behind an interval's constant that say what it counts.
 const FIELDS: [&str; 6] = ["year", "month", "day", "hour", "minute", "second"];
@@ -64,7 +14,8 @@ const FIELDS: [&str; 6] = ["year", "month", "day", "hour", "minute", "second"];
 const MORE: &str = "/*, ... */";
 
 /// The statement with `interval $1`, `timestamp with time zone $1` and their like as casts, and with `EXTRACT($1 FROM …)` as a
-/// call of the function behind it. Comments go, but for hints (`/*+ … */`) and the marks of squashed lists.
+/// call of the function behind it; UESCAPE goes with the constant that it was of. So do comments, but for hints (`/*+ … */`) and
+/// the marks of squashed lists.
 pub fn parsable(text: &str) -> String {
     let text = without_prepare(text);
     let all = tokens(text);
@@ -76,17 +27,22 @@ pub fn parsable(text: &str) -> String {
             edits.push((token.range.clone(), " ".to_owned()));
         }
     }
-    let mut place = 0;
-    while place < loud.len() {
+    let written = |token: &Token| StatementToken { kind: token.kind, text: token.text(text) };
+    let written: Vec<StatementToken> = loud.iter().map(written).collect();
+    for place in 0..loud.len() {
         interrupts::check_now_and_then();
-        if let Some(edit) = extract(text, &loud, place) {
+        if !matches!(loud[place].kind, TokenKind::Parameter(_)) {
+            continue;
+        }
+        if let Some(edit) = place.checked_sub(2).and_then(|place| extract(text, &loud, place)) {
             edits.extend(edit);
-            place += 4;
-        } else if let Some((edit, taken)) = typed_constant(text, &loud, place) {
+        } else if let Some(edit) = typed_constant(text, &loud, &written, place) {
             edits.push(edit);
-            place += taken;
-        } else {
-            place += 1;
+        }
+        if let [word, escape] = loud.get(place + 1..place + 3).unwrap_or_default()
+            && word.is_word(text, "uescape")
+        {
+            edits.push((word.range.start..escape.range.end, String::new()));
         }
     }
     applied(text, edits)
@@ -145,58 +101,31 @@ fn is_qualified(text: &str, loud: &[Token], place: usize) -> bool {
     place > 0 && loud[place - 1].text(text) == "."
 }
 
-/// A type's name and `$n` behind it, at a place: the edit, and how many tokens it takes.
+/// The parameter at a place with the type before it, and the fields of an interval behind it, as a cast.
 fn typed_constant(
     text: &str,
     loud: &[Token],
+    written: &[StatementToken],
     place: usize,
-) -> Option<((std::ops::Range<usize>, String), usize)> {
+) -> Option<(std::ops::Range<usize>, String)> {
     let word = |at: usize, word: &str| loud.get(at).is_some_and(|token| token.is_word(text, word));
-    let first = loud.get(place).filter(|token| token.kind == TokenKind::Word)?;
-    let name = first.text(text).to_ascii_lowercase();
-    // `x::date $1` is nothing, and `AS date $1` neither: a constant's type begins an expression.
-    if is_qualified(text, loud, place) {
-        return None;
-    }
-    let mut at = place + 1;
-    if name == "double" && word(at, "precision") || name == "character" && word(at, "varying") {
-        at += 1;
-    } else if !TYPES.contains(&name.as_str()) {
-        return None;
-    }
-    if loud.get(at).is_some_and(|token| token.text(text) == "(")
-        && loud.get(at + 1).is_some_and(|token| token.kind == TokenKind::Number)
-    {
-        at += 2;
-        // numeric(10,2)
-        if loud.get(at).is_some_and(|token| token.text(text) == ",") {
-            at += 2;
-        }
-        if loud.get(at).is_none_or(|token| token.text(text) != ")") {
-            return None;
-        }
-        at += 1;
-    }
-    if matches!(name.as_str(), "time" | "timestamp")
-        && (word(at, "with") || word(at, "without"))
-        && word(at + 1, "time")
-        && word(at + 2, "zone")
-    {
-        at += 3;
-    }
-    let parameter = loud.get(at).filter(|token| matches!(token.kind, TokenKind::Parameter(_)))?;
-    let mut sql_type = text[first.range.start..loud[at - 1].range.end].to_owned();
-    let mut end = at + 1;
-    if name == "interval" {
+    let symbol = |at: usize, symbol: &str| loud.get(at).is_some_and(|token| token.text(text) == symbol);
+    let found = type_before(&written[..place])?;
+    let first = place - found.tokens;
+    let (mut sql_type, mut end) = (found.cast, place + 1);
+    if word(first, "interval") {
         let is_field = |at: usize| FIELDS.iter().any(|field| word(at, field));
         if is_field(end) {
             end += if word(end + 1, "to") && is_field(end + 2) { 3 } else { 1 };
-            let fields = &text[loud[at + 1].range.start..loud[end - 1].range.end];
+            if word(end - 1, "second") && symbol(end, "(") && symbol(end + 2, ")") {
+                end += 3;
+            }
+            let fields = &text[loud[place + 1].range.start..loud[end - 1].range.end];
             sql_type = format!("{sql_type} {fields}");
         }
     }
-    let range = first.range.start..loud[end - 1].range.end;
-    Some(((range, format!("CAST({} AS {sql_type})", parameter.text(text))), end - place))
+    let range = loud[first].range.start..loud[end - 1].range.end;
+    Some((range, format!("CAST({} AS {sql_type})", loud[place].text(text))))
 }
 
 /// The parameters behind which PostgreSQL 18 has left out further elements of a list.

@@ -118,7 +118,10 @@ fn an_error_behind_a_savepoint_undoes_what_came_since_and_nothing_else() {
         (1, None, TransactionEnding::Commit)
     );
     let insert = "INSERT INTO t VALUES ($1)";
-    assert_eq!(shown(&found[0]), [insert, "SAVEPOINT a", "ROLLBACK TO SAVEPOINT A", "RELEASE a", insert]);
+    assert_eq!(
+        shown(&found[0]),
+        [insert, "SAVEPOINT s1", "ROLLBACK TO SAVEPOINT s1", "RELEASE SAVEPOINT s1", insert]
+    );
     // Without an error, statements that are rolled back are kept: the server has executed them.
     let found = transactions(&[
         statement(1.0, "BEGIN"),
@@ -127,7 +130,7 @@ fn an_error_behind_a_savepoint_undoes_what_came_since_and_nothing_else() {
         statement(4.0, "ROLLBACK TO \"A\""),
         statement(5.0, "COMMIT"),
     ]);
-    assert_eq!(shown(&found[0]), ["SAVEPOINT \"A\"", "SELECT $1", "ROLLBACK TO \"A\""]);
+    assert_eq!(shown(&found[0]), ["SAVEPOINT s1", "SELECT $1", "ROLLBACK TO SAVEPOINT s1"]);
     // An error before the savepoint, behind one that was released, or behind one of another name stays.
     let aborted = [
         vec![error(2.0, "3/7", "SELECT 1"), statement(3.0, "SAVEPOINT a"), error(5.0, "3/7", "SELECT 2")],
@@ -138,6 +141,82 @@ fn an_error_behind_a_savepoint_undoes_what_came_since_and_nothing_else() {
         let ending = vec![statement(6.0, "ROLLBACK TO a"), statement(7.0, "COMMIT")];
         let found = transactions(&[vec![statement(1.0, "BEGIN")], middle, ending].concat());
         assert_eq!(found[0].problem.as_ref().unwrap().0, "aborted by error 23505");
+    }
+}
+
+#[test]
+fn what_varies_in_a_block_is_no_part_of_the_shape() {
+    let transaction = |n: u32| {
+        let statement = |at: u32, text: &str| {
+            entry(f64::from(10 * n + at), &format!("3/{n}"), &format!("duration: 0.1 ms  statement: {text}"))
+        };
+        vec![
+            statement(1, "BEGIN"),
+            statement(2, &format!("SET LOCAL app.tenant = '{n}'")),
+            statement(3, &format!("SET LOCAL search_path TO tenant_{n}, \"$user\", 'a b'")),
+            statement(4, &format!("SET LOCAL statement_timeout = {n}")),
+            statement(5, "SET LOCAL lock_timeout = '5s'"),
+            statement(5, "SET LOCAL TIME ZONE -7"),
+            statement(6, &format!("SAVEPOINT \"Ann {n}\"")),
+            statement(7, &format!("SAVEPOINT b{n}")),
+            statement(7, &format!("RELEASE b{n}")),
+            statement(8, &format!("ROLLBACK TO \"Ann {n}\"")),
+            statement(9, &format!("SET TRANSACTION SNAPSHOT '0000000{n}-1'")),
+            statement(9, "COMMIT"),
+        ]
+    };
+    let entries: Vec<LogEntry> = (1..4).flat_map(transaction).collect();
+    let captured = |mask: bool| {
+        let given = serde_json::json!({ "mask": mask });
+        let mut capture = LogCapture::new(LogOptions::new(String::new(), &given).expect("an option"));
+        entries.iter().for_each(|entry| capture.take(entry).expect("within the limits"));
+        capture.finish().expect("within the limits").shapes
+    };
+    let shapes = captured(false);
+    assert_eq!((shapes.len(), shapes[0].transactions), (1, 3));
+    assert_eq!(
+        shapes[0].script,
+        "BEGIN;\n\
+         SELECT pg_catalog.set_config('app.tenant', :p1, true);\n\
+         SELECT pg_catalog.set_config('search_path', :p2, true);\n\
+         SELECT pg_catalog.set_config('statement_timeout', :p3, true);\n\
+         SET LOCAL lock_timeout = '5s';\n\
+         SET LOCAL TIME ZONE -7;\n\
+         SAVEPOINT s1;\nSAVEPOINT s2;\nRELEASE SAVEPOINT s2;\nROLLBACK TO SAVEPOINT s1;\nCOMMIT;\n"
+    );
+    let values: Vec<_> = shapes[0].columns.iter().map(|column| column.value(&shapes[0].rows[0])).collect();
+    let expected = ["1", "\"tenant_1\", \"$user\", \"a b\"", "1"].map(|value| Some(value.to_owned()));
+    assert_eq!(values, expected);
+    let settings: Vec<bool> = shapes[0].columns.iter().map(FeederColumn::is_setting).collect();
+    assert_eq!(settings, [false, true, true], "the application's own may have any text");
+    assert_eq!(shapes[0].omits.as_deref(), Some("SET TRANSACTION SNAPSHOT is left out"));
+    let masked = captured(true);
+    assert!(!masked[0].script.contains("5s") && !masked[0].shown.contains("Ann"), "{}", masked[0].script);
+    assert_eq!(masked[0].columns.len(), 5);
+    // What a query must not set, or has no one value, stays as it is.
+    for kept in [
+        "SET LOCAL transaction_isolation = 'serializable'",
+        "SET LOCAL x.y TO DEFAULT",
+        "SET LOCAL TIME ZONE INTERVAL '1' HOUR",
+        "SET LOCAL TIME ZONE LOCAL",
+        "SET LOCAL SESSION AUTHORIZATION x",
+        "SET LOCAL a FROM CURRENT",
+        "SET CONSTRAINTS ALL DEFERRED",
+    ] {
+        let message = format!("duration: 0.1 ms  statement: {kept}");
+        assert_eq!(shown(&transactions(&[entry(1.0, "3/7", &message)])[0]), [kept]);
+    }
+}
+
+#[test]
+fn names_of_prepared_statements_may_have_colons() {
+    for (message, text) in [
+        ("execute S_1: SELECT 1", "SELECT $1"),
+        ("execute a: b/c: d:  SELECT ': SELECT 2'", "SELECT $1"),
+        ("execute : : (SELECT 3)", "(SELECT $1)"),
+    ] {
+        let found = transactions(&[entry(1.0, "3/7", &format!("duration: 3.0 ms  {message}"))]);
+        assert_eq!(shown(&found[0]), [text], "{message}");
     }
 }
 

@@ -39,17 +39,49 @@ fn constants_become_values_where_they_can() {
         ),
         ("SELECT timestamp  with time zone 'now'", "SELECT timestamp with time zone $1", &["now"]),
         ("SELECT double precision '1'", "SELECT double precision $1", &["1"]),
-        ("SELECT extract('year' FROM d)", "SELECT extract('year' FROM d)", &[]),
-        ("SELECT mood 'sad'", "SELECT mood 'sad'", &[]),
+        ("SELECT extract('Year' FROM d)", "SELECT extract(year FROM d)", &[]),
+        ("SELECT mood 'sad', shop.\"Mood\" 'ok'", "SELECT mood $1, shop.\"Mood\" $2", &["sad", "ok"]),
+        ("SELECT char(9) 'a', bit 'b'", "SELECT char(9) $1, $2", &["a", "b"]),
+        (
+            "SELECT time(0) with time zone '1', name 'n'",
+            "SELECT time(0) with time zone $1, name $2",
+            &["1", "n"],
+        ),
+        (
+            "SELECT interval(3) '1', interval '1' second(3)",
+            "SELECT interval(3) $1, interval $2 second(3)",
+            &["1", "1"],
+        ),
+        (
+            "SELECT DISTINCT ON (a) 'x', a OPERATOR(+) 'y'",
+            "SELECT DISTINCT ON (a) $1, a OPERATOR(+) $2",
+            &["x", "y"],
+        ),
+        ("SELECT trim('a'), trim(both 'b' from c)", "SELECT trim($1), trim(both $2 from c)", &["a", "b"]),
+        (
+            "INSERT INTO t VALUES ('a') ON CONFLICT (lower(k), (b || 'x')) WHERE s = 'y' AND n = 1 DO UPDATE SET n = 2",
+            "INSERT INTO t VALUES ($1) ON CONFLICT (lower(k), (b || 'x')) WHERE s = 'y' AND n = 1 DO UPDATE SET n = $2",
+            &["a", "2"],
+        ),
+        (
+            "SELECT 1 FROM a JOIN b ON (conflict) WHERE c = 'x'",
+            "SELECT $1 FROM a JOIN b ON (conflict) WHERE c = $2",
+            &["1", "x"],
+        ),
         (
             "SELECT d::date = '2026-01-01' AT TIME ZONE 'UTC'",
             "SELECT d::date = $1 AT TIME ZONE $2",
             &["2026-01-01", "UTC"],
         ),
         (
-            "SELECT E'a\\nb\\'c', E'\\x41', B'1', X'f', U&'a'",
-            "SELECT $1, E'\\x41', B'1', X'f', U&'a'",
-            &["a\nb'c"],
+            "SELECT E'a\\nb\\'c', E'\\x41\\102\\xc3\\xa9\\uD83D\\uDE00', E'\\xff', B'1', X'f', N'n'",
+            "SELECT $1, $2, E'\\xff', $3, $4, $5",
+            &["a\nb'c", "ABé😀", "1", "xf", "n"],
+        ),
+        (
+            "SELECT U&'\\00e9\\+01F600\\\\''', U&'!D83D!DE00' UESCAPE /* x */ '!' AS a, U&'\\00'",
+            "SELECT $1, $2 AS a, U&'\\00'",
+            &["é😀\\'", "😀"],
         ),
         ("SELECT 'a'\n  'b'", "SELECT $1", &["ab"]),
         ("SELECT $x$it's$x$, $$$$", "SELECT $1, $2", &["it's", ""]),
@@ -57,8 +89,8 @@ fn constants_become_values_where_they_can() {
         ("SELECT /*+ SeqScan(t) */ 1", "SELECT /*+ SeqScan(t) */ $1", &["1"]),
         ("SELECT a[1:n], b[i:2]", "SELECT a[$1 : n], b[i : $2]", &["1", "2"]),
         ("SELECT f(a := 1, b => 2), 3::int", "SELECT f(a := $1, b => $2), $3::int", &["1", "2", "3"]),
-        ("SELECT 0x1F, 1_000", "SELECT 0x1F, $1", &["1000"]),
-        ("SELECT * FROM t FETCH FIRST 5 ROWS ONLY", "SELECT * FROM t FETCH FIRST 5 ROWS ONLY", &[]),
+        ("SELECT 0x1F, -0b11, 1_000", "SELECT $1, $2, $3", &["31", "-3", "1000"]),
+        ("SELECT * FROM t FETCH FIRST 5 ROWS ONLY", "SELECT * FROM t FETCH FIRST ($1) ROWS ONLY", &["5"]),
         ("SELECT'x'AS y", "SELECT $1 AS y", &["x"]),
         (
             "INSERT INTO t (a, b) VALUES (1, 'x'), (2, NULL)",
@@ -125,7 +157,7 @@ fn statement() -> impl Strategy<Value = (String, Vec<String>)> {
         "now()",
         "a.b",
         "\n",
-        "B'01'",
+        "U&'\\0'",
         "t1",
         "ü",
     ])
@@ -146,7 +178,7 @@ fn filled(template: &Template, values: &[String]) -> String {
             format!("'{}'", values[*slot].replace('\'', "''"))
         }
         TemplatePart::Slot { slot, .. } => values[*slot].clone(),
-        TemplatePart::Number(_) => unreachable!("no relations"),
+        TemplatePart::Number(_) | TemplatePart::Setting { .. } => unreachable!("a query without relations"),
     };
     template.parts.iter().map(fill).collect()
 }
