@@ -37,6 +37,12 @@ impl From<UserError> for Refusal {
 }
 
 impl Refusal {
+    /// Of a statement that was given values, with words before its reason; what the server says of a value may show it.
+    pub fn of_values(words: &str, error: UserError, mask: bool) -> Self {
+        let message = if mask { format!("SQLSTATE {}", error.sqlstate) } else { error.message.clone() };
+        Self::from(UserError { message, ..error }).after(words)
+    }
+
     /// The same with words before its reason.
     pub fn after(self, words: &str) -> Self {
         Self { reason: format!("{words}: {}", self.reason), ..self }

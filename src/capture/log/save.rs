@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use bench_base::error::UserError;
 use bench_capture::fidelity::{Call, Counts};
 use bench_capture::log::{CapturedLog, LogFigures, LogOptions, Replayable, Skipped};
-use bench_capture::statements::{masked, weights};
+use bench_capture::statements::{masked, masked_json, weights};
+use bench_capture::without_constants;
 use bench_model::feeder::Feeder;
 use bench_model::spec::Role;
 use bench_stats::clients_for;
@@ -15,8 +16,12 @@ use serde_json::{Map, Value};
 use super::messages::Read;
 use super::other_roles::{self, Checked};
 use crate::capture::sessions::{Replayer, SessionNotes, Sessions, kept};
+use crate::driver::parameters::TextMask;
 use crate::error::internal;
+use crate::server::guc;
 use crate::server::roles;
+use crate::server::spi::fetch_all;
+use crate::server::transaction::rolled_back;
 use crate::store;
 use crate::store::{CaptureEnd, CapturedStatement};
 
@@ -81,7 +86,7 @@ pub fn keep(
         captured.shapes.iter().map(|shape| users[shape.role.as_str()].clone()).collect();
     let checked = kept(&replayers, limit, |replayer, some, watch| {
         let shapes = some.iter().map(|&at| &captured.shapes[at]);
-        other_roles::checked(&sessions, replayer, shapes, options.writes, watch)
+        other_roles::checked(&sessions, replayer, shapes, options, watch)
     })?;
     let mut session_notes = SessionNotes::default();
     let mut lines = Vec::new();
@@ -96,13 +101,17 @@ pub fn keep(
         };
         let mut line = line(&lines, &figures, shape.transactions, busy_ms, Some(shape.shown.clone()));
         line.statement.role = Some(shape.role.clone());
-        match checked.and_then(|checked| replayer.clone().map(|replayer| (checked, replayer))) {
-            Ok((checked, replayer)) => {
+        let replayed = checked.and_then(|checked| {
+            let intervals = read_intervals(shape, &checked).map_err(|error| error.message)?;
+            replayer.clone().map(|replayer| (checked, replayer, intervals))
+        });
+        match replayed {
+            Ok((checked, replayer, intervals)) => {
                 count += 1;
                 kept_ms += busy_ms.unwrap_or(0.0) + shape.pause_ms * shape.transactions as f64;
                 session_notes.add(&replayer);
                 let workload = format!("{name}/{count}");
-                store(&workload, name, &replayer.owner, options, shape, &checked)?;
+                store(&workload, name, &replayer.owner, options, shape, &checked, &intervals)?;
                 line.statement.workload = Some(workload);
                 line.kept = true;
                 line.statement.reason = shape.omits.clone();
@@ -112,7 +121,10 @@ pub fn keep(
                 }
                 line.value_rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
             }
-            Err(reason) => line.statement.reason = Some(reason),
+            Err(reason) => {
+                line.statement.query = Some(without_constants(&shape.shown));
+                line.statement.reason = Some(reason);
+            }
         }
         lines.push(line);
     }
@@ -265,6 +277,34 @@ fn notes(name: &str, figures: &LogFigures, options: &LogOptions, read: &Read, ke
     notes
 }
 
+/// The values of those columns that a statement takes for an interval with fields, by the column's place. A constant is read by these
+/// fields, `INTERVAL '7' DAY`, and a parameter is not: as the server writes what it has read, both are the same.
+///
+/// # Errors
+/// The server's for a text that is no interval.
+fn read_intervals(
+    shape: &Replayable,
+    checked: &Checked,
+) -> Result<HashMap<usize, Vec<Option<String>>>, UserError> {
+    const AS_CONSTANTS: &str = "pg_catalog.interval_in(v.text::pg_catalog.cstring, 0, $2)";
+    const AS_PARAMETERS: &str = "pg_catalog.\"interval\"(v.text::pg_catalog.interval, $2)";
+    let mut intervals = HashMap::new();
+    for (place, column) in shape.columns.iter().enumerate() {
+        let Some(fields) = checked.columns[place].interval_fields else { continue };
+        let read = if column.is_constant() { AS_CONSTANTS } else { AS_PARAMETERS };
+        let sql = format!(
+            "SELECT ({read})::pg_catalog.text FROM ROWS FROM (pg_catalog.unnest($1)) WITH ORDINALITY AS v (text, place) ORDER BY v.place"
+        );
+        let values: Vec<Option<String>> = shape.rows.iter().map(|row| column.value(row)).collect();
+        let found = rolled_back(|| {
+            guc::set_as_session("IntervalStyle", "postgres")?;
+            fetch_all(&sql, &[values.into(), fields.into()], |row| row.get::<String>(1))
+        })?;
+        intervals.insert(place, found);
+    }
+    Ok(intervals)
+}
+
 /// Makes the workload of a shape.
 fn store(
     workload: &str,
@@ -273,6 +313,7 @@ fn store(
     options: &LogOptions,
     shape: &Replayable,
     checked: &Checked,
+    intervals: &HashMap<usize, Vec<Option<String>>>,
 ) -> Result<(), UserError> {
     if let Some(old) = store::workload(workload)? {
         let message = format!("workload \"{}\" already exists", old.name);
@@ -286,12 +327,19 @@ fn store(
     if shape.columns.is_empty() {
         return Ok(());
     }
-    let rows = shape.rows.iter().map(|row| {
-        let cells = shape.columns.iter().zip(&checked.is_text).map(|(column, &is_text)| {
-            let value = column.value(row).map_or(Value::Null, |value| {
-                Value::String(if options.mask && is_text { masked(&value) } else { value })
-            });
-            (column.name.clone(), value)
+    let rows = shape.rows.iter().enumerate().map(|(at, row)| {
+        let cells = shape.columns.iter().enumerate().map(|(place, column)| {
+            let value = match intervals.get(&place) {
+                Some(intervals) => intervals[at].clone(),
+                None => column.value(row),
+            };
+            let hidden = |value: String| match checked.columns[place].mask {
+                _ if !options.mask || column.is_setting() => value,
+                TextMask::Keep => value,
+                TextMask::Text => masked(&value),
+                TextMask::Json => masked_json(&value),
+            };
+            (column.name.clone(), value.map_or(Value::Null, |value| Value::String(hidden(value))))
         });
         (None, Value::Object(cells.collect::<Map<_, _>>()))
     });

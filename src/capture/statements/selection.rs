@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::Counts;
 use bench_capture::statements::{CaptureOptions, Excluded, Importance, Roles, weights};
+use bench_capture::without_constants;
 use bench_model::spec::Role;
 use pgrx::pg_sys;
 
@@ -92,6 +93,10 @@ pub fn take(
         };
         let number = statements.len() as i32 + 1;
         let mut line = line(candidate, number, users.get(&candidate.user), &total);
+        // pg_stat_statements shows some: those of utility commands, and what is no constant for the server.
+        if options.mask {
+            line.query = line.query.map(|query| without_constants(&query));
+        }
         match replay.and_then(|replay| replayer.map(|replayer| (replay, replayer))) {
             Ok((replay, replayer)) => {
                 count += 1;

@@ -3,9 +3,10 @@
 use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
 use bench_capture::statements::{
-    CaptureOptions, expanded, grouped, masked, parsable, script, squashed, with_types, with_values,
+    CaptureOptions, arbiter, expanded, grouped, has_constants, highest_parameter, masked, parsable, script,
+    squashed, with_texts, with_types, with_values,
 };
-use bench_model::feeder::{Feeder, Pick};
+use bench_model::feeder::{Feeder, MAX_COLUMNS, Pick};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -15,6 +16,7 @@ use super::queries::query_of;
 use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, column, sql_of};
 use super::sampling::FeederShape;
 use super::search::{self, ChosenFeeders};
+use super::trial_statement::plan_for_all_values;
 use crate::capture::refusal::{Refusal, check_privileges};
 use crate::capture::untriable::untriable;
 use crate::driver::parameters;
@@ -27,6 +29,9 @@ use crate::store::kept_values;
 
 /// Rows that a feeder keeps at most.
 const MAX_ROWS: u32 = 100_000;
+
+/// Parameters that a statement has at most, by the protocol.
+const MAX_PARAMETERS: u32 = 65_535;
 
 /// A feeder, and the values that it selects where no relation's rows serve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -65,20 +70,71 @@ fn here<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> 
     rolled_back(|| guc::with_search_path(&path, body))
 }
 
+fn analyse_with_texts(text: &str) -> Result<(Analysed, Vec<usize>), Refusal> {
+    let (mut analysed, texts) = here(|| parameters::analyse_with_texts(text))
+        .map_err(|error| Refusal::from(error).after("it cannot be parsed again"))?;
+    // It is tried by itself, and what it sets may be more than a transaction's own.
+    analysed.writes |= analysed.sets;
+    Ok((analysed, texts))
+}
+
 fn analyse(text: &str) -> Result<Analysed, Refusal> {
-    here(|| parameters::analyse(text))
-        .map_err(|error| Refusal::from(error).after("it cannot be parsed again"))
+    analyse_with_texts(text).map(|(analysed, _)| analysed)
 }
 
 /// A statement with types for those of its parameters that need one, analysed with one element in each list.
 fn typed(text: String) -> Result<(String, Analysed), Refusal> {
-    let analyse = |text: &str| analyse(&expanded(text, |_| 1));
+    let analyse = |text: &str| analyse_with_texts(&expanded(text, |_| 1));
+    let as_texts = |text: String, texts: Vec<usize>| {
+        let numbers: Vec<u32> = texts.into_iter().map(|place| place as u32 + 1).collect();
+        with_texts(&text, &numbers)
+    };
     let reason = match analyse(&text) {
-        Ok(analysed) => return Ok((text, analysed)),
+        Ok((analysed, texts)) => return Ok((as_texts(text, texts), analysed)),
         Err(reason) => reason,
     };
     let found = with_types(&text).into_iter().find_map(|text| Some((analyse(&text).ok()?, text)));
-    found.map(|(analysed, text)| (text, analysed)).ok_or(reason)
+    found.map(|((analysed, texts), text)| (as_texts(text, texts), analysed)).ok_or(reason)
+}
+
+/// The conditions of unique indexes on part of a table, those that are valid.
+const CONDITIONS: &str = "\
+    SELECT pg_catalog.pg_get_expr(i.indpred, i.indrelid) FROM pg_catalog.pg_index i \
+    WHERE i.indrelid OPERATOR(pg_catalog.=) $1 AND i.indisunique AND i.indisvalid AND i.indpred IS NOT NULL \
+    ORDER BY i.indexrelid";
+
+/// A statement whose ON CONFLICT has a condition, with that of an index in its place: its own constants are lost, and from
+/// parameters the server infers no index.
+fn with_arbiter(
+    text: String,
+    analysed: Analysed,
+    notes: &mut Vec<String>,
+) -> Result<(String, Analysed), Refusal> {
+    let Some(range) = arbiter(&text) else { return Ok((text, analysed)) };
+    let targets = analysed.occurrences.iter().filter(|occurrence| occurrence.is_target);
+    for target in targets {
+        let conditions = fetch_all(CONDITIONS, &[target.relation.into()], |row| row.get::<String>(1))?;
+        for condition in conditions.into_iter().flatten() {
+            pgrx::check_for_interrupts!();
+            let mut with_condition = text.clone();
+            with_condition.replace_range(range.clone(), &condition);
+            let Ok(analysed) = analyse(&expanded(&with_condition, |_| 1)) else { continue };
+            let is_inferred = untriable(&analysed.objects)?.is_none()
+                && plan(&expanded(&with_condition, |_| 1), &analysed).is_ok();
+            if is_inferred {
+                notes.push(format!("ON CONFLICT has the condition of an index: {condition}"));
+                return Ok((with_condition, analysed));
+            }
+        }
+    }
+    Ok((text, analysed))
+}
+
+/// Plans a statement for all values of its parameters.
+fn plan(text: &str, analysed: &Analysed) -> Result<(), Refusal> {
+    let types: Vec<u32> = analysed.parameters.iter().map(|parameter| parameter.type_oid).collect();
+    here(|| plan_for_all_values(text, &types))
+        .map_err(|error| Refusal::from(error).after("it cannot be planned"))
 }
 
 /// How a statement with such a share of the captured time can be replayed, or why it cannot.
@@ -89,10 +145,18 @@ pub fn replay(
     options: &CaptureOptions,
 ) -> Result<StatementReplay, Refusal> {
     let text = parsable(&grouped(text));
+    if highest_parameter(&text) > MAX_PARAMETERS {
+        return Err(format!("it has more than {MAX_PARAMETERS} parameters").into());
+    }
+    let mut notes = Vec::new();
     let (text, one_each) = typed(text)?;
-    let lists = squashed(&text);
     refuse(&one_each, options)?;
     check_privileges(&one_each.privileges)?;
+    let (text, one_each) = with_arbiter(text, one_each, &mut notes)?;
+    if options.mask && has_constants(&text) {
+        return Err("it has a constant that cannot be a variable (option mask)".into());
+    }
+    let lists = squashed(&text);
     let rows_per_call = counts.rows as f64 / counts.calls.max(1) as f64;
     let aggregates = one_each.aggregates;
     let length = |_: u32| match options.list_length {
@@ -103,7 +167,6 @@ pub fn replay(
     };
     let text = expanded(&text, length);
     let analysed = if lists.is_empty() { one_each } else { analyse(&text)? };
-    let mut notes = Vec::new();
     if !lists.is_empty() {
         notes.push(format!("lists were squashed: replayed with {} elements", length(0)));
     }
@@ -117,11 +180,16 @@ pub fn replay(
     let values = (0..analysed.parameters.len())
         .map(|index| value(&analysed, index, rows_per_call, &mut notes))
         .collect::<Result<Vec<ParameterSource>, Refusal>>()?;
-    let plan = ReplayPlan { text: &text, analysed: &analysed, relations, values };
+    let replay = ReplayPlan { text: &text, analysed: &analysed, relations, values };
+    if (0..analysed.occurrences.len()).any(|occurrence| replay.parameters(occurrence).len() > MAX_COLUMNS) {
+        return Err(format!("more than {MAX_COLUMNS} parameters get values of one relation").into());
+    }
     // Even a view of a table may call a function, when it is read or planned.
     let untriable = untriable(&analysed.objects)?;
     let ChosenFeeders { shape, kept } = match &untriable {
-        None => search::shape(&plan, counts, share, options.mask)?,
+        None => search::shape(&replay, counts, share, options.mask).map_err(|error| {
+            Refusal::of_values("it fails with the values that were found", error, options.mask)
+        })?,
         Some(object) => {
             notes.push(format!("not tried: it uses {object}"));
             ChosenFeeders::default()
@@ -130,28 +198,33 @@ pub fn replay(
     let fed = if kept.is_empty() {
         let mut fed = Vec::new();
         for occurrence in 0..analysed.occurrences.len() {
-            fed.extend(feed(&plan, occurrence, &shape, options, untriable.is_none())?);
+            fed.extend(feed(&replay, occurrence, &shape, options, untriable.is_none())?);
         }
         if untriable.is_none() {
-            check(&plan, &shape, &fed)?;
+            check(&replay, &shape, &fed)
+                .map_err(|error| Refusal::of_values("it cannot be planned", error, options.mask))?;
         }
         fed
     } else {
-        vec![feed_kept(&plan, &shape, &kept)]
+        vec![feed_kept(&replay, &shape, &kept)]
     };
     if untriable.is_none() {
-        fed.iter().filter(|fed| !fed.rows.is_empty()).try_for_each(read)?;
+        plan(&text, &analysed)?;
+        fed.iter()
+            .filter(|fed| !fed.rows.is_empty())
+            .try_for_each(read)
+            .map_err(|error| Refusal::of_values("its values cannot be read again", error, options.mask))?;
     }
-    for (index, source) in plan.values.iter().enumerate() {
+    for (index, source) in replay.values.iter().enumerate() {
         if matches!(source, ParameterSource::Compared(_)) {
-            let sql = sql_of(&plan, &shape, index as u32 + 1, |_| String::new());
+            let sql = sql_of(&replay, &shape, index as u32 + 1, |_| String::new());
             notes.push(format!("${} meets no column: {sql}", index + 1));
         }
     }
     if analysed.writes && !analysed.takes_back && analysed.occurrences.iter().any(|o| o.is_target) {
         notes.push("writes: each call changes the data that later ones find".to_owned());
     }
-    Ok(StatementReplay { script: script_of(&plan, &shape, !kept.is_empty()), fed, notes })
+    Ok(StatementReplay { script: script_of(&replay, &shape, !kept.is_empty()), fed, notes })
 }
 
 /// The one feeder of kept values of all parameters.
@@ -192,16 +265,14 @@ fn feed_kept(plan: &ReplayPlan, shape: &FeederShape, kept: &[(f64, ParameterValu
 }
 
 /// Reads kept values as a run will read them.
-fn read(fed: &FilledFeeder) -> Result<(), Refusal> {
+fn read(fed: &FilledFeeder) -> Result<(), UserError> {
     let rows: Vec<String> = fed.rows.iter().map(|(_, row)| row.to_string()).collect();
     let kept = format!(
         "SELECT {}, 1 AS weight FROM (SELECT t::pg_catalog.jsonb AS row FROM pg_catalog.unnest($1) AS t) AS r",
         kept_values(&fed.columns).join(", ")
     );
     let sql = format!("SELECT pg_catalog.count(q.*) FROM ({}) AS q", fed.select(&kept));
-    here(|| fetch::<i64>(&sql, &[rows.into()]))
-        .map(drop)
-        .map_err(|error| Refusal::from(error).after("its values cannot be read again"))
+    here(|| fetch::<i64>(&sql, &[rows.into()])).map(drop)
 }
 
 fn feeder(occurrence: usize, query: String, pick: Pick) -> Feeder {
@@ -313,8 +384,7 @@ fn feed(
     }
     // Each value by itself: pg_stats knows nothing of what goes together.
     let mut rows: Vec<(Option<f64>, Value)> = Vec::new();
-    for (place, (name, _)) in columns.iter().enumerate() {
-        let index = plan.parameters(occurrence)[place];
+    for (place, ((name, _), index)) in columns.iter().zip(plan.parameters(occurrence)).enumerate() {
         let meeting = plan.analysed.parameters[index].meeting.as_ref();
         let number = meeting.and_then(|meeting| meeting.column);
         let oid = plan.analysed.occurrences[occurrence].relation;
@@ -380,7 +450,7 @@ fn literal(value: Option<&str>, sql_type: &str) -> String {
 }
 
 /// Plans the statement with values of a row of each feeder: what is wrong with it is found before a run.
-fn check(plan: &ReplayPlan, shape: &FeederShape, fed: &[FilledFeeder]) -> Result<(), Refusal> {
+fn check(plan: &ReplayPlan, shape: &FeederShape, fed: &[FilledFeeder]) -> Result<(), UserError> {
     let mut found: Vec<Option<String>> = vec![None; plan.values.len()];
     for occurrence in 0..plan.analysed.occurrences.len() {
         let indexes = plan.parameters(occurrence);
@@ -398,7 +468,5 @@ fn check(plan: &ReplayPlan, shape: &FeederShape, fed: &[FilledFeeder]) -> Result
             literal(found[index].as_deref(), &plan.analysed.parameters[index].sql_type)
         })
     });
-    here(|| call::<String>(&format!("EXPLAIN {text}"), &[]))
-        .map(drop)
-        .map_err(|error| Refusal::from(error).after("it cannot be planned"))
+    here(|| call::<String>(&format!("EXPLAIN {text}"), &[])).map(drop)
 }

@@ -14,3 +14,4 @@ mod trial_runner;
 mod trial_statement;
 
 pub use feeders::*;
+pub use trial_statement::plan_for_all_values;

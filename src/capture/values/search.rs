@@ -90,7 +90,6 @@ fn search(
         let serves = |strategy: &&SamplingStrategy| strategy.page == 0 || shape.is_paged;
         let strategies: Vec<SamplingStrategy> = strategies.iter().filter(serves).cloned().collect();
         TrialRunner::new(plan, shape.clone(), &target.call, &began, limit.mul_f64(part), &strategies)
-            .map_err(|error| failed(&error))
     };
     let mut runner = of(&shapes[0])?;
     explore(&mut runner, target)?;
@@ -118,16 +117,11 @@ fn search(
     }
     if runner.tried.is_empty() {
         return match runner.error.take() {
-            Some(error) => Err(failed(&error)),
+            Some(error) => Err(error),
             None => Ok(ChosenFeeders { shape: runner.shape, kept: Vec::new() }),
         };
     }
     Ok(choose(plan, &runner, target, mask))
-}
-
-fn failed(error: &UserError) -> UserError {
-    let message = format!("it fails with the values that were found: {}", error.message);
-    UserError { message, ..error.clone() }
 }
 
 /// Limits and other constants that are worth a trial, the likeliest first.

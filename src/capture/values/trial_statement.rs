@@ -192,6 +192,15 @@ impl TrialStatement {
     }
 }
 
+/// Plans a statement for all values of its parameters, as a session does that has executed it some times: what the server
+/// infers from constants, it cannot infer from these. `types` as [`TrialStatement::prepare`].
+///
+/// # Errors
+/// The server's; XX000 for what is not one statement.
+pub fn plan_for_all_values(sql: &str, types: &[u32]) -> Result<(), UserError> {
+    TrialStatement::prepare(sql, types, PlanKind::Generic)?.cost(&[]).map(drop)
+}
+
 impl Drop for TrialStatement {
     fn drop(&mut self) {
         // SAFETY: the plan is kept, so it is there, whatever became of the transaction; nothing else uses it.

@@ -4,20 +4,9 @@ use std::ffi::{CStr, c_void};
 
 use pgrx::pg_sys;
 
-use super::Wrap;
 use super::operators::{bare, is_a, nth};
-use super::walk::Walk;
+use super::walk::{ColumnExpression, Walk};
 use crate::server::lists::list_length;
-
-/// An expression over one relation's columns.
-pub(super) struct ColumnExpression {
-    pub entry: *mut pg_sys::RangeTblEntry,
-    pub expression: String,
-    pub column: Option<i16>,
-    /// The type of the expression.
-    pub type_oid: pg_sys::Oid,
-    pub wrap: Option<Wrap>,
-}
 
 /// The column of a relation that a variable stands for, through the aliases of joins, subqueries, CTEs and groups.
 ///
@@ -225,6 +214,28 @@ pub(super) unsafe fn source(walk: &Walk, scope: usize, node: *mut pg_sys::Node) 
         let expression = deparse(shown, (*look.entry).relid);
         let type_oid = pg_sys::exprType(shown);
         Some(ColumnExpression { entry: look.entry, expression, column, type_oid, wrap: None })
+    }
+}
+
+impl Walk {
+    /// As [`source`].
+    ///
+    /// # Safety
+    /// A live expression of the scope.
+    pub(super) unsafe fn source(
+        &mut self,
+        scope: usize,
+        node: *mut pg_sys::Node,
+    ) -> Option<ColumnExpression> {
+        if let Some((last_scope, last, found)) = &self.last_source
+            && (*last_scope, *last) == (scope, node)
+        {
+            return found.clone();
+        }
+        // SAFETY: by the caller.
+        let found = unsafe { source(self, scope, node) };
+        self.last_source = Some((scope, node, found.clone()));
+        found
     }
 }
 

@@ -3,9 +3,9 @@
 use pgrx::pg_sys;
 
 use super::How;
-use super::columns::{ColumnExpression, source};
+use super::columns::source;
 use super::operators::{bare, is_a, name_of, nth};
-use super::walk::Walk;
+use super::walk::{ColumnExpression, Walk};
 use crate::server::lists::list_length;
 
 /// A field that a row's object has, the same whenever it is asked for, so that its value goes with it.

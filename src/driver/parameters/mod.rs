@@ -15,7 +15,7 @@ mod text_search;
 mod visit;
 mod walk;
 
-pub use analysis::analyse;
+pub use analysis::{analyse, analyse_with_texts};
 pub use objects::Object;
-pub use operators::{TypeShape, shape_of};
+pub use operators::{TextMask, TypeShape, shape_of, text_mask};
 pub use parameter::{Analysed, How, Meeting, NeededPrivileges, Occurrence, Parameter, ParameterPlace, Wrap};

@@ -142,6 +142,45 @@ pub fn shape_of(type_oid: pg_sys::Oid) -> TypeShape {
     }
 }
 
+/// How values of a type are masked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum TextMask {
+    /// Not at all: numbers, times, truth values, labels of enums, addresses and identifiers.
+    Keep,
+    /// As a text, or an array of texts.
+    Text,
+    /// The texts in it.
+    Json,
+}
+
+/// How values of a type are masked; `None`: they may hold texts, and nothing is known that hides these.
+///
+/// # Errors
+/// The server's are raised for an OID that is no type's.
+pub fn text_mask(type_oid: pg_sys::Oid) -> Option<TextMask> {
+    // SAFETY: catalog look-ups inside a transaction.
+    let (base, is_array, category) = unsafe {
+        let base = pg_sys::getBaseType(type_oid);
+        let element = pg_sys::get_element_type(base);
+        let is_array = element != pg_sys::InvalidOid;
+        let base = if is_array { pg_sys::getBaseType(element) } else { base };
+        let (mut category, mut is_preferred): (std::ffi::c_char, bool) = (0, false);
+        pg_sys::get_type_category_preferred(base, &raw mut category, &raw mut is_preferred);
+        (base, is_array, u8::from_ne_bytes(category.to_ne_bytes()))
+    };
+    // Categories as in the manual's pg_type.
+    match (category, base) {
+        (b'S' | b'Z', _) => Some(TextMask::Text),
+        (_, pg_sys::JSONOID | pg_sys::JSONBOID) => (!is_array).then_some(TextMask::Json),
+        (b'B' | b'D' | b'E' | b'G' | b'I' | b'N' | b'R' | b'T' | b'V', _) => Some(TextMask::Keep),
+        (
+            _,
+            pg_sys::UUIDOID | pg_sys::PG_LSNOID | pg_sys::MACADDROID | pg_sys::MACADDR8OID | pg_sys::TIDOID,
+        ) => Some(TextMask::Keep),
+        _ => None,
+    }
+}
+
 /// A type as the server writes it.
 pub(super) fn type_name(type_oid: pg_sys::Oid) -> String {
     // SAFETY: a catalog look-up inside a transaction; a palloc'd string.
@@ -151,6 +190,43 @@ pub(super) fn type_name(type_oid: pg_sys::Oid) -> String {
 /// Whether a type is one of ranges or multiranges.
 pub(super) fn is_range(type_oid: pg_sys::Oid) -> bool {
     matches!(shape_of(type_oid), TypeShape::Range | TypeShape::Multirange)
+}
+
+/// `pg_catalog.set_config(text, text, boolean)`.
+pub(super) const SET_CONFIG: u32 = 2078;
+
+/// Whether a query calls a volatile function, which may write, other than `set_config`.
+///
+/// # Safety
+/// A live query.
+pub(super) unsafe fn may_write(query: *mut pg_sys::Query) -> bool {
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn is_writer(function: pg_sys::Oid, _context: *mut c_void) -> bool {
+        let is_volatile = std::ffi::c_char::from_ne_bytes([pg_sys::PROVOLATILE_VOLATILE]);
+        // SAFETY: a catalog look-up inside a transaction.
+        function.to_u32() != SET_CONFIG && unsafe { pg_sys::func_volatile(function) == is_volatile }
+    }
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn has(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+        use pg_sys::NodeTag::*;
+        // SAFETY: called by the walker with live nodes, whose tags say what they are. As contain_volatile_functions_walker in
+        // the server's clauses.c does it.
+        unsafe {
+            if node.is_null() {
+                return false;
+            }
+            match (*node).type_ {
+                T_NextValueExpr => true,
+                T_Query => pg_sys::query_tree_walker(node.cast(), Some(has), context, 0),
+                _ => {
+                    pg_sys::check_functions_in_node(node, Some(is_writer), context)
+                        || pg_sys::expression_tree_walker(node, Some(has), context)
+                }
+            }
+        }
+    }
+    // SAFETY: by the caller.
+    unsafe { has(query.cast(), std::ptr::null_mut()) }
 }
 
 /// Whether a function is one by which an administrator acts on the server: what monitoring has done once is not to be done a

@@ -88,6 +88,8 @@ pub struct Parameter {
     pub type_oid: u32,
     pub meeting: Option<Meeting>,
     pub place: ParameterPlace,
+    /// The modifier of the interval that the statement cuts it to, if that does not have all fields.
+    pub interval_fields: Option<i32>,
 }
 
 /// A relation's place in a statement: a table named twice has two.
@@ -114,8 +116,10 @@ pub struct Analysed {
     pub occurrences: Vec<Occurrence>,
     /// A utility command.
     pub is_utility: bool,
-    /// It inserts, updates, deletes or locks rows, or calls a volatile function, which may do so.
+    /// It inserts, updates, deletes or locks rows, or calls a volatile function other than `set_config`, which may do so.
     pub writes: bool,
+    /// It calls `set_config`.
+    pub sets: bool,
     /// It inserts with ON CONFLICT.
     pub takes_back: bool,
     /// It uses functions or tables of this extension or of pg_stat_statements.

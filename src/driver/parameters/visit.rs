@@ -4,11 +4,16 @@ use std::ffi::{CStr, c_void};
 
 use pgrx::pg_sys;
 
-use super::columns::{ColumnExpression, beneath, source};
-use super::operators::{bare, element, how, is_a, is_administration, is_range, name_of, nth, one_of_object};
-use super::walk::{Scope, Walk};
+use super::columns::beneath;
+use super::operators::{
+    SET_CONFIG, bare, element, how, is_a, is_administration, is_range, name_of, nth, one_of_object,
+};
+use super::walk::{ColumnExpression, Scope, Walk};
 use super::{How, Meeting, NeededPrivileges, ParameterPlace};
 use crate::server::lists::list_length;
+
+/// `pg_catalog.interval(interval, integer)`, which cuts an interval to the fields that its type has.
+const CUT_INTERVAL: u32 = 1200;
 
 struct Visit {
     walk: *mut Walk,
@@ -25,6 +30,7 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
         if node.is_null() {
             return false;
         }
+        pgrx::check_for_interrupts!();
         let Visit { walk, scope } = *context.cast::<Visit>();
         match (*node).type_ {
             T_Query => {
@@ -241,7 +247,7 @@ impl Walk {
                 return;
             }
             if let Some(parameter) = self.parameter(right) {
-                if let Some(mut source) = source(self, scope, left) {
+                if let Some(mut source) = self.source(scope, left) {
                     if name == "@>"
                         && !is_swapped
                         && self.found.parameters[parameter].type_oid == pg_sys::JSONBOID.to_u32()
@@ -269,7 +275,7 @@ impl Walk {
                 let elements = (*list.cast::<pg_sys::ArrayExpr>()).elements;
                 for at in 0..list_length(elements) as usize {
                     if let Some(parameter) = self.parameter(nth(elements, at))
-                        && let Some(mut source) = source(self, scope, left)
+                        && let Some(mut source) = self.source(scope, left)
                     {
                         source.expression = element(&source.expression, at);
                         source.column = None;
@@ -292,7 +298,7 @@ impl Walk {
                         }
                         _ => left,
                     };
-                    if let Some(source) = source(self, scope, argument) {
+                    if let Some(source) = self.source(scope, argument) {
                         self.meet(parameter, source, how, 0);
                     }
                 }
@@ -311,7 +317,7 @@ impl Walk {
             let (left, right) = (nth((*operation).args, 0), nth((*operation).args, 1));
             let name = name_of((*operation).opno);
             if let Some(parameter) = self.parameter(right) {
-                if let Some(source) = source(self, scope, left) {
+                if let Some(source) = self.source(scope, left) {
                     let how = if name == "=" { How::Array } else { How::Operator };
                     self.meet(parameter, source, how, 0);
                 }
@@ -323,6 +329,7 @@ impl Walk {
             }
             let elements = (*list.cast::<pg_sys::ArrayExpr>()).elements;
             for at in 0..list_length(elements) as usize {
+                pgrx::check_for_interrupts!();
                 self.compare(scope, left, nth(elements, at), &name, false);
             }
         }
@@ -352,6 +359,8 @@ impl Walk {
             let is_pure = std::ffi::c_char::from_ne_bytes([pg_sys::PROVOLATILE_IMMUTABLE]);
             self.found.calls_others |= (*call).funcid.to_u32() >= pg_sys::FirstNormalObjectId
                 && pg_sys::func_volatile((*call).funcid) != is_pure;
+            self.found.sets |= (*call).funcid.to_u32() == SET_CONFIG;
+            self.interval(call);
             let name = pg_sys::get_func_name((*call).funcid);
             if name.is_null() || (*call).funcformat == pg_sys::CoercionForm::COERCE_IMPLICIT_CAST {
                 return;
@@ -360,6 +369,32 @@ impl Walk {
             self.found.administers |= is_administration((*call).funcid, &name);
             for at in 0..list_length((*call).args) as usize {
                 self.place(nth((*call).args, at), ParameterPlace::Argument(name.clone(), at));
+            }
+        }
+    }
+
+    /// Notes the fields that a parameter is cut to. As a constant, it is read by them: `INTERVAL '7' DAY` is seven days.
+    ///
+    /// # Safety
+    /// A live call.
+    unsafe fn interval(&mut self, call: *mut pg_sys::FuncExpr) {
+        /// INTERVAL_FULL_RANGE in the server's utils/timestamp.h, and where it is in a modifier.
+        const ALL_FIELDS: i32 = 0x7fff;
+        const FIELDS_SHIFT: i32 = 16;
+        // SAFETY: by the caller; a function of two arguments, the second of which the parser makes a constant.
+        unsafe {
+            if (*call).funcid.to_u32() != CUT_INTERVAL || list_length((*call).args) != 2 {
+                return;
+            }
+            let (argument, modifier) = (nth((*call).args, 0), nth((*call).args, 1));
+            if !is_a(argument, pg_sys::NodeTag::T_Param) || !is_a(modifier, pg_sys::NodeTag::T_Const) {
+                return;
+            }
+            let modifier = (*modifier.cast::<pg_sys::Const>()).constvalue.value() as i32;
+            if let Some(parameter) = self.parameter(argument)
+                && (modifier >> FIELDS_SHIFT) & ALL_FIELDS != ALL_FIELDS
+            {
+                self.found.parameters[parameter].interval_fields = Some(modifier);
             }
         }
     }

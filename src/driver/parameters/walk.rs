@@ -1,9 +1,22 @@
 //! What a walk over a query tree has seen so far.
 
+use std::collections::HashMap;
+
 use pgrx::pg_sys;
 
 use super::operators::{bare, is_a};
-use super::{Analysed, How, Meeting, Occurrence, ParameterPlace};
+use super::{Analysed, How, Meeting, Occurrence, ParameterPlace, Wrap};
+
+/// An expression over one relation's columns.
+#[derive(Clone)]
+pub(super) struct ColumnExpression {
+    pub entry: *mut pg_sys::RangeTblEntry,
+    pub expression: String,
+    pub column: Option<i16>,
+    /// The type of the expression.
+    pub type_oid: pg_sys::Oid,
+    pub wrap: Option<Wrap>,
+}
 
 /// A query, and the one around it.
 pub(super) struct Scope {
@@ -17,6 +30,10 @@ pub(super) struct Walk {
     pub found: Analysed,
     pub scopes: Vec<Scope>,
     entries: Vec<*mut pg_sys::RangeTblEntry>,
+    /// How many parameters are to equal an expression of an occurrence.
+    equal: HashMap<(usize, String), usize>,
+    /// The last expression whose source was looked for, with its scope: a list of thousands of parameters meets the same.
+    pub last_source: Option<(usize, *mut pg_sys::Node, Option<ColumnExpression>)>,
     /// The extensions whose objects are no application's, looked up once.
     own: Option<[pg_sys::Oid; 2]>,
 }
@@ -61,14 +78,9 @@ impl Walk {
         }
         if meeting.how == How::Equal {
             // The same column once more: in IN or behind OR another row's.
-            let same = |other: &&super::Parameter| {
-                other.meeting.as_ref().is_some_and(|other| {
-                    other.how == How::Equal
-                        && other.occurrence == meeting.occurrence
-                        && other.expression == meeting.expression
-                })
-            };
-            meeting.row = self.found.parameters.iter().filter(same).count();
+            let count = self.equal.entry((meeting.occurrence, meeting.expression.clone())).or_default();
+            meeting.row = *count;
+            *count += 1;
         }
         self.found.parameters[parameter].meeting = Some(meeting);
     }

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use bench_base::interrupts;
+
 use super::tokens::{TokenKind, tokens};
 
 /// A statement in which all places of a variable have one number, and the variables in the order of these numbers: `places[0]` is the
@@ -32,19 +34,21 @@ pub fn shared<T: Eq + Hash + Copy>(text: &str, places: &[T]) -> Option<(String, 
     Some((out, distinct))
 }
 
-/// A script with a cast behind each mention of a variable that has none.
-pub fn with_cast(script: &str, name: &str, sql_type: &str) -> String {
-    let mention = format!(":{name}");
+/// A script with casts behind those mentions of variables that have none, to the type that `types` has for a variable's name.
+pub fn with_casts(script: &str, types: &HashMap<&str, &str>) -> String {
     let mut out = String::with_capacity(script.len());
     let mut rest = script;
-    while let Some(place) = rest.find(&mention) {
-        let (before, tail) = rest.split_at(place + mention.len());
+    while let Some(colon) = rest.find(':') {
+        interrupts::check_now_and_then();
+        let (before, tail) = rest.split_at(colon + 1);
+        let end = tail.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(tail.len());
+        let (name, behind) = tail.split_at(end);
         out.push_str(before);
-        let is_whole = !tail.starts_with(|c: char| c == '_' || c.is_alphanumeric());
-        if is_whole && !tail.starts_with("::") {
+        out.push_str(name);
+        if let Some(sql_type) = types.get(name).filter(|_| !behind.starts_with("::")) {
             out.push_str(&format!("::{sql_type}"));
         }
-        rest = tail;
+        rest = behind;
     }
     out.push_str(rest);
     out

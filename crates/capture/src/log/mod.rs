@@ -12,7 +12,7 @@ mod entry;
 mod event;
 mod in_block;
 mod names;
-mod normalise;
+pub(crate) mod normalise;
 mod prefixed;
 mod returned;
 mod returning;
@@ -25,7 +25,7 @@ mod transactions;
 mod zones;
 
 pub use arguments::LogOptions;
-pub use casts::{shared, with_cast};
+pub use casts::{shared, with_casts};
 pub use class::{begins_transaction, is_utility};
 pub use entry::{CSV_COLUMNS, CsvLog, LogEntry, LogFormat, from_json};
 pub use prefixed::{MARK_BYTES, PrefixedLog, line_prefix};

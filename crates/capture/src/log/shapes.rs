@@ -172,8 +172,7 @@ pub enum Width {
 
 impl Width {
     fn of(value: &ParameterValue) -> Self {
-        // The server gives a number its type before it takes the sign.
-        let text = value.as_deref().unwrap_or("0").trim_start_matches('-');
+        let text = value.as_deref().unwrap_or("0");
         if text.parse::<i32>().is_ok() {
             Self::Integer
         } else if text.parse::<i64>().is_ok() {

@@ -1,5 +1,7 @@
 //! Captured statements: what pg_stat_statements has kept of an application, as scripts.
 
+use serde_json::Value;
+
 mod fit;
 mod options;
 mod plan_cache;
@@ -13,7 +15,9 @@ pub use fit::{Fit, fit, mean};
 pub use options::{CaptureOptions, Excluded, Importance, Roles};
 pub use plan_cache::generic_share;
 pub use render::{script, variable, with_values};
-pub use rewrite::{expanded, grouped, parsable, squashed};
+pub use rewrite::{
+    arbiter, expanded, grouped, has_constants, highest_parameter, parsable, squashed, with_texts,
+};
 pub use typed::with_types;
 
 /// The weights of a mix: shares of the calls in at most so many parts of the whole, at least 1 each.
@@ -22,6 +26,21 @@ pub fn weights(calls: &[i64]) -> Vec<i32> {
     let total: f64 = calls.iter().map(|&calls| calls as f64).sum();
     let scale = if total > PARTS { PARTS / total } else { 1.0 };
     calls.iter().map(|&calls| ((calls as f64 * scale).round() as i32).max(1)).collect()
+}
+
+/// A JSON document whose texts and keys are [`masked`]; the whole as a text, if it is none.
+pub fn masked_json(text: &str) -> String {
+    fn hidden(value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(masked(&text)),
+            Value::Array(items) => Value::Array(items.into_iter().map(hidden).collect()),
+            Value::Object(fields) => {
+                Value::Object(fields.into_iter().map(|(key, value)| (masked(&key), hidden(value))).collect())
+            }
+            other => other,
+        }
+    }
+    serde_json::from_str(text).map_or_else(|_| masked(text), |value| hidden(value).to_string())
 }
 
 /// A text of the same length that does not show what it was: letters and digits are drawn by a hash of the whole, so that equal

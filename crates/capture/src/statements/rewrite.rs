@@ -1,10 +1,13 @@
 //! What pg_stat_statements has made of constants, made parsable again. It puts `$n` where a constant was; in some places the
 //! grammar takes only a constant there.
 
+use std::collections::HashSet;
+
 use bench_base::interrupts;
 use bench_script::tokens::{Token, TokenKind, tokens};
 
 use crate::constants::type_before;
+use crate::log::normalise::{TemplateValue, normalise};
 use crate::log::tokens::StatementToken;
 
 /// Words behind an interval's constant that say what it counts.
@@ -126,6 +129,54 @@ fn typed_constant(
     }
     let range = loud[first].range.start..loud[end - 1].range.end;
     Some((range, format!("CAST({} AS {sql_type})", loud[place].text(text))))
+}
+
+/// The statement with these parameters as texts, wherever it mentions them.
+pub fn with_texts(text: &str, parameters: &[u32]) -> String {
+    let parameters: HashSet<u32> = parameters.iter().copied().collect();
+    let cast = |token: &Token| match token.kind {
+        TokenKind::Parameter(number) if parameters.contains(&number) => {
+            Some((token.range.end..token.range.end, "::pg_catalog.text".to_owned()))
+        }
+        _ => None,
+    };
+    applied(text, tokens(text).iter().filter_map(cast).collect())
+}
+
+/// Where the condition of ON CONFLICT's arbiter is, if it mentions parameters: the server infers an index from it while it plans,
+/// for which it takes constants.
+pub fn arbiter(text: &str) -> Option<std::ops::Range<usize>> {
+    let all: Vec<Token> = tokens(text).into_iter().filter(|token| !token.is_silent()).collect();
+    let conflict =
+        all.windows(2).position(|pair| pair[0].is_word(text, "on") && pair[1].is_word(text, "conflict"))?;
+    let end = (conflict..all.len()).find(|&at| all[at].is_word(text, "do"))?;
+    let mut depth = 0_usize;
+    let from = (conflict..end).find(|&at| {
+        match all[at].text(text) {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && all[at].is_word(text, "where")
+    })?;
+    let condition = &all[from + 1..end];
+    let has_parameters = condition.iter().any(|token| matches!(token.kind, TokenKind::Parameter(_)));
+    has_parameters.then(|| all[from + 1].range.start..all[end - 1].range.end)
+}
+
+/// Whether a statement has constants, beside its parameters, positions, and the modifiers of types.
+pub fn has_constants(text: &str) -> bool {
+    let all = crate::log::tokens::tokens(text);
+    let parameters = vec![None; highest(&tokens(text)) as usize];
+    normalise(&all, &parameters).is_none_or(|found| {
+        found.template.keeps_constants
+            || found.template.slots.iter().any(|slot| !matches!(slot, TemplateValue::Parameter(_)))
+    })
+}
+
+/// The highest number of a parameter that a statement mentions, or 0.
+pub fn highest_parameter(text: &str) -> u32 {
+    highest(&tokens(text))
 }
 
 /// The parameters behind which PostgreSQL 18 has left out further elements of a list.

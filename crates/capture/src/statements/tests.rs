@@ -230,6 +230,56 @@ fn weights_are_shares_of_the_calls() {
 }
 
 #[test]
+fn parameters_become_texts_wherever_they_are() {
+    let text = "SELECT concat($1, '$1'), $2 FROM t WHERE a = $1";
+    let wanted = "SELECT concat($1::pg_catalog.text, '$1'), $2 FROM t WHERE a = $1::pg_catalog.text";
+    assert_eq!(with_texts(text, &[1]), wanted);
+    assert_eq!(with_texts(text, &[]), text);
+}
+
+#[test]
+fn conditions_of_arbiters_are_found() {
+    let condition = |text: &str| arbiter(text).map(|range| text[range].to_owned());
+    let of = |clause: &str| condition(&format!("INSERT INTO t VALUES ($1) ON CONFLICT {clause}"));
+    assert_eq!(
+        of("(a, (b + $2)) WHERE s = $3 AND (c OR $4) DO NOTHING"),
+        Some("s = $3 AND (c OR $4)".to_owned())
+    );
+    assert_eq!(of("(a) WHERE s DO UPDATE SET b = $2 WHERE t.b = $3"), None);
+    assert_eq!(of("(a) DO UPDATE SET b = $2 WHERE t.b = $3"), None);
+    assert_eq!(of("DO NOTHING"), None);
+    assert_eq!(condition("SELECT $1 FROM t WHERE a = $2"), None);
+}
+
+#[test]
+fn constants_of_statements_are_told_from_what_else_has_digits() {
+    for text in [
+        "SELECT $1::numeric(10, 2) FROM t2 ORDER BY 1",
+        "SELECT CAST($2 AS interval second(3))",
+        "SELECT true, null",
+    ] {
+        assert!(!has_constants(text), "{text}");
+    }
+    for text in
+        ["SELECT 'a'", "SELECT $1 LIMIT 5", "SELECT B'1'", "SELECT /*+ Set(a '1') */ $1", "SELECT mood 'a'"]
+    {
+        assert!(has_constants(text), "{text}");
+    }
+    assert_eq!(highest_parameter("SELECT $3, $12, '$99'"), 12);
+}
+
+#[test]
+fn masked_documents_are_documents() {
+    let hidden = masked_json(r#"{"secret": ["secret", 7, null, {"a\nsecret": true}]}"#);
+    let name = masked("secret");
+    assert_eq!(
+        hidden,
+        format!(r#"{{"{name}":["{name}",7,null,{{"{}":true}}]}}"#, masked("a\nsecret").replace('\n', "\\n"))
+    );
+    assert_eq!(masked_json("{secret"), masked("{secret"));
+}
+
+#[test]
 fn masked_texts_keep_their_length() {
     let hidden = masked("Ann.Smith42@example.org");
     assert_eq!(hidden.len(), 23);

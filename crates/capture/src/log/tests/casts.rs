@@ -1,6 +1,6 @@
 //! Variables with several places.
 
-use super::super::casts::{shared, with_cast};
+use super::super::casts::{shared, with_casts};
 
 #[test]
 fn places_of_one_variable_share_a_number() {
@@ -15,8 +15,10 @@ fn places_of_one_variable_share_a_number() {
 #[test]
 fn casts_stand_behind_whole_names_that_have_none() {
     let script = "SELECT :p1, :p12, :p1::int, a = :p1;\n\\sleep :p1_sleep us\n";
+    let types = [("p1", "pg_catalog.text"), ("p12", "shop.\"Mood\"")].into();
     assert_eq!(
-        with_cast(script, "p1", "pg_catalog.text"),
-        "SELECT :p1::pg_catalog.text, :p12, :p1::int, a = :p1::pg_catalog.text;\n\\sleep :p1_sleep us\n"
+        with_casts(script, &types),
+        "SELECT :p1::pg_catalog.text, :p12::shop.\"Mood\", :p1::int, a = :p1::pg_catalog.text;\n\
+         \\sleep :p1_sleep us\n"
     );
 }
