@@ -12,6 +12,7 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 use super::context_switches::{self, Switches};
+use crate::server::process::cpu_ns;
 use crate::shm::{ClientSession, Segment};
 
 /// Of how many connections context switches are read, in equal steps over all of them: the kernel writes a text each time.
@@ -294,29 +295,5 @@ impl Watched {
             let event = (&raw const process.wait_event_info).read_volatile();
             (pid == self.pid).then_some(event)
         }
-    }
-}
-
-/// Processor time that a process has used, in nanoseconds, as /proc/PID/schedstat has it; `None` where there is no
-/// such process, or the platform does not tell.
-pub fn cpu_ns(pid: i32) -> Option<i64> {
-    #[cfg(target_os = "linux")]
-    {
-        if pid == 0 {
-            return None;
-        }
-        let mut clock = 0;
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: valid pointers; a process that has ended makes either call fail.
-        unsafe {
-            (libc::clock_getcpuclockid(pid, &raw mut clock) == 0
-                && libc::clock_gettime(clock, &raw mut time) == 0)
-                .then_some(time.tv_sec * 1_000_000_000 + time.tv_nsec)
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = pid;
-        None
     }
 }

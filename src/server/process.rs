@@ -29,6 +29,37 @@ pub fn own_cpu_ns() -> i64 {
     if read == 0 { time.tv_sec * 1_000_000_000 + time.tv_nsec } else { 0 }
 }
 
+/// Processor time that a process has used, in nanoseconds, by its own clock; `None` where there is no such process, or the
+/// platform does not tell.
+pub fn cpu_ns(pid: i32) -> Option<i64> {
+    #[cfg(target_os = "linux")]
+    {
+        if pid == 0 {
+            return None;
+        }
+        let mut clock = 0;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: valid pointers; a process that has ended makes either call fail.
+        unsafe {
+            (libc::clock_getcpuclockid(pid, &raw mut clock) == 0
+                && libc::clock_gettime(clock, &raw mut time) == 0)
+                .then_some(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        None
+    }
+}
+
+/// The process that another one is a child of, as /proc/PID/stat has it (proc(5)); `None` where there is no such file.
+pub fn parent_of(pid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may have any character.
+    status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Context switches of this process so far, voluntary or not; 0 where the platform does not count them.
 pub fn own_switches() -> i64 {
     let usage = own_usage();

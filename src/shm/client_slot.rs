@@ -94,9 +94,11 @@ pub struct ArmSums {
     pub failed: Counter,
     /// That took more than one try.
     pub retried: Counter,
-    /// Of stretches at whose ends the rest was read.
+    /// Of stretches at whose ends processor time was read.
     pub timed: Counter,
     pub cpu_ns: Counter,
+    /// Of stretches at whose ends the rest was read: those of a session in this process.
+    pub counted: Counter,
     pub blocks: Counter,
     pub wal_bytes: Counter,
     pub rows: Counter,

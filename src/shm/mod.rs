@@ -32,5 +32,5 @@ pub use segment::{DetachCallback, Segment};
 pub use sessions::ClientSession;
 pub use shape::{SegmentShape, log_for, ring_for};
 pub use tallies::*;
-pub use transactions::ClientCounters;
+pub use transactions::{ClientCounters, MeasuredSession};
 pub use work::Work;

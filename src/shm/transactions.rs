@@ -15,7 +15,7 @@ use super::{
     BatchOfArms, ClientSlot, CommandCounters, CommandTimes, Header, PhaseTotals, Segment, StopReason, Tally,
     TotalsOf,
 };
-use crate::server::process::{current_timestamp, now_ns, own_cpu_ns, own_minor_faults, own_switches};
+use crate::server::process::{cpu_ns, current_timestamp, now_ns, own_cpu_ns, own_minor_faults, own_switches};
 use crate::server::usage::Usage;
 
 /// One client's pen.
@@ -46,8 +46,10 @@ pub struct ClientCounters<'a> {
     arms: &'a [BatchOfArms],
     /// How long they are together, whenever the run ends.
     batches_ns: i64,
-    /// In a duel, where the client is this process's only one.
-    stretch: Option<Stretch>,
+    /// In a duel, of each client of this process: the stretch under way.
+    stretches: Vec<Option<Stretch>>,
+    /// The client whose transaction is recorded, among those of this process.
+    client: usize,
     ramp_middle_ns: i64,
     /// Processor time and minor page faults of the process when a transaction of the ramp's second half ended.
     alone: Option<(i64, i64)>,
@@ -60,6 +62,7 @@ pub struct ClientCounters<'a> {
 /// What a client does for one arm, between two switches.
 struct Stretch {
     arm: usize,
+    session: MeasuredSession,
     /// At its beginning, or at the end of the transaction that settled the session.
     began: Readings,
     transactions: u64,
@@ -69,13 +72,40 @@ struct Stretch {
     batch: usize,
 }
 
-/// What the process has used so far.
+/// The session whose use of the machine belongs to a client's stretches.
+#[derive(Clone, Copy, Debug)]
+pub enum MeasuredSession {
+    /// That of this process.
+    Own,
+    /// At the other end of a connection, this process of the same machine, of which only the processor time is known.
+    Backend(i32),
+}
+
+/// What a session has used so far.
 struct Readings {
     usage: Usage,
     /// Rows of all statements.
     rows: u64,
     minor_faults: i64,
     cpu_ns: i64,
+}
+
+impl Readings {
+    /// Reads the counters of a session; its processor time last, so that the others are not in it. `None` of a backend that has
+    /// ended. `commands` are those of the run, with their rows.
+    fn of(session: MeasuredSession, commands: &[CommandCounters]) -> Option<Self> {
+        Some(match session {
+            MeasuredSession::Own => Self {
+                usage: Usage::of_session(),
+                rows: commands.iter().map(|command| command.rows.get()).sum(),
+                minor_faults: own_minor_faults(),
+                cpu_ns: own_cpu_ns(),
+            },
+            MeasuredSession::Backend(pid) => {
+                Self { usage: Usage::default(), rows: 0, minor_faults: 0, cpu_ns: cpu_ns(pid)? }
+            }
+        })
+    }
 }
 
 impl<'a> ClientCounters<'a> {
@@ -99,7 +129,8 @@ impl<'a> ClientCounters<'a> {
             times: segment.times(slot),
             arms: segment.arms(slot),
             batches_ns: 1,
-            stretch: None,
+            stretches: segment.clients_of(slot).map(|_| None).collect(),
+            client: 0,
             ramp_middle_ns: i64::MAX,
             alone: None,
             is_settling: false,
@@ -125,15 +156,25 @@ impl<'a> ClientCounters<'a> {
         }
     }
 
-    /// In a duel: the stretch under way is over.
+    /// What is recorded from here on is this client's, of those of this process.
+    pub fn turn_to(&mut self, client: usize) {
+        self.client = client;
+    }
+
+    /// In a duel: the client's stretch under way is over.
     pub fn end_stretch(&mut self) {
-        let Some(stretch) = self.stretch.take() else { return };
+        let Some(stretch) = self.stretches[self.client].take() else { return };
         self.in_last_stretch[stretch.arm] = stretch.transactions;
         let Some(batch) = self.arms.get(stretch.batch) else { return };
-        if stretch.measured > 0 && !stretch.has_others {
-            let (sums, before, now) = (&batch[stretch.arm], stretch.began, self.readings());
-            sums.timed.add(stretch.measured);
-            sums.cpu_ns.add((now.cpu_ns - before.cpu_ns).max(0).unsigned_abs());
+        if stretch.measured == 0 || stretch.has_others {
+            return;
+        }
+        let Some(now) = Readings::of(stretch.session, self.commands) else { return };
+        let (sums, before) = (&batch[stretch.arm], stretch.began);
+        sums.timed.add(stretch.measured);
+        sums.cpu_ns.add((now.cpu_ns - before.cpu_ns).max(0).unsigned_abs());
+        if let MeasuredSession::Own = stretch.session {
+            sums.counted.add(stretch.measured);
             sums.blocks.add(now.usage.blocks.saturating_sub(before.usage.blocks));
             sums.wal_bytes.add(now.usage.wal_bytes.saturating_sub(before.usage.wal_bytes));
             sums.rows.add(now.rows - before.rows);
@@ -141,32 +182,34 @@ impl<'a> ClientCounters<'a> {
         }
     }
 
-    /// Reads the counters of this process; its processor time last, so that the others are not in it.
-    fn readings(&self) -> Readings {
-        Readings {
-            usage: Usage::of_session(),
-            rows: self.commands.iter().map(|command| command.rows.get()).sum(),
-            minor_faults: own_minor_faults(),
-            cpu_ns: own_cpu_ns(),
-        }
+    /// In a duel: what comes next of the client is of this arm; where the session has to `settle`, from the end of the next
+    /// transaction on, unless the arm's transactions are longer than a stretch, so that none would be left.
+    pub fn begin_stretch(&mut self, session: MeasuredSession, arm: usize, settle: bool) {
+        self.is_settling = settle && self.in_last_stretch[arm] > 1;
+        let (transactions, measured, has_others, batch) = (0, 0, false, 0);
+        self.stretches[self.client] = Readings::of(session, self.commands).map(|began| Stretch {
+            arm,
+            session,
+            began,
+            transactions,
+            measured,
+            has_others,
+            batch,
+        });
     }
 
-    /// In a duel: what comes next is of this arm; where the session has to `settle`, from the end of the next transaction on,
-    /// unless the arm's transactions are longer than a stretch, so that none would be left.
-    pub fn begin_stretch(&mut self, arm: usize, settle: bool) {
-        self.is_settling = settle && self.in_last_stretch[arm] > 1;
+    /// Shows which arm the session of this process is in.
+    pub fn show_arm(&self, arm: usize) {
         self.slot.arm.store(arm as u32 + 1, Relaxed);
-        let (transactions, measured, has_others, batch) = (0, 0, false, 0);
-        self.stretch =
-            Some(Stretch { arm, began: self.readings(), transactions, measured, has_others, batch });
     }
 
     /// Begins to measure the stretch: its first transaction has replaced the plans that were dropped.
     #[cold]
     fn settle(&mut self) {
-        let began = self.readings();
-        if let Some(stretch) = &mut self.stretch {
-            *stretch = Stretch { began, measured: 0, has_others: false, ..*stretch };
+        if let Some(stretch) = &mut self.stretches[self.client]
+            && let Some(began) = Readings::of(stretch.session, self.commands)
+        {
+            (stretch.began, stretch.measured, stretch.has_others) = (began, 0, false);
         }
         self.is_settling = false;
     }
@@ -193,21 +236,24 @@ impl<'a> ClientCounters<'a> {
 
     /// Counts a transaction of a duel, whose scripts are each arm's by turns.
     fn count_for_arm(&mut self, t: &Transaction, is_measured: bool) {
-        if let Some(stretch) = &mut self.stretch {
+        let stretch = &mut self.stretches[self.client];
+        if let Some(stretch) = stretch {
             stretch.transactions += 1;
         }
         if !is_measured {
-            if let Some(stretch) = &mut self.stretch {
-                stretch.has_others = true;
-                let arm = stretch.arm;
-                self.count_alone(arm, t.end_ns);
+            if let Some(Stretch { arm, session, has_others, .. }) = stretch {
+                *has_others = true;
+                if let MeasuredSession::Own = session {
+                    let arm = *arm;
+                    self.count_alone(arm, t.end_ns);
+                }
             }
             return;
         }
         let since_ns = t.end_ns - self.timeline.measure_start_ns;
         let batch = i128::from(since_ns) * BATCHES as i128 / i128::from(self.batches_ns);
         let batch = (batch.max(0) as usize).min(self.arms.len() - 1);
-        if let Some(stretch) = &mut self.stretch {
+        if let Some(stretch) = &mut self.stretches[self.client] {
             stretch.batch = batch;
             stretch.measured += 1;
         }

@@ -135,8 +135,8 @@ SELECT set_eq($$ SELECT metric, a > 0 AS a, b > 0 FROM bench.duel(NULL, '{"varia
         driver => 'wire', jobs => 2, settings => '{"jit": "on", "work_mem": "2MB"}',
         script => 'INSERT INTO seen VALUES (:n, current_setting(''work_mem''), current_setting(''jit''));')
     WHERE metric IN ('latency_avg_ms', 'latency_p95_ms', 'server_cpu_us') $$,
-    $$ VALUES ('latency_avg_ms', true, true), ('latency_p95_ms', true, true), ('server_cpu_us', NULL, NULL) $$,
-    'a duel over connections has latencies');
+    $$ VALUES ('latency_avg_ms', true, true), ('latency_p95_ms', true, true), ('server_cpu_us', true, true) $$,
+    'a duel over connections has latencies, and processor time of the backends');
 SELECT set_eq('SELECT DISTINCT n, work_mem, jit FROM seen', $$ VALUES (1, '1MB', 'on'), (2, '2MB', 'off') $$,
     'sessions are switched');
 SELECT ok(abs(ln(a_transactions * r.a / b_transactions / r.b)) < 0.3 AND a_transactions > 50,

@@ -38,9 +38,15 @@ SELECT results_eq($$ SELECT verdict, a > 0, ratio > 2, ratio_low > 1, ratio_low 
     WHERE metric = 'latency_avg_ms' $$, $$ VALUES ('slower', true, true, true, true, true) $$,
     'the one without the index takes longer');
 SELECT is(array_agg(metric ORDER BY metric),
-    '{failed,latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms,retried}',
-    'what the protocol tells is measured')
+    '{failed,latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms,retried,server_cpu_us}',
+    'what the protocol tells is measured, and the processor time of processes of this machine')
 FROM found WHERE a IS NOT NULL AND b IS NOT NULL;
+SELECT results_eq($$ SELECT verdict, ratio > 2, b BETWEEN 0 AND (SELECT 1000 * b FROM found WHERE metric = 'latency_avg_ms')
+    FROM found WHERE metric = 'server_cpu_us' $$, $$ VALUES ('slower', true, true) $$,
+    'the one without the index takes more of it, and not more than its latency');
+SELECT ok((SELECT f.a * a_transactions FROM found f, bench.duels WHERE run_id = :run_id AND metric = 'latency_avg_ms')
+        BETWEEN 4000 * 2 * 0.05 AND 4000 * 2 * 0.7,
+    'the clients of an arm wait while the other has its stretch');
 SELECT ok(a_transactions > b_transactions AND b_transactions > 0, 'each goes at its own pace') FROM bench.duels
 WHERE run_id = :run_id;
 SELECT is(a_transactions + b_transactions, s.transactions, 'and all transactions are of an arm')

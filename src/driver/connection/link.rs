@@ -187,6 +187,11 @@ impl Link {
         matches!(self.stage, LinkStage::Tls(_))
     }
 
+    /// The process that listens at the other end, where that is known.
+    pub fn server_pid(&self) -> Option<i32> {
+        self.socket.peer_pid()
+    }
+
     /// Reads once what has come in, and hands it on. The number is that of the socket's bytes: less than the buffer's length
     /// says that nothing more is there.
     ///

@@ -19,7 +19,7 @@ use crate::server::background_worker::WorkerKind;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
-use crate::shm::{ClientCounters, ClientState, Header, StopReason};
+use crate::shm::{ClientCounters, ClientState, Header, MeasuredSession, StopReason};
 use crate::worker::{WorkerContext, attach_client, report_fatal_error};
 
 /// The kind of worker that a client is.
@@ -173,7 +173,8 @@ fn run_transactions(
                 arms.map_or(Ok(()), |arms| arms.enter(&statements.session, arm))?;
                 let is_other = current_arm.replace(arm) != Some(arm);
                 let settle = is_other && arms.is_some_and(|arms| arms.drop_nested_plans(statements));
-                recorder.begin_stretch(arm, settle);
+                recorder.begin_stretch(MeasuredSession::Own, arm, settle);
+                recorder.show_arm(arm);
                 client.switched(workload, recorder)
             }
             // A worker is its own session.

@@ -13,7 +13,8 @@ use bench_script::{Action, Pipeline, PipelineMode};
 use super::arms::ArmMessage;
 use super::shared::{JobState, Sent, keep};
 use crate::driver::connection::{Link, Route};
-use crate::shm::{ClientState, ConnectionCell};
+use crate::server::process::parent_of;
+use crate::shm::{ClientState, ConnectionCell, MeasuredSession};
 
 /// What a connection waits for.
 enum WaitsFor {
@@ -89,12 +90,16 @@ pub struct Connection<'a> {
     final_bytes: usize,
     /// The client's number.
     number: u32,
+    /// And its place among those of the job.
+    place: usize,
+    /// The process of its session, where that is one of this machine.
+    backend: Option<i32>,
 }
 
 impl<'a> Connection<'a> {
     /// A client that has no connection yet.
     pub fn new(
-        number: u32,
+        (number, place): (u32, usize),
         cell: &'a ConnectionCell,
         way: usize,
         beginning: ClientStart,
@@ -118,6 +123,8 @@ impl<'a> Connection<'a> {
             failures: 0,
             final_bytes: 0,
             number,
+            place,
+            backend: None,
         }
     }
 
@@ -129,6 +136,7 @@ impl<'a> Connection<'a> {
     /// The gate has opened.
     pub fn begin(&mut self, client: Client, shared: &mut JobState) -> Next {
         self.cell.set_state(ClientState::Running);
+        shared.recorder.turn_to(self.place);
         let step = client.start(&shared.recorder);
         self.client = Some(client);
         self.go_on(step, shared)
@@ -141,6 +149,7 @@ impl<'a> Connection<'a> {
             return Next::Server;
         }
         self.until_ns = i64::MIN;
+        shared.recorder.turn_to(self.place);
         let Some(client) = &mut self.client else { return Next::Server };
         let step = match self.waits {
             WaitsFor::Turn => client.due(&shared.workload, &mut shared.recorder, came),
@@ -159,6 +168,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// What keeps the client from the gate.
     pub fn serve(&mut self, shared: &mut JobState) -> Result<Next, UserError> {
+        shared.recorder.turn_to(self.place);
         match self.establish(shared) {
             Ok(true) => self.flush(),
             Ok(false) => return Ok(Next::Server),
@@ -409,10 +419,14 @@ impl<'a> Connection<'a> {
     }
 
     /// Shows who serves it.
-    fn show_backend(&self, shared: &JobState) {
+    fn show_backend(&mut self, shared: &JobState) {
         let pid = self.session.backend().map_or(0, |(pid, _)| pid);
         let Route { is_remote, is_watched, .. } = *self.route(shared);
         self.cell.show_backend(if is_watched { pid } else { 0 }, is_remote);
+        // What another server, or a pool, calls a process is one of this machine if it is a child of who listens.
+        let server = self.link.as_ref().and_then(Link::server_pid);
+        let is_here = !is_remote || server.is_some_and(|server| parent_of(pid) == Some(server));
+        self.backend = is_here.then_some(pid);
     }
 
     /// The way that it goes to the server.
@@ -440,9 +454,9 @@ impl<'a> Connection<'a> {
     /// Makes the session that of an arm, for which so many messages have been `sent` and answered; the next step, unless the
     /// server has to answer another one first.
     fn switch(&mut self, arm: usize, sent: usize, shared: &mut JobState) -> Option<Step> {
-        if sent > 0
-            && let Some(error) = self.session.outcome().error
-        {
+        if sent == 0 {
+            shared.recorder.end_stretch();
+        } else if let Some(error) = self.session.outcome().error {
             return Some(not_switched(error, shared));
         }
         let asked = match shared.arms[arm].get(sent) {
@@ -453,6 +467,9 @@ impl<'a> Connection<'a> {
             }
             None => {
                 self.cell.arm.store(arm as u32 + 1, Relaxed);
+                if let Some(pid) = self.backend {
+                    shared.recorder.begin_stretch(MeasuredSession::Backend(pid), arm, false);
+                }
                 let client = self.client.as_mut()?;
                 return Some(client.switched(&shared.workload, &mut shared.recorder));
             }

@@ -148,10 +148,11 @@ impl<'a> Job<'a> {
         check_open_files(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;
         let commands = segment.shape().commands as usize;
         let connections: Vec<Connection> = clients
-            .map(|number| {
+            .enumerate()
+            .map(|(place, number)| {
                 let beginning = client::beginning(spec, number, &mut workload.symbols);
                 let way = beginning.turns.and_then(|turns| turns.only).unwrap_or_default();
-                Connection::new(number, segment.connection(number), way, beginning, commands)
+                Connection::new((number, place), segment.connection(number), way, beginning, commands)
             })
             .collect();
         let recorder = ClientCounters::new(segment, context.index, spec.options.latency_limit_ms);

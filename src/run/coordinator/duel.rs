@@ -179,7 +179,7 @@ fn sums(segment: &Segment) -> Vec<[ArmBatch; 2]> {
                     retried: one.retried.get(),
                     timed: one.timed.get(),
                     cpu_us: one.cpu_ns.get() as f64 / 1e3,
-                    counted: one.timed.get(),
+                    counted: one.counted.get(),
                     blocks: one.blocks.get(),
                     wal_bytes: one.wal_bytes.get(),
                     rows: one.rows.get(),

@@ -8,7 +8,7 @@ use bench_script::{Action, ClientSeeds, Flow, Prng, Value, VariableId, Variables
 use super::choice::Choice;
 use super::pace::Pace;
 use super::recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
-use super::stretches::{Stretches, Turns};
+use super::stretches::{Stretches, Turn, Turns};
 use super::workload::{ClientWorkload, Program};
 use crate::feeder::RowSource;
 use crate::schedule::Schedule;
@@ -83,6 +83,8 @@ pub struct Client {
     rows: Vec<u32>,
     due_ns: i64,
     start_ns: i64,
+    /// It is due when it starts: there is neither a rate nor a pause before it.
+    is_unpaced: bool,
     tries: u64,
     /// The command under way, and when it was come to.
     command: usize,
@@ -129,6 +131,7 @@ impl Client {
             rows: Vec::new(),
             due_ns: 0,
             start_ns: 0,
+            is_unpaced: false,
             tries: 0,
             command: 0,
             command_start_ns: 0,
@@ -152,6 +155,7 @@ impl Client {
     pub fn next<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let pause_ns;
         (self.program, pause_ns) = self.choice.next(workload, self.stretches.is_some());
+        self.is_unpaced = pause_ns.is_none() && self.pace.is_none();
         if let Some(pause_ns) = pause_ns {
             // What is late by then counts as latency, as under a rate.
             self.due_ns = self.now_ns.saturating_add(pause_ns);
@@ -159,7 +163,7 @@ impl Client {
         }
         let Some(pace) = &mut self.pace else {
             // One reading of the clock ends a transaction and starts the next.
-            (self.due_ns, self.start_ns) = (self.now_ns, self.now_ns);
+            self.start_at(self.now_ns);
             return self.take_turn(workload, ledger);
         };
         let script = self.program + self.stretches.as_ref().map_or(0, Stretches::arm);
@@ -173,24 +177,29 @@ impl Client {
         }
     }
 
+    #[inline]
+    fn start_at(&mut self, now_ns: i64) {
+        self.start_ns = now_ns;
+        if self.is_unpaced {
+            self.due_ns = now_ns;
+        }
+    }
+
     /// Begins the transaction; in a duel in the arm of the moment, to which the session may have to be switched.
     #[inline]
     fn take_turn<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let Some(stretches) = &mut self.stretches else { return self.begin(workload, ledger) };
-        if let Some(arm) = stretches.turn(self.start_ns, ledger) {
-            return Step::Switch { arm };
+        match stretches.turn(self.start_ns, ledger) {
+            Turn::Begin(arm) => return Step::Switch { arm },
+            Turn::Wait { until_ns } => return Step::Wait { until_ns: until_ns.min(ledger.end_ns()) },
+            Turn::Stay => self.program += stretches.take(),
         }
-        self.program += stretches.take();
         self.begin(workload, ledger)
     }
 
     /// After [`Step::Switch`], which is no part of a transaction.
     pub fn switched<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
-        let now_ns = ledger.now_ns();
-        if self.due_ns == self.start_ns {
-            self.due_ns = now_ns;
-        }
-        self.start_ns = now_ns;
+        self.start_at(ledger.now_ns());
         self.program += self.stretches.as_mut().map_or(0, Stretches::take);
         self.begin(workload, ledger)
     }
@@ -205,7 +214,7 @@ impl Client {
         if !came || self.due_ns >= ledger.end_ns() {
             return Step::End(None);
         }
-        self.start_ns = ledger.now_ns();
+        self.start_at(ledger.now_ns());
         if self.start_ns >= ledger.end_ns() {
             // Due and not started: one of the backlog.
             if let Some(pace) = &mut self.pace {
@@ -494,10 +503,7 @@ impl Client {
     /// what a transaction under a rate starts too late (`CSTATE_START_TX` in pgbench.c).
     pub fn connected<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         self.is_connected = true;
-        self.start_ns = ledger.now_ns();
-        if self.pace.is_none() {
-            self.due_ns = self.start_ns;
-        }
+        self.start_at(ledger.now_ns());
         self.begin(workload, ledger)
     }
 

@@ -2,6 +2,8 @@
 //! what the machine does meanwhile falls on both alike. The clock says which stretch it is, and a transaction is of the arm in
 //! whose stretch it begins: so all clients are of the same arm at the same time, and what they wait for, they wait for in it.
 //! In the ramp each client stays in one arm, so that what an arm does to a session that has executed no other is known as well.
+//! A client of one arm only, as over a connection to one of two servers, waits while the other arm has its stretch: servers of one
+//! machine then have it in turn.
 
 use std::sync::atomic::Ordering::*;
 
@@ -24,8 +26,19 @@ pub struct Turns {
     pub longest_ns: i64,
     /// The client is of this arm in the ramp.
     pub first: usize,
-    /// The client is of this arm all the time.
+    /// The client is of this arm only, and waits while the other has its stretch.
     pub only: Option<usize>,
+}
+
+/// What a client is to do before its next transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The stretch under way goes on.
+    Stay,
+    /// A stretch of this arm has begun.
+    Begin(usize),
+    /// The other arm has its stretch until this moment.
+    Wait { until_ns: i64 },
 }
 
 /// Where a client is.
@@ -36,6 +49,8 @@ pub(super) struct Stretches {
     width_ns: i64,
     began_ns: i64,
     arm: usize,
+    /// It is the other arm's, and the client waits.
+    is_waiting: bool,
     transactions: i64,
     /// Nanoseconds of a transaction in the latest stretches of each arm.
     latest_ns: [[i64; LOOKED_AT]; 2],
@@ -49,20 +64,21 @@ impl Stretches {
             width_ns: 0,
             began_ns: 0,
             arm: 0,
+            is_waiting: false,
             transactions: 0,
             latest_ns: [[0; LOOKED_AT]; 2],
         }
     }
 
-    /// The arm of the stretch that has begun by now; `None` while none has.
+    /// What is to be done at this moment.
     #[inline]
-    pub fn turn<L: TransactionRecorder>(&mut self, now_ns: i64, ledger: &L) -> Option<usize> {
+    pub fn turn<L: TransactionRecorder>(&mut self, now_ns: i64, ledger: &L) -> Turn {
         let width_ns = ledger.stretch_ns().load(Relaxed).max(STRETCH_NS);
         let number = now_ns.div_euclid(width_ns);
-        if (number, width_ns) == (self.number, self.width_ns) || self.is_of_its_only_arm() {
-            return None;
+        if (number, width_ns) == (self.number, self.width_ns) {
+            return if self.is_waiting { self.wait() } else { Turn::Stay };
         }
-        if self.width_ns != 0 {
+        if self.width_ns != 0 && !self.is_waiting {
             self.measure(now_ns);
             let needed_ns = self.needed_ns();
             if needed_ns > width_ns {
@@ -70,19 +86,22 @@ impl Stretches {
             }
         }
         (self.number, self.width_ns, self.began_ns, self.transactions) = (number, width_ns, now_ns, 0);
-        self.arm = match self.turns {
-            Turns { only: Some(arm), .. } => arm,
-            Turns { first, .. } if now_ns < ledger.ramp_end_ns() => first,
-            Turns { seed, .. } => arm_of(seed, number),
-        };
-        Some(self.arm)
+        let Turns { seed, first, only, .. } = self.turns;
+        let arm = if now_ns < ledger.ramp_end_ns() { only.unwrap_or(first) } else { arm_of(seed, number) };
+        self.is_waiting = only.is_some_and(|only| only != arm);
+        if self.is_waiting {
+            return self.wait();
+        }
+        self.arm = arm;
+        Turn::Begin(arm)
     }
 
-    fn is_of_its_only_arm(&self) -> bool {
-        self.turns.only.is_some() && self.width_ns != 0
+    /// Until the stretch under way is over.
+    fn wait(&self) -> Turn {
+        Turn::Wait { until_ns: (self.number + 1) * self.width_ns }
     }
 
-    /// The arm of the stretch under way.
+    /// The arm of the client's last stretch, which may be under way.
     pub fn arm(&self) -> usize {
         self.arm
     }
@@ -185,7 +204,7 @@ mod tests {
             recorder.ramp_end_ns = 200_000_000;
             let mut arms = Vec::new();
             for now_ns in (0..400_000_000).step_by(1_000_000) {
-                let begins = stretches.turn(now_ns, &recorder).is_some();
+                let begins = stretches.turn(now_ns, &recorder) != Turn::Stay;
                 arms.push(stretches.take());
                 assert_eq!(begins, now_ns % STRETCH_NS == 0, "at {now_ns}");
             }
@@ -219,12 +238,38 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_one_arm_stays_there() {
-        for arm in [0, 1] {
-            let (mut stretches, recorder) = (Stretches::new(Turns { only: Some(arm), ..TURNS }), recorder());
-            assert_eq!(stretches.turn(1, &recorder), Some(arm));
-            for now_ns in (0..1_000_000_000).step_by(1_000_000) {
-                assert_eq!((stretches.turn(now_ns, &recorder), stretches.take()), (None, arm));
+    fn clients_of_one_arm_wait_while_the_other_has_its_stretch() {
+        let (mut recorder, only) = (recorder(), |arm| Stretches::new(Turns { only: Some(arm), ..TURNS }));
+        recorder.ramp_end_ns = 200_000_000;
+        let (mut a, mut b) = (only(0), only(1));
+        let mut waits = [0, 0];
+        for now_ns in (0..1_000_000_000).step_by(1_000_000) {
+            let turns = [a.turn(now_ns, &recorder), b.turn(now_ns, &recorder)];
+            let until_ns = (now_ns / STRETCH_NS + 1) * STRETCH_NS;
+            for (arm, client) in [&mut a, &mut b].into_iter().enumerate() {
+                match turns[arm] {
+                    Turn::Wait { until_ns: end_ns } => assert_eq!((waits[arm] += 1, end_ns), ((), until_ns)),
+                    _ => assert_eq!(client.take(), arm),
+                }
+            }
+            let waiting = turns.iter().filter(|turn| matches!(turn, Turn::Wait { .. })).count();
+            assert_eq!(waiting, usize::from(now_ns > 200_000_000), "at {now_ns}: {turns:?}");
+        }
+        assert!(waits.iter().all(|count| (350..=450).contains(count)), "{waits:?}");
+    }
+
+    #[test]
+    fn a_client_that_waited_begins_with_its_arm() {
+        let (mut stretches, recorder) = (Stretches::new(Turns { only: Some(1), ..TURNS }), recorder());
+        let mut now_ns = 0;
+        for _ in 0..100 {
+            match stretches.turn(now_ns, &recorder) {
+                Turn::Wait { until_ns } => {
+                    assert!(until_ns > now_ns);
+                    now_ns = until_ns;
+                }
+                Turn::Begin(arm) => assert_eq!(arm, 1),
+                Turn::Stay => now_ns += 1_000_000,
             }
         }
     }

@@ -12,7 +12,7 @@ use super::{Connection, Next, WaitsFor};
 use crate::driver::connection;
 use crate::driver::connection::{Done, Link};
 use crate::observe::context_switches;
-use crate::observe::waits::cpu_ns;
+use crate::server::process::cpu_ns;
 use crate::shm::ClientState;
 
 /// How long it is until a connection is tried again for which the server had no room, and how often: sessions that are
