@@ -10,6 +10,7 @@ pub mod database;
 pub mod fatal_error_log;
 pub mod files;
 pub mod guc;
+pub mod heap;
 pub mod horizon;
 pub mod jsonb;
 pub mod lists;

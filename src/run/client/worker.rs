@@ -16,6 +16,7 @@ use super::timed_wait::Alarm;
 use super::workload::{beginning, start, workload};
 use crate::driver::session::{Session, unsupported_settings};
 use crate::server::background_worker::WorkerKind;
+use crate::server::heap::fill_holes;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
@@ -101,6 +102,7 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     let arms = Arms::of(&spec)?;
     compile(&spec, &executed, &workload, &beginning, &mut statements, arms.as_ref())?;
     statements.session.report_idle();
+    fill_holes();
     slot.set_state(ClientState::Ready);
     wake(header.coordinator_pid.load(Relaxed));
     while header.gate.load(Acquire) == 0 {
