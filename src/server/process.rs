@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use bench_base::error::UserError;
@@ -49,6 +50,27 @@ pub fn cpu_ns(pid: i32) -> Option<i64> {
     #[cfg(not(target_os = "linux"))]
     {
         let _ = pid;
+        None
+    }
+}
+
+/// The process that listens at the other end of a Unix-domain socket (SO_PEERCRED; unix(7)); `None` of one in another PID
+/// namespace, and where the system does not tell.
+pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
+    #[cfg(target_os = "linux")]
+    {
+        let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: the descriptor is open, and the pointers are valid for a ucred of this length.
+        let result = unsafe {
+            let value = (&raw mut peer).cast();
+            libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, value, &raw mut length)
+        };
+        (result == 0 && peer.pid > 0).then_some(peer.pid)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = socket;
         None
     }
 }

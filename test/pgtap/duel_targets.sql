@@ -41,7 +41,8 @@ SELECT is(array_agg(metric ORDER BY metric),
     '{failed,latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms,retried,server_cpu_us}',
     'what the protocol tells is measured, and the processor time of processes of this machine')
 FROM found WHERE a IS NOT NULL AND b IS NOT NULL;
-SELECT results_eq($$ SELECT verdict, ratio > 2, b BETWEEN 0 AND (SELECT 1000 * b FROM found WHERE metric = 'latency_avg_ms')
+SELECT results_eq($$ SELECT verdict, ratio > 2,
+        b BETWEEN 0 AND (SELECT 1000 * b FROM found WHERE metric = 'latency_avg_ms')
     FROM found WHERE metric = 'server_cpu_us' $$, $$ VALUES ('slower', true, true) $$,
     'the one without the index takes more of it, and not more than its latency');
 SELECT ok((SELECT f.a * a_transactions FROM found f, bench.duels WHERE run_id = :run_id AND metric = 'latency_avg_ms')

@@ -1,7 +1,6 @@
 //! Sockets of both kinds.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use bench_model::spec::Address;
@@ -10,6 +9,8 @@ use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
+
+use crate::server::process::peer_pid;
 
 /// A socket that does not block.
 pub enum Socket {
@@ -36,24 +37,12 @@ impl Socket {
         }
     }
 
-    /// The process that listens at the other end of a Unix-domain socket (SO_PEERCRED; unix(7)); `None` of another socket, of a
-    /// process in another PID namespace, and where the system does not tell.
-    #[cfg(target_os = "linux")]
+    /// The process that listens at the other end of a Unix-domain socket; `None` of another socket.
     pub fn peer_pid(&self) -> Option<i32> {
-        let Self::Unix(socket) = self else { return None };
-        let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: the descriptor is open, and the pointers are valid for a ucred of this length.
-        let result = unsafe {
-            let value = (&raw mut peer).cast();
-            libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, value, &raw mut length)
-        };
-        (result == 0 && peer.pid > 0).then_some(peer.pid)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub fn peer_pid(&self) -> Option<i32> {
-        None
+        match self {
+            Self::Unix(socket) => peer_pid(socket),
+            Self::Tcp(_) => None,
+        }
     }
 }
 
