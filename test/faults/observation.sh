@@ -168,7 +168,7 @@ for workload in pk_select pk_select pk_update pk_select; do
     [ -n "$(sql "SELECT 1 FROM bench.findings($RUN) WHERE topic NOT IN ('others', 'processors', 'steal') LIMIT 1")" ] ||
         quiet=$((quiet + 1))
     alarms+=" $(sql "SELECT string_agg(topic || ': ' || finding, ' ') FROM bench.findings($RUN)
-        WHERE topic NOT IN ('others', 'processors', 'steal', 'dip', 'stall', 'tail', 'transactions', 'rate')")"
+        WHERE topic NOT IN ('others', 'processors', 'steal', 'dip', 'stall', 'tail', 'transactions', 'rate', 'lag')")"
     [ -z "$found" ] || diag "$workload: $(sql "SELECT topic, finding FROM bench.findings($RUN)")"
     status_is "$RUN" completed "a clean $workload"
 done

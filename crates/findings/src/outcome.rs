@@ -293,7 +293,7 @@ fn waits_for_itself(document: &Document, rate: f64) -> Option<Finding> {
     let clients = clients_for(rate, latency_ms - lag_ms);
     Some(finding(
         Severity::Warning,
-        Topic::Rate,
+        Topic::Lag,
         format!(
             "The run waited for itself: transactions waited {} for a free client, of a latency of {}.",
             milliseconds(lag_ms),

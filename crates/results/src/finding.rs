@@ -65,6 +65,7 @@ topics! {
         Failed = "failed",
         Fidelity = "fidelity",
         Horizon = "horizon",
+        Lag = "lag",
         Log = "log",
         Node = "node",
         Others = "others",

@@ -140,7 +140,8 @@ fn options_are_checked() {
     let exclude = CaptureOptions::new(&json!({"exclude": ["%a%", -7]})).unwrap().exclude;
     assert_eq!((exclude.patterns, exclude.query_ids), (vec!["%a%".to_owned()], vec![-7]));
     let error = CaptureOptions::new(&json!({"write": true})).unwrap_err();
-    let hint = "Perhaps you meant \"writes\". Known options: by, exclude, list_length, mask, roles, run_as, transactions, writes.";
+    let hint = "Perhaps you meant \"writes\". Known options: by, exclude, list_length, mask, roles, run_as, \
+         think_times, transactions, writes.";
     assert_eq!(error.hint.as_deref(), Some(hint));
     for bad in [
         json!({"by": "x"}),

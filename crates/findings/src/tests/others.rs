@@ -573,7 +573,7 @@ fn a_run_that_waits_for_itself_is_told() {
         document.run.rate = Some(100.0);
         document.summary.lag_avg_ms = Some(lag_ms);
         document.summary.latency_avg_ms = Some(latency_ms);
-        of_topic(&document, "rate")
+        of_topic(&document, "lag")
     };
     let told = said(229.0, 264.0);
     assert_eq!(
