@@ -36,6 +36,9 @@ mod server {
         pub fn own_switches() -> i64 {
             0
         }
+        pub fn cpu_ns(_pid: i32) -> Option<i64> {
+            Some(0)
+        }
         pub fn own_minor_faults() -> i64 {
             0
         }
@@ -211,7 +214,7 @@ mod tests {
                     let mut recorder = ClientCounters::new(&segment, slot, Some(0.001));
                     recorder.begin();
                     for number in 0..TRANSACTIONS {
-                        recorder.begin_stretch((number % 2) as usize, false);
+                        recorder.begin_stretch(MeasuredSession::Own, (number % 2) as usize, false);
                         let start_ns = recorder.now_ns();
                         let end_ns = recorder.end_clock();
                         let transaction = Transaction {
