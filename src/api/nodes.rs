@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::part::{PartAnswer, PartState};
-use bench_model::spec::limits::MAX_ARGUMENT;
+use bench_model::spec::MAX_ARGUMENT;
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde::Serialize;

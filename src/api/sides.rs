@@ -1,7 +1,7 @@
 //! Two sides of runs that are compared, and their report.
 
 use bench_base::error::UserError;
-use bench_model::spec::limits;
+use bench_model::spec::{MAX_RUN_IDS, check_count};
 use bench_questions::calibration;
 use bench_questions::comparison::{Comparison, Design, check_margin, check_runs, compare};
 use bench_questions::statements::{StatementLine, StatementsOfRun, compare_statements};
@@ -146,7 +146,7 @@ fn ids(side: &[Document]) -> Vec<i64> {
 /// The runs of a side.
 fn side(name: &str, run_ids: RunIds) -> Result<Vec<Document>, UserError> {
     let run_ids = required(name, run_ids)?;
-    limits::check_count(name, run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
+    check_count(name, run_ids.len(), MAX_RUN_IDS, "runs")?;
     run_ids
         .into_iter()
         .map(|run_id| store::visible_headline(required(&format!("a run of {name}"), run_id)?))

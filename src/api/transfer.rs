@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::limits;
+use bench_model::spec::{MAX_RUN_IDS, check_count};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
@@ -43,7 +43,7 @@ fn export_part(run_ids: Option<Vec<Option<i64>>>, part: Option<i32>) -> StoredJs
 /// Runs that the caller may export.
 fn ended_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<i64>, UserError> {
     let run_ids = required("run_ids", run_ids)?;
-    limits::check_count("run_ids", run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
+    check_count("run_ids", run_ids.len(), MAX_RUN_IDS, "runs")?;
     if run_ids.is_empty() {
         return Err(UserError::invalid("run_ids must not be empty"));
     }

@@ -1,7 +1,7 @@
 //! bench.create_workload and bench.drop_workload.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{is_name, limits};
+use bench_model::spec::{check_text, is_name};
 use bench_script::{Symbols, parse};
 use pgrx::prelude::*;
 
@@ -39,7 +39,7 @@ fn create(
         .hint("A name has 1 to 63 bytes, without @ and commas, and does not begin with deck: they are part of the syntax of mixes."));
     }
     check_length([script.as_str()])?;
-    limits::check_text("description", description.as_deref().unwrap_or_default())?;
+    check_text("description", description.as_deref().unwrap_or_default())?;
     parse(&name, &script, &mut Symbols::new())?;
     if let Some(fixture) = &fixture {
         fixture::known(fixture)?;

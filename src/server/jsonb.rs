@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::limits::MAX_ARGUMENT;
+use bench_model::spec::MAX_ARGUMENT;
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::nullable::Nullable;
 use pgrx::{FromDatum, IntoDatum, pg_sys};

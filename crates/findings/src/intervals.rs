@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use bench_model::rates::Rates;
+use bench_model::schedule::Rates;
 use bench_results::{Finding, Samples, Series, Severity, Topic};
 use bench_stats::robust::median;
 use serde_json::{Map, Value};

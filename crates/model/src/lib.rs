@@ -4,8 +4,7 @@
 //! |---|---|
 //! | [`spec`] | arguments and specification of a run |
 //! | [`client`] | one client: its next transaction, its commands, and what follows from errors |
-//! | [`schedule`] | start times of an open loop |
-//! | [`rates`] | a rate of transactions that changes over time |
+//! | [`schedule`] | start times of an open loop, whose rate may change over time |
 //! | [`timeline`] | phases and intervals of a run |
 //! | [`tally`] | counts of one client in one interval |
 //! | [`intervals`] | tallies of all clients, in shared memory |
@@ -26,7 +25,6 @@ pub mod feeder;
 pub mod intervals;
 pub mod part;
 pub mod progress;
-pub mod rates;
 pub mod rows;
 pub mod schedule;
 pub mod shard_keys;

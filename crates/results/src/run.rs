@@ -1,6 +1,6 @@
 //! How a run was asked for and how it ended.
 
-use bench_model::rates::Rates;
+use bench_model::schedule::Rates;
 use bench_stats::until_steady::LONGEST_SECS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! A client's pace under a rate.
+//! When the transactions of a client are due under a rate, and how late a driver serves its connections.
 
 use super::recorder::TransactionRecorder;
 use crate::schedule::Schedule;
@@ -62,5 +62,90 @@ impl Pace {
     /// Transactions that the client took, due before `end_ns`, and neither started nor skipped.
     pub fn backlog(&self, end_ns: i64) -> u64 {
         u64::from(self.held_ns.is_some_and(|due_ns| due_ns < end_ns))
+    }
+}
+
+/// What has been waited for a driver, in nanoseconds. A round begins when the driver is told which connections are ready,
+/// and ends when it has served the last of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// Connections served.
+    pub served: u64,
+    /// How long they had waited since the beginning of their rounds, all together.
+    pub waited_ns: u64,
+    /// How long one of them had waited at most.
+    pub longest_ns: u64,
+    /// The longest round. Who gets ready during a round is told of at the next one: it may have waited so much longer.
+    pub longest_round_ns: u64,
+}
+
+impl Lateness {
+    /// A connection is served at this moment, of the round that began then.
+    #[inline]
+    pub fn serve(&mut self, round_began_ns: i64, now_ns: i64) {
+        // Where the clock has not been read since, or never, it is the first one of its round.
+        let waited_ns = now_ns.saturating_sub(round_began_ns).max(0).unsigned_abs();
+        self.served += 1;
+        self.waited_ns += waited_ns;
+        self.longest_ns = self.longest_ns.max(waited_ns);
+    }
+
+    /// The round that began then ends at this moment.
+    #[inline]
+    pub fn end_round(&mut self, round_began_ns: i64, now_ns: i64) {
+        let took_ns = now_ns.saturating_sub(round_began_ns).max(0).unsigned_abs();
+        self.longest_round_ns = self.longest_round_ns.max(took_ns);
+    }
+
+    /// Adds what has been waited for another one.
+    pub fn merge(&mut self, other: &Self) {
+        self.served += other.served;
+        self.waited_ns += other.waited_ns;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        self.longest_round_ns = self.longest_round_ns.max(other.longest_round_ns);
+    }
+
+    /// How long a connection has waited on average, in microseconds; `None` where none was served.
+    pub fn avg_us(&self) -> Option<f64> {
+        (self.served > 0).then(|| self.waited_ns as f64 / self.served as f64 / 1e3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_those_since_the_round_began() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.avg_us(), None);
+        // The clock was last read before the round: the first one does not wait.
+        lateness.serve(1_000, 900);
+        lateness.serve(1_000, 4_000);
+        lateness.serve(1_000, 7_000);
+        lateness.end_round(1_000, 11_000);
+        lateness.serve(20_000, 20_000);
+        lateness.end_round(20_000, 21_000);
+        let expected = Lateness { served: 4, waited_ns: 9_000, longest_ns: 6_000, longest_round_ns: 10_000 };
+        assert_eq!(lateness, expected);
+        assert_eq!(lateness.avg_us(), Some(2.25));
+    }
+
+    #[test]
+    fn before_the_first_reading_of_the_clock_nobody_waits() {
+        let mut lateness = Lateness::default();
+        lateness.serve(1_000, i64::MIN);
+        lateness.end_round(1_000, i64::MIN);
+        assert_eq!(lateness, Lateness { served: 1, ..Lateness::default() });
+    }
+
+    #[test]
+    fn of_several_drivers_the_longest_waits_are_told() {
+        let mut one = Lateness { served: 3, waited_ns: 9_000, longest_ns: 6_000, longest_round_ns: 8_000 };
+        let other = Lateness { served: 1, waited_ns: 7_000, longest_ns: 7_000, longest_round_ns: 7_500 };
+        one.merge(&other);
+        let both = Lateness { served: 4, waited_ns: 16_000, longest_ns: 7_000, longest_round_ns: 8_000 };
+        assert_eq!(one, both);
+        assert_eq!(one.avg_us(), Some(4.0));
     }
 }

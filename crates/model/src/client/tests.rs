@@ -1,15 +1,12 @@
-mod choice;
-mod connecting;
-mod feeding;
-
-use std::collections::VecDeque;
-use std::sync::atomic::AtomicI64;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_script::{Symbols, Value, Variables, client_seeds, parse};
 use proptest::prelude::*;
 
 use super::*;
+use crate::feeder::{Collector, Feeder, FeederValue, MAX_BYTES, RowSource, Stride, unpack};
 use crate::schedule::Schedule;
 use crate::transaction_log::{LogRecord, LoggedOutcome, Sampling};
 
@@ -435,4 +432,451 @@ proptest! {
         prop_assert!(recorder.transactions.iter().all(|t| t.tries <= max_tries && t.start_ns <= t.end_ns));
         prop_assert!(recorder.transactions.is_sorted_by_key(|t| t.end_ns));
     }
+}
+
+const SECOND: f64 = 1e9;
+
+/// TPC-C 5.2.4.2: the cards of a deck, for new order, payment, order status, delivery and stock level.
+const CARDS: [u32; 5] = [10, 10, 1, 1, 1];
+
+/// Keying and mean think times in seconds: TPC-C 5.2.5.7.
+const TIMES: [(f64, f64); 5] = [(18.0, 12.0), (3.0, 12.0), (2.0, 10.0), (2.0, 5.0), (2.0, 5.0)];
+
+fn terminals() -> ClientWorkload<'static> {
+    let mut workload = workload(&["SELECT 1;"; 5], 1);
+    for (program, (cards, (keying, think))) in workload.programs.iter_mut().zip(CARDS.into_iter().zip(TIMES))
+    {
+        program.weight = cards;
+        program.pauses = Some(Pauses::of_secs(keying, think));
+    }
+    workload
+}
+
+/// Runs a client whose transactions take `each_ns`, and returns them.
+fn transactions_of(workload: &ClientWorkload, transactions: u64, each_ns: i64) -> Vec<Transaction> {
+    let mut recorder = recorder();
+    let mut client = Client::new(workload, beginning(workload, transactions), None, 0);
+    let mut step = client.start(&recorder);
+    loop {
+        step = match step {
+            Step::Between => client.next(workload, &mut recorder),
+            Step::Wait { until_ns } => {
+                assert!(until_ns >= recorder.now_ns);
+                recorder.now_ns = until_ns;
+                client.due(workload, &mut recorder, true)
+            }
+            Step::Execute { .. } => {
+                recorder.now_ns += each_ns;
+                client.executed(workload, &mut recorder, Ok(false))
+            }
+            Step::End(None) => return recorder.transactions,
+            other => panic!("{other:?}"),
+        };
+    }
+}
+
+#[test]
+fn each_deck_has_all_its_cards() {
+    const DECK: usize = 23;
+    let mut workload = terminals();
+    workload.is_deck = true;
+    workload.programs.iter_mut().for_each(|program| program.pauses = None);
+    let dealt: Vec<usize> =
+        transactions_of(&workload, 500 * DECK as u64, 1).iter().map(|t| t.script).collect();
+    let count = |cards: &[usize], card: usize| cards.iter().filter(|dealt| **dealt == card).count() as u32;
+    for deck in dealt.chunks(DECK) {
+        assert_eq!(std::array::from_fn::<u32, 5, _>(|card| count(deck, card)), CARDS);
+    }
+    // Shuffled: the place of the one stock level is uniform. Chi-square of 22 degrees of freedom, 0.999: 48.3.
+    let mut places = [0u32; DECK];
+    for deck in dealt.chunks(DECK) {
+        places[deck.iter().position(|card| *card == 4).expect("the card")] += 1;
+    }
+    let expected = 500.0 / DECK as f64;
+    let chi_square: f64 = places.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
+    assert!(chi_square < 48.3, "{places:?}");
+    assert!(dealt.chunks(DECK).zip(dealt.chunks(DECK).skip(1)).any(|(a, b)| a != b));
+}
+
+#[test]
+fn pauses_are_no_part_of_a_transaction() {
+    let workload = terminals();
+    let each_ns = 7 * MS;
+    let transactions = transactions_of(&workload, 20_000, each_ns);
+    assert!(transactions.iter().all(|t| t.end_ns - t.due_ns == each_ns && t.start_ns == t.due_ns));
+    // Between two lie the think time of the first and the keying of the second.
+    let mut thought = [(0.0, 0.0, 0.0f64); 5];
+    for pair in transactions.windows(2) {
+        let (keying, _) = TIMES[pair[1].script];
+        let secs = (pair[1].start_ns - pair[0].end_ns) as f64 / SECOND - keying;
+        assert!(secs >= -1e-6);
+        let (count, sum, most) = &mut thought[pair[0].script];
+        (*count, *sum, *most) = (*count + 1.0, *sum + secs, most.max(secs));
+    }
+    for ((count, sum, most), (_, mean)) in thought.into_iter().zip(TIMES) {
+        // The mean of exponential times has their mean's share of a root as its standard error.
+        assert!(
+            (sum / count / mean - 1.0).abs() < 4.0 / f64::sqrt(count),
+            "{count} of {mean}: {}",
+            sum / count
+        );
+        assert!(most <= 10.0 * mean + 1e-6 && most > 4.0 * mean);
+    }
+}
+
+#[test]
+fn think_times_are_cut_off_at_ten_times_the_mean() {
+    let mut workload = workload(&["SELECT 1;"], 1);
+    workload.programs[0].pauses = Some(Pauses { keying_ns: 0, think_ns: 1000.0 });
+    // About 45 in a million are beyond ten times the mean.
+    let transactions = transactions_of(&workload, 300_000, 0);
+    let pauses: Vec<i64> = transactions.windows(2).map(|pair| pair[1].start_ns - pair[0].end_ns).collect();
+    assert_eq!(pauses.iter().max(), Some(&10_000));
+    assert!(pauses.iter().filter(|pause| **pause == 10_000).count() < 50);
+}
+
+#[test]
+fn a_client_that_waits_ends_with_the_run() {
+    let workload = terminals();
+    let mut recorder = TestRecorder { end_ns: 1000 * MS, ..recorder() };
+    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), None, 0);
+    let Step::Between = client.start(&recorder) else { panic!("it may begin") };
+    let Step::Wait { until_ns } = client.next(&workload, &mut recorder) else { panic!("it waits") };
+    assert_eq!(until_ns, recorder.end_ns);
+    recorder.now_ns = until_ns;
+    assert!(matches!(client.due(&workload, &mut recorder, true), Step::End(None)));
+    assert!(recorder.transactions.is_empty() && recorder.errors.is_empty());
+}
+
+#[test]
+fn arms_take_turns_and_do_the_same() {
+    // Two scripts, three to one; each is there for both arms.
+    let mut workload = workload(&["SELECT 1;"; 4], 1);
+    workload.programs.iter_mut().take(2).for_each(|program| program.weight = 3);
+    let mut recorder = recorder();
+    let turns = Turns { seed: 7, has_several_clients: false, longest_ns: i64::MAX, first: 0, only: None };
+    let beginning = ClientStart { turns: Some(turns), ..beginning(&workload, 40_000) };
+    let mut client = Client::new(&workload, beginning, None, 0);
+    let mut step = client.start(&recorder);
+    let mut stretches: Vec<(usize, usize)> = Vec::new();
+    loop {
+        step = match step {
+            Step::Between => client.next(&workload, &mut recorder),
+            Step::Switch { arm } => {
+                stretches.push((arm, recorder.transactions.len()));
+                recorder.now_ns += 1_000_000;
+                client.switched(&workload, &mut recorder)
+            }
+            Step::Execute { .. } => {
+                recorder.now_ns += 100_000;
+                client.executed(&workload, &mut recorder, Ok(false))
+            }
+            Step::End(None) => break,
+            other => panic!("{other:?}"),
+        };
+    }
+    let transactions = &recorder.transactions;
+    // What a switch takes is no part of a transaction.
+    assert!(transactions.iter().all(|t| t.end_ns - t.due_ns == 100_000));
+    for (place, (arm, from)) in stretches.iter().enumerate() {
+        let until = stretches.get(place + 1).map_or(transactions.len(), |(_, next)| *next);
+        assert!(transactions[*from..until].iter().all(|t| t.script % 2 == *arm));
+    }
+    // Each block has both arms, equally long: here also by transactions, which all take the same time.
+    for block in stretches.windows(3).step_by(2) {
+        assert_ne!(block[0].0, block[1].0);
+        assert_eq!(block[1].1 - block[0].1, block[2].1 - block[1].1);
+    }
+    let of = |script: usize| transactions.iter().filter(|t| t.script == script).count();
+    assert!(
+        (of(0) as f64 / of(2) as f64 - 3.0).abs() < 0.2 && (of(1) as f64 / of(3) as f64 - 3.0).abs() < 0.2
+    );
+}
+
+#[test]
+fn a_transaction_is_of_the_arm_in_whose_stretch_its_wait_ends() {
+    let workload = workload(&["SELECT 1;"; 2], 1);
+    let mut recorder = recorder();
+    let turns = Turns { seed: 7, has_several_clients: false, longest_ns: 3_000_000, first: 0, only: None };
+    let beginning = ClientStart { turns: Some(turns), ..beginning(&workload, 1_000) };
+    // A transaction every two milliseconds, on average.
+    let mut client = Client::new(&workload, beginning, Some(Schedule::new(7, 500.0, 0)), 0);
+    let mut step = client.start(&recorder);
+    let (mut arm, mut switches) = (None, 0);
+    loop {
+        step = match step {
+            Step::Between => client.next(&workload, &mut recorder),
+            Step::Wait { until_ns } => {
+                recorder.now_ns = recorder.now_ns.max(until_ns);
+                client.due(&workload, &mut recorder, true)
+            }
+            Step::Switch { arm: of_stretch } => {
+                arm = Some(of_stretch);
+                switches += 1;
+                client.switched(&workload, &mut recorder)
+            }
+            Step::Execute { program, .. } => {
+                assert_eq!(Some(program), arm);
+                recorder.now_ns += 100_000;
+                client.executed(&workload, &mut recorder, Ok(false))
+            }
+            Step::End(None) => break,
+            other => panic!("{other:?}"),
+        };
+    }
+    let transactions = &recorder.transactions;
+    assert!(
+        transactions.len() > 900 && switches > 300,
+        "{} transactions, {switches} switches",
+        transactions.len()
+    );
+    // All transactions that begin within a stretch are of the same arm.
+    let mut of_stretch = std::collections::BTreeMap::new();
+    for transaction in transactions {
+        let known = of_stretch.entry(transaction.start_ns / 3_000_000).or_insert(transaction.script);
+        assert_eq!(*known, transaction.script, "{transaction:?}");
+    }
+}
+
+#[test]
+fn a_connection_for_each_transaction_is_not_part_of_it() {
+    let workload = workload(&["SELECT 1; SELECT 2;"], 1);
+    let mut client =
+        Client::new(&workload, ClientStart { reconnects: true, ..beginning(&workload, 3) }, None, 0);
+    let mut recorder = recorder();
+    let (error, executed) = drive(&workload, &mut client, &mut recorder, []);
+    assert_eq!((error, executed.len(), recorder.connects), (None, 6, 2));
+    let times: Vec<_> = recorder.transactions.iter().map(|t| (t.due_ns, t.start_ns, t.end_ns)).collect();
+    let of = |n: i64| (12 * n * MS, 12 * n * MS, (12 * n + 2) * MS);
+    assert_eq!(times, [of(0), of(1), of(2)]);
+}
+
+#[test]
+fn another_try_keeps_the_connection_and_a_failed_transaction_does_not() {
+    let workload = workload(&["SELECT 1;"], 2);
+    let mut client =
+        Client::new(&workload, ClientStart { reconnects: true, ..beginning(&workload, 2) }, None, 0);
+    let mut recorder = recorder();
+    let answers = [Err("40001"), Err("40001"), Err("40001"), Ok(false)];
+    let (error, executed) = drive(&workload, &mut client, &mut recorder, answers);
+    assert_eq!((error, executed.len(), recorder.connects), (None, 4, 1));
+    let outcomes: Vec<_> = recorder.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
+    assert_eq!(outcomes, [(2, Outcome::Failed), (2, Outcome::Committed)]);
+}
+
+#[test]
+fn under_a_rate_a_connection_delays_the_start() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let schedule = || Schedule::new(42, 100.0, 0);
+    let run = |reconnects| {
+        let beginning = ClientStart { reconnects, ..beginning(&workload, 5) };
+        let mut client = Client::new(&workload, beginning, Some(schedule()), 0);
+        let mut recorder = recorder();
+        drive(&workload, &mut client, &mut recorder, []);
+        recorder
+    };
+    let (kept, anew) = (run(false), run(true));
+    assert_eq!((kept.connects, anew.connects), (0, 4));
+    for (kept, anew) in kept.transactions.iter().zip(&anew.transactions).skip(1) {
+        assert_eq!(kept.due_ns, anew.due_ns);
+        assert!(anew.start_ns >= kept.start_ns + 10 * MS);
+    }
+}
+
+#[test]
+fn an_arrival_without_a_connection_is_of_the_backlog() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let schedule = Schedule::new(42, 100.0, 0);
+    let beginning = ClientStart { reconnects: true, ..beginning(&workload, 9) };
+    let mut client = Client::new(&workload, beginning, Some(schedule), 0);
+    let mut recorder = recorder();
+    let mut step = client.start(&recorder);
+    let due_ns = loop {
+        step = match step {
+            Step::Between => client.next(&workload, &mut recorder),
+            Step::Wait { until_ns } => {
+                recorder.now_ns = until_ns;
+                client.due(&workload, &mut recorder, true)
+            }
+            Step::Execute { .. } => client.executed(&workload, &mut recorder, Ok(false)),
+            Step::Connect => break recorder.now_ns,
+            step => panic!("{step:?}"),
+        };
+    };
+    let before = client.backlog(due_ns + 1);
+    assert!(matches!(client.unconnected(None), Step::End(None)));
+    assert_eq!((before, client.backlog(due_ns + 1)), (0, 1));
+}
+
+#[test]
+fn back_off_grows_and_is_not_all_clients_at_once() {
+    for client in 0..1000 {
+        let waits: Vec<_> = (0..8).map(|failures| back_off_ns(failures, client)).collect();
+        assert!(waits.is_sorted() && waits[0] >= 25 * MS && waits[0] <= 50 * MS);
+        assert!(waits[7] >= 500 * MS && waits[7] <= 1000 * MS && waits[6] == waits[7]);
+    }
+    let different: BTreeSet<_> = (0..100).map(|client| back_off_ns(5, client)).collect();
+    assert!(different.len() > 90);
+}
+
+#[test]
+fn a_lost_connection_ends_a_client_that_does_not_survive_it() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let mut client = Client::new(&workload, beginning(&workload, 9), None, 0);
+    let mut recorder = recorder();
+    let step = client.next(&workload, &mut recorder);
+    assert!(matches!(step, Step::Execute { .. }));
+    let step = client.lost(&workload, &mut recorder, SqlError::new("57P01", "gone"), true);
+    assert!(matches!(step, Step::End(Some(_))));
+    assert_eq!(recorder.transactions[0].outcome, Outcome::Aborted);
+    assert_eq!(recorder.errors[0].0.sqlstate, SqlError::new("57P01", "").sqlstate);
+    assert!(!client.lost_between(&mut recorder, &SqlError::new("57P01", "gone")));
+}
+
+proptest! {
+    /// At whatever place connections are lost, each transaction is counted once, by what became of it.
+    #[test]
+    fn losses_are_counted_once(
+        // At each place: nothing is lost, it is lost and not in doubt, it is lost and in doubt, it is lost before.
+        fates in prop::collection::vec(prop_oneof![5 => Just(0), 1 => Just(1), 1 => Just(2), 1 => Just(3)], 0..300),
+        transactions in 1_u64..40,
+        reconnects in any::<bool>(),
+        rate in any::<bool>(),
+    ) {
+        let workload = workload(&["SELECT 1;\n\\sleep 1 ms\nSELECT 2;", "SELECT 3;"], 2);
+        let schedule = rate.then(|| Schedule::new(42, 100.0, 0));
+        let beginning = ClientStart { reconnects, survives: true, ..beginning(&workload, transactions) };
+        let mut client = Client::new(&workload, beginning, schedule, 0);
+        let mut recorder = recorder();
+        let mut fates = fates.into_iter();
+        let (mut failed, mut unknown, mut idle, mut connects) = (0, 0, 0, 0);
+        let lost = || SqlError::new("08006", "gone");
+        let mut step = client.start(&recorder);
+        loop {
+            let fate = fates.next().unwrap_or(0);
+            step = match step {
+                Step::Between => client.next(&workload, &mut recorder),
+                Step::Wait { until_ns } => {
+                    if fate == 3 && client.is_connected() {
+                        idle += 1;
+                        prop_assert!(client.lost_between(&mut recorder, &lost()));
+                    }
+                    recorder.now_ns = recorder.now_ns.max(until_ns);
+                    client.due(&workload, &mut recorder, true)
+                }
+                Step::Connect => {
+                    prop_assert!(!client.is_connected());
+                    connects += 1;
+                    recorder.now_ns += MS;
+                    client.connected(&workload, &mut recorder)
+                }
+                Step::Execute { .. } | Step::Sleep { .. } if fate == 1 || fate == 2 => {
+                    prop_assert!(client.is_connected());
+                    recorder.now_ns += MS;
+                    if fate == 1 { failed += 1 } else { unknown += 1 }
+                    client.lost(&workload, &mut recorder, lost(), fate == 2)
+                }
+                Step::Execute { .. } => {
+                    recorder.now_ns += MS;
+                    client.executed(&workload, &mut recorder, Ok(false))
+                }
+                Step::Sleep { until_ns } => {
+                    recorder.now_ns = until_ns;
+                    client.slept(&workload, &mut recorder, true)
+                }
+                Step::End(error) => {
+                    prop_assert!(error.is_none());
+                    break;
+                }
+                step => panic!("{step:?}"),
+            };
+        }
+        let of = |outcome| recorder.transactions.iter().filter(|t| t.outcome == outcome).count();
+        prop_assert_eq!(recorder.transactions.len() as u64, transactions);
+        prop_assert_eq!((of(Outcome::Failed), of(Outcome::Unknown)), (failed, unknown));
+        prop_assert_eq!(of(Outcome::Committed) + failed + unknown, transactions as usize);
+        let state = |state| recorder.errors.iter().filter(|(e, _)| e.sqlstate == SqlError::new(state, "").sqlstate).count();
+        prop_assert_eq!((state("08006"), state("08007")), (failed + idle, unknown));
+        prop_assert!(reconnects || connects <= failed + unknown + idle);
+    }
+}
+
+/// Rows of one column `n`: the numbers below `count`, in sequence.
+fn packed(once: bool, count: i64) -> Vec<u8> {
+    let feeder = Feeder::new(String::new(), "q".into(), "sequence", once, 100).expect("a feeder");
+    let mut collector = Collector::new(&feeder, &["n"], 1, MAX_BYTES).expect("columns");
+    for n in 0..count {
+        let place = collector.place().expect("room").expect("kept");
+        collector.put_cells(place, vec![FeederValue::Integer(n)]).expect("room");
+    }
+    let mut bytes = Vec::new();
+    collector.pack(0, &mut bytes).expect("rows");
+    bytes
+}
+
+fn fed<'a>(script: &str, max_tries: u64, bytes: &'a [u8], taken: &'a AtomicU64) -> ClientWorkload<'a> {
+    let ClientWorkload { mut programs, is_deck, symbols, max_tries } = workload(&[script], max_tries);
+    let rows = unpack(bytes).expect("rows").remove(0);
+    programs[0].feeds.push(RowSource::new(rows, taken, Stride::WHOLE, |name| symbols.lookup(name)));
+    ClientWorkload { programs, is_deck, symbols, max_tries }
+}
+
+/// The value of `n` at each execution, while these answers last.
+fn values(
+    workload: &ClientWorkload,
+    client: &mut Client,
+    recorder: &mut TestRecorder,
+    answers: &[Answer],
+) -> Vec<Value> {
+    let n = workload.symbols.lookup("n").expect("n is read");
+    let mut answers = answers.iter();
+    let mut values = Vec::new();
+    let mut step = client.start(recorder);
+    loop {
+        step = match step {
+            Step::Between => client.next(workload, recorder),
+            Step::Execute { .. } => {
+                let Some(answer) = answers.next() else { return values };
+                values.extend(client.variables.get(n).cloned());
+                let error = |sqlstate: &str| SqlError::new(sqlstate, "refused");
+                client.executed(workload, recorder, answer.map_err(error))
+            }
+            Step::Retry => client.retry(workload, recorder),
+            Step::End(_) => return values,
+            other => panic!("{other:?}"),
+        };
+    }
+}
+
+#[test]
+fn each_transaction_takes_the_next_row() {
+    let (bytes, taken) = (packed(false, 2), AtomicU64::new(0));
+    let workload = fed("SELECT :n;", 1, &bytes, &taken);
+    let mut client = Client::new(&workload, beginning(&workload, 5), None, 0);
+    let numbers = values(&workload, &mut client, &mut recorder(), &[Ok(false); 9]);
+    assert_eq!(numbers, [0, 1, 0, 1, 0].map(Value::Integer));
+}
+
+#[test]
+fn another_try_has_the_same_row_whatever_the_script_has_made_of_it() {
+    let (bytes, taken) = (packed(false, 9), AtomicU64::new(0));
+    let workload = fed("SELECT :n;\n\\set n :n + 100\nSELECT :n;", 3, &bytes, &taken);
+    let mut client = Client::new(&workload, beginning(&workload, 2), None, 0);
+    let answers =
+        [Ok(false), Err("40001"), Ok(false), Err("40P01"), Ok(false), Ok(false), Ok(false), Ok(false)];
+    let numbers = values(&workload, &mut client, &mut recorder(), &answers);
+    assert_eq!(numbers, [0, 100, 0, 100, 0, 100, 1, 101].map(Value::Integer));
+}
+
+#[test]
+fn a_client_ends_where_each_row_has_been_taken() {
+    let (bytes, taken) = (packed(true, 3), AtomicU64::new(0));
+    let workload = fed("SELECT :n;", 1, &bytes, &taken);
+    let new = || Client::new(&workload, beginning(&workload, u64::MAX), None, 0);
+    let (mut one, mut other) = (new(), new());
+    let mut recorder = recorder();
+    assert_eq!(values(&workload, &mut one, &mut recorder, &[Ok(false); 9]).len(), 3);
+    assert_eq!(values(&workload, &mut other, &mut recorder, &[Ok(false); 9]).len(), 0, "over all clients");
+    assert_eq!(recorder.transactions.len(), 3);
+    assert!(recorder.errors.is_empty());
 }

@@ -1,7 +1,10 @@
-//! Whether the nodes have the connections that a run needs.
+//! Whether the nodes of a cluster have room for a run: connections, pools, worker slots.
+
+use std::collections::BTreeMap;
 
 use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{NodeSpec, Nodes, place};
 
@@ -216,32 +219,62 @@ fn check_sessions(node: &NodeSpec, limits: &Limits, nodes: &[(NodeSpec, Limits)]
         )))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How a statement is spread over nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FanOut {
+    /// The most tasks on one node of any step; 0 for a statement that Citus has nothing to do with.
+    pub tasks: u32,
+    /// Tasks of all steps, on all nodes.
+    pub all: u32,
+    /// Steps that are done one after the other.
+    pub steps: u32,
+}
 
-    fn limits(cached_connections: u32, executor_pool: u32) -> Limits {
-        Limits { cached_connections, executor_pool, ..Limits::default() }
+impl FanOut {
+    /// Of a statement by `EXPLAIN (FORMAT JSON)` with `citus.explain_all_tasks`. Where the plan does not list a step's tasks, or
+    /// where each is done on several nodes (`has_copies`), all of them may be on one.
+    pub fn of_plan(plan: &Value, has_copies: bool) -> Self {
+        let mut sum = Self::default();
+        sum.add(plan, has_copies);
+        sum
     }
 
-    fn demand(holds: bool, tasks: u32) -> Demand {
-        Demand { holds, tasks, script: None }
+    fn add(&mut self, plan: &Value, has_copies: bool) {
+        match plan {
+            Value::Array(parts) => parts.iter().for_each(|part| self.add(part, has_copies)),
+            Value::Object(members) => {
+                let count = |name: &str| members.get(name).and_then(Value::as_u64).unwrap_or(0);
+                let counted =
+                    ["Task Count", "Map Task Count", "Merge Task Count"].map(count).into_iter().max();
+                let counted = u32::try_from(counted.unwrap_or(0)).unwrap_or(u32::MAX);
+                let own = match members.get("Tasks").and_then(Value::as_array) {
+                    Some(tasks) if !has_copies => most_on_a_node(tasks, counted),
+                    _ => counted,
+                };
+                self.tasks = self.tasks.max(own);
+                self.all = self.all.saturating_add(counted);
+                self.steps += u32::from(counted > 0);
+                // A task's own plan is the other node's business.
+                let others = members.iter().filter(|(name, _)| *name != "Tasks");
+                others.for_each(|(_, part)| self.add(part, has_copies));
+            }
+            _ => {}
+        }
     }
 
-    #[test]
-    fn a_client_keeps_a_connection_for_each_task_up_to_what_its_session_caches() {
-        assert_eq!(demand(false, 1).connections(&limits(1, 16)), 1);
-        assert_eq!(demand(false, 9).connections(&limits(1, 16)), 1, "the others are optional");
-        assert_eq!(demand(false, 9).connections(&limits(4, 16)), 4);
-        assert_eq!(demand(false, 5).connections(&limits(32, 16)), 5);
-        assert_eq!(demand(false, 40).connections(&limits(32, 16)), 16, "no more than the executor opens");
-        assert_eq!(Demand::most().connections(&limits(32, 16)), 16);
-        assert_eq!(demand(false, 0).connections(&limits(1, 16)), 1);
+    /// Of an INSERT of several rows, which Citus puts into one shard after the other (ShouldRunTasksSequentially,
+    /// executor/adaptive_executor.c).
+    pub fn one_by_one(self) -> Self {
+        Self { tasks: self.tasks.min(1), steps: self.all, ..self }
     }
+}
 
-    #[test]
-    fn without_a_cache_a_client_holds_one_where_it_waits_for_another() {
-        assert_eq!(demand(false, 9).connections(&limits(0, 16)), 0);
-        assert_eq!(demand(true, 9).connections(&limits(0, 16)), 1);
+/// Those that are not listed, or of which no node has told, may be on any.
+fn most_on_a_node(tasks: &[Value], counted: u32) -> u32 {
+    let mut nodes: BTreeMap<&str, u32> = BTreeMap::new();
+    for node in tasks.iter().filter_map(|task| task.get("Node")?.as_str()) {
+        *nodes.entry(node).or_default() += 1;
     }
+    let unknown = counted.saturating_sub(nodes.values().sum());
+    nodes.into_values().max().unwrap_or(0) + unknown
 }

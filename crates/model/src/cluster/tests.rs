@@ -1,5 +1,6 @@
 use bench_base::error::UserError;
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -246,4 +247,96 @@ fn samples_are_thinned_only_where_there_are_too_many() {
     // A day on fifty nodes: 4,320,000 samples at one a second.
     assert_eq!(secs(1.0, 50, Some(86_400.0)), 4.4);
     assert_eq!(secs(10.0, 50, Some(86_400.0)), 10.0);
+}
+
+fn machines_of(nodes: &[(i32, &str, Option<&str>)]) -> Vec<i32> {
+    let tenants: Vec<_> =
+        nodes.iter().map(|&(node, host, identity)| Tenant { node, host, identity }).collect();
+    machines(&tenants)
+}
+
+#[test]
+fn nodes_of_one_machine_have_one_number() {
+    let same =
+        [(1, "db0", Some("x")), (2, "127.0.0.1", Some("x")), (3, "db2", Some("y")), (4, "db0", Some("y"))];
+    assert_eq!(machines_of(&same), [1, 1, 3, 3], "whatever they are called");
+    assert_eq!(machines_of(&[(2, "db0", None), (5, "db0", None), (7, "db1", None)]), [2, 2, 7]);
+    assert_eq!(machines_of(&[(2, "db0", Some("x")), (5, "db0", None)]), [2, 2]);
+    assert_eq!(machines_of(&[]), Vec::<i32>::new());
+}
+
+fn limits(cached_connections: u32, executor_pool: u32) -> Limits {
+    Limits { cached_connections, executor_pool, ..Limits::default() }
+}
+
+#[test]
+fn a_client_keeps_a_connection_for_each_task_up_to_what_its_session_caches() {
+    assert_eq!(demand(false, 1).connections(&limits(1, 16)), 1);
+    assert_eq!(demand(false, 9).connections(&limits(1, 16)), 1, "the others are optional");
+    assert_eq!(demand(false, 9).connections(&limits(4, 16)), 4);
+    assert_eq!(demand(false, 5).connections(&limits(32, 16)), 5);
+    assert_eq!(demand(false, 40).connections(&limits(32, 16)), 16, "no more than the executor opens");
+    assert_eq!(Demand::most().connections(&limits(32, 16)), 16);
+    assert_eq!(demand(false, 0).connections(&limits(1, 16)), 1);
+}
+
+#[test]
+fn without_a_cache_a_client_holds_one_where_it_waits_for_another() {
+    assert_eq!(demand(false, 9).connections(&limits(0, 16)), 0);
+    assert_eq!(demand(true, 9).connections(&limits(0, 16)), 1);
+}
+
+fn job(count: u32, nodes: &[&str]) -> Value {
+    let tasks: Vec<Value> = nodes
+        .iter()
+        .map(|node| json!({ "Node": node, "Remote Plan": [[{ "Plan": { "Node Type": "Insert" } }]] }))
+        .collect();
+    json!({ "Task Count": count, "Tasks Shown": "All", "Tasks": tasks })
+}
+
+fn plan(job: Value) -> Value {
+    json!([{ "Plan": { "Node Type": "Custom Scan", "Distributed Query": { "Job": job } } }])
+}
+
+fn fan_out(plan: &Value) -> (u32, u32, u32) {
+    let FanOut { tasks, all, steps } = FanOut::of_plan(plan, false);
+    (tasks, all, steps)
+}
+
+#[test]
+fn tasks_count_by_the_node_that_they_are_on() {
+    assert_eq!(fan_out(&plan(job(5, &["a", "b", "a", "a", "b"]))), (3, 5, 1));
+    assert_eq!(fan_out(&plan(job(1, &["a"]))), (1, 1, 1));
+    assert_eq!(fan_out(&json!([{ "Plan": { "Node Type": "Result" } }])), (0, 0, 0));
+    assert_eq!(fan_out(&Value::Null), (0, 0, 0));
+}
+
+#[test]
+fn what_a_plan_does_not_show_may_be_on_one_node() {
+    assert_eq!(fan_out(&plan(job(9, &["a", "b"]))), (8, 9, 1));
+    assert_eq!(fan_out(&plan(json!({ "Task Count": 4, "Tasks": [{ "Error": "no plan" }] }))), (4, 4, 1));
+    let repartition = json!({
+        "Task Count": 4, "Tasks Shown": "None, not supported for re-partition queries",
+        "Dependent Jobs": [{ "Map Task Count": 32, "Merge Task Count": 4 }]
+    });
+    assert_eq!(fan_out(&plan(repartition)), (32, 36, 2));
+    let copies = FanOut::of_plan(&plan(job(5, &["a", "b", "a", "a", "b"])), true);
+    assert_eq!(copies.tasks, 5, "each is on two nodes");
+}
+
+#[test]
+fn the_largest_step_of_a_statement_counts() {
+    let both = json!([{ "Plan": { "Distributed Query": {
+        "Subplans": [{ "PlannedStmt": [{ "Plan": { "Distributed Query": { "Job": job(4, &["a", "a", "a", "b"]) } } }] }],
+        "Job": job(2, &["a", "b"])
+    } } }]);
+    assert_eq!(fan_out(&both), (3, 6, 2));
+}
+
+#[test]
+fn an_insert_of_several_rows_takes_one_at_a_time() {
+    let rows =
+        FanOut::of_plan(&plan(job(9, &["a", "b", "a", "b", "a", "b", "a", "b", "a"])), false).one_by_one();
+    assert_eq!(rows, FanOut { tasks: 1, all: 9, steps: 9 });
+    assert_eq!(FanOut::default().one_by_one(), FanOut::default());
 }

@@ -1,4 +1,5 @@
-//! The rows of a run's feeders in one piece of memory, which its clients read and nobody changes.
+//! The rows of a run's feeders: a random sample of those that the queries return, in one piece of memory, which clients read
+//! and nobody changes.
 //!
 //! ```text
 //! feeder:  length | script | rows | columns | pick | once | names | tags | cells | aliases | texts
@@ -6,17 +7,298 @@
 //!
 //! Numbers are little-endian, of 4 bytes; a cell has 8, and its tag 1. A name is its length and its bytes. A weighted feeder has
 //! a threshold and a row for each row, by Walker's alias method (M. D. Vose, A linear algorithm for generating random numbers
-//! with a given distribution, IEEE Transactions on Software Engineering 17, 1991). Whatever the bytes are, reading does not fail
-//! beyond what it says.
+//! with a given distribution, IEEE Transactions on Software Engineering 17, 1991). [`unpack`] accepts any bytes: it returns
+//! `None` for those that [`Collector::pack`] did not write.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-use bench_base::allocation::reserve;
-use bench_base::error::UserError;
+use bench_base::allocation::{copied, reserve};
+use bench_base::error::{UserError, sqlstate};
 use bench_base::interrupts;
-use bench_script::{Prng, Value, VariableId, Variables};
+use bench_script::{Prng, Value, VariableId, Variables, format_double};
 
-use super::Pick;
+use super::{Feeder, Pick};
+
+/// The most bytes that the rows of a run's feeders take together while they are collected. Clients read them in less.
+pub const MAX_BYTES: usize = 256 << 20;
+
+/// What a text takes beside its bytes: the allocator's share.
+const TEXT_BYTES: usize = 16;
+
+/// The rows of a feeder as they come.
+pub struct Collector<'a> {
+    feeder: &'a Feeder,
+    /// For each column of the query; `None` for the weight.
+    variables: Vec<Option<String>>,
+    /// Cells of a row.
+    width: usize,
+    /// Of all rows that are kept, one after the other.
+    cells: Vec<FeederValue>,
+    weights: Vec<f64>,
+    seen: u64,
+    bytes: usize,
+    room: usize,
+    random: Prng,
+}
+
+impl<'a> Collector<'a> {
+    /// None yet. Which rows are kept depends on `seed`; they may take `room` bytes.
+    ///
+    /// # Errors
+    /// As [`Feeder::variables`].
+    pub fn new(feeder: &'a Feeder, columns: &[&str], seed: u64, room: usize) -> Result<Self, UserError> {
+        let variables = feeder.variables(columns)?;
+        Ok(Self {
+            feeder,
+            width: variables.iter().flatten().count(),
+            variables,
+            cells: Vec::new(),
+            weights: Vec::new(),
+            seen: 0,
+            bytes: 0,
+            room: room.min(MAX_BYTES),
+            random: Prng::from_seed(seed),
+        })
+    }
+
+    /// The names of the variables.
+    pub fn variables(&self) -> Vec<&str> {
+        self.variables.iter().flatten().map(String::as_str).collect()
+    }
+
+    /// How many rows are kept.
+    fn rows(&self) -> usize {
+        // A query without a variable is refused.
+        self.cells.len() / self.width.max(1)
+    }
+
+    /// Where the next row goes, if it is kept (J. S. Vitter, Random sampling with a reservoir, ACM Transactions on Mathematical
+    /// Software 11, 1985, algorithm R).
+    ///
+    /// # Errors
+    /// 54000 for one row of a sequence too many.
+    pub fn place(&mut self) -> Result<Option<usize>, UserError> {
+        let max = u64::from(self.feeder.max_rows);
+        self.seen += 1;
+        if self.seen <= max {
+            return Ok(Some(self.rows()));
+        }
+        if self.feeder.pick == Pick::Sequence {
+            let message = format!("a feeder in sequence has more than {max} rows");
+            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+                .detail(self.feeder.named())
+                .hint("Raise max_rows of bench.add_feeder, or LIMIT the query."));
+        }
+        let place = self.random.uint64_range(0, self.seen - 1);
+        Ok((place < max).then_some(place as usize))
+    }
+
+    /// Keeps a row, at the place that [`Self::place`] told. `cells` has one for each column, of which none is copied that there
+    /// is no room for.
+    ///
+    /// # Errors
+    /// Those of `cells`; 22023 for a weight that is none; 54000 for more bytes than there is room for; 53200.
+    pub fn put<'t>(
+        &mut self,
+        place: usize,
+        cells: impl Iterator<Item = Result<(ValueKind, Option<&'t str>), UserError>>,
+    ) -> Result<(), UserError> {
+        let at = place * self.width;
+        let is_new = at >= self.cells.len();
+        if is_new {
+            reserve(&mut self.cells, self.width)?;
+            reserve(&mut self.weights, 1)?;
+        }
+        let mut next = at;
+        for (column, cell) in cells.enumerate() {
+            let (kind, text) = cell?;
+            let length = text.map_or(0, str::len);
+            if self.bytes.saturating_add(length) > self.room {
+                return Err(self.too_large());
+            }
+            let cell = kind.cell(text)?;
+            if self.variables.get(column).is_some_and(Option::is_none) {
+                let weight = self.weight(&cell)?;
+                match self.weights.get_mut(place) {
+                    Some(old) => *old = weight,
+                    None => self.weights.push(weight),
+                }
+                continue;
+            }
+            self.bytes += bytes(&cell);
+            match self.cells.get_mut(next) {
+                Some(old) => self.bytes -= bytes(&std::mem::replace(old, cell)),
+                None => self.cells.push(cell),
+            }
+            next += 1;
+        }
+        if self.bytes > self.room { Err(self.too_large()) } else { Ok(()) }
+    }
+
+    /// As [`Self::put`], with what the cells' texts would have become.
+    #[cfg(test)]
+    pub fn put_cells(&mut self, place: usize, cells: Vec<FeederValue>) -> Result<(), UserError> {
+        let texts = cells.iter().map(|cell| match cell {
+            FeederValue::Null => (ValueKind::Text, None),
+            FeederValue::Boolean(value) => {
+                (ValueKind::Boolean, Some(if *value { "t" } else { "f" }.to_owned()))
+            }
+            FeederValue::Integer(value) => (ValueKind::Integer, Some(value.to_string())),
+            FeederValue::Double(value) => (ValueKind::Float, Some(format_double(*value))),
+            FeederValue::Text(text) => (ValueKind::Text, Some(text.to_string())),
+        });
+        let texts: Vec<(ValueKind, Option<String>)> = texts.collect();
+        self.put(place, texts.iter().map(|(kind, text)| Ok((*kind, text.as_deref()))))
+    }
+
+    fn too_large(&self) -> UserError {
+        let message = format!("the rows of a run's feeders must not take more than {} MB", MAX_BYTES >> 20);
+        UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+            .detail(self.feeder.named())
+            .hint("Lower max_rows of bench.add_feeder, or select fewer or shorter columns.")
+    }
+
+    fn weight(&self, cell: &FeederValue) -> Result<f64, UserError> {
+        let weight = match cell {
+            FeederValue::Integer(weight) => *weight as f64,
+            FeederValue::Double(weight) => *weight,
+            FeederValue::Text(text) => text.parse().unwrap_or(f64::NAN),
+            FeederValue::Null | FeederValue::Boolean(_) => f64::NAN,
+        };
+        if weight > 0.0 && weight.is_finite() {
+            return Ok(weight);
+        }
+        let shown = match cell {
+            FeederValue::Integer(weight) => weight.to_string(),
+            FeederValue::Double(weight) => format_double(*weight),
+            FeederValue::Text(text) => format!("\"{text}\""),
+            FeederValue::Boolean(_) => "a boolean".to_owned(),
+            FeederValue::Null => "null".to_owned(),
+        };
+        Err(UserError::invalid(format!("the weight of a feeder's row must be a number above 0, not {shown}"))
+            .detail(self.feeder.named())
+            .hint("Leave such rows out: SELECT … WHERE …."))
+    }
+
+    /// Appends the rows to what clients read, as those of this script; how many there are.
+    ///
+    /// # Errors
+    /// 55000 where there is none; 53200.
+    pub fn pack(&self, script: u32, out: &mut Vec<u8>) -> Result<u32, UserError> {
+        if self.cells.is_empty() {
+            return Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                "a feeder's query returned no rows",
+            )
+            .detail(self.feeder.named())
+            .hint("Run the query yourself, as the role that runs the workload."));
+        }
+        let start = out.len();
+        let (rows, variables) = (self.rows(), self.variables());
+        let cells = || {
+            self.cells.iter().inspect(|_| {
+                interrupts::check_now_and_then();
+            })
+        };
+        let of_cell =
+            |cell: &FeederValue| 9 + if let FeederValue::Text(text) = cell { text.len() } else { 0 };
+        let names: usize = variables.iter().map(|name| 4 + name.len()).sum();
+        let most = 24 + names + cells().map(of_cell).sum::<usize>() + 8 * self.weights.len();
+        reserve(out, most)?;
+        let put = |number: usize, out: &mut Vec<u8>| out.extend((number as u32).to_le_bytes());
+        let pick = match self.feeder.pick {
+            Pick::Random => 0,
+            Pick::Sequence => 1,
+            Pick::Weighted => 2,
+        };
+        let numbers = [0, script as usize, rows, variables.len(), pick, usize::from(self.feeder.once)];
+        numbers.into_iter().for_each(|number| put(number, out));
+        for name in &variables {
+            put(name.len(), out);
+            out.extend(name.as_bytes());
+        }
+        out.extend(cells().map(|cell| match cell {
+            FeederValue::Null => NULL,
+            FeederValue::Boolean(_) => BOOLEAN,
+            FeederValue::Integer(_) => INTEGER,
+            FeederValue::Double(_) => DOUBLE,
+            FeederValue::Text(_) => TEXT,
+        }));
+        let mut texts = 0;
+        for cell in cells() {
+            let number = match cell {
+                FeederValue::Null => 0,
+                FeederValue::Boolean(value) => u64::from(*value),
+                FeederValue::Integer(value) => value.cast_unsigned(),
+                FeederValue::Double(value) => value.to_bits(),
+                FeederValue::Text(text) => {
+                    let place = texts << 32 | text.len() as u64;
+                    texts += text.len() as u64;
+                    place
+                }
+            };
+            out.extend(number.to_le_bytes());
+        }
+        if self.feeder.pick == Pick::Weighted {
+            for (threshold, other) in aliases(&self.weights) {
+                out.extend(threshold.to_le_bytes());
+                out.extend(other.to_le_bytes());
+            }
+        }
+        for cell in cells() {
+            if let FeederValue::Text(text) = cell {
+                out.extend(text.as_bytes());
+            }
+        }
+        let length = (out.len() - start) as u32;
+        out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        Ok(rows as u32)
+    }
+}
+
+fn bytes(cell: &FeederValue) -> usize {
+    size_of::<FeederValue>() + if let FeederValue::Text(text) = cell { TEXT_BYTES + text.len() } else { 0 }
+}
+
+/// The types of columns that are more than a text to a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    Boolean,
+    Integer,
+    Float,
+    Text,
+}
+
+impl ValueKind {
+    /// By the type's OID: bool, int8, int2, int4, float4, float8 (`pg_type.dat`).
+    pub fn of(type_oid: u32) -> Self {
+        match type_oid {
+            16 => Self::Boolean,
+            20 | 21 | 23 => Self::Integer,
+            700 | 701 => Self::Float,
+            _ => Self::Text,
+        }
+    }
+
+    /// A value, which the type's output function has made a text.
+    ///
+    /// # Errors
+    /// 53200.
+    pub fn cell(self, text: Option<&str>) -> Result<FeederValue, UserError> {
+        let Some(text) = text else { return Ok(FeederValue::Null) };
+        let typed = match self {
+            Self::Boolean => Some(FeederValue::Boolean(text == "t")),
+            Self::Integer => text.parse().ok().map(FeederValue::Integer),
+            // Only where it is the same text again.
+            Self::Float => {
+                text.parse().ok().filter(|&value| format_double(value) == text).map(FeederValue::Double)
+            }
+            Self::Text => None,
+        };
+        typed.map_or_else(|| copied(text).map(FeederValue::Text), Ok)
+    }
+}
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,85 +315,6 @@ const BOOLEAN: u8 = 1;
 const INTEGER: u8 = 2;
 const DOUBLE: u8 = 3;
 const TEXT: u8 = 4;
-
-/// What [`pack`] packs: the rows of one feeder, at least one.
-pub struct Unpacked<'a> {
-    /// Index of its script in the run.
-    pub script: u32,
-    pub pick: Pick,
-    pub once: bool,
-    pub variables: Vec<&'a str>,
-    /// Row by row, a cell for each variable.
-    pub cells: &'a [FeederValue],
-    /// For each row, above 0; empty unless weighted.
-    pub weights: &'a [f64],
-}
-
-/// Appends a feeder's rows.
-///
-/// # Errors
-/// 53200.
-pub fn pack(from: &Unpacked, out: &mut Vec<u8>) -> Result<(), UserError> {
-    let start = out.len();
-    let rows = from.cells.len() / from.variables.len().max(1);
-    let cells = || {
-        from.cells.iter().inspect(|_| {
-            interrupts::check_now_and_then();
-        })
-    };
-    let of_cell = |cell: &FeederValue| 9 + if let FeederValue::Text(text) = cell { text.len() } else { 0 };
-    let names: usize = from.variables.iter().map(|name| 4 + name.len()).sum();
-    let most = 24 + names + cells().map(of_cell).sum::<usize>() + 8 * from.weights.len();
-    reserve(out, most)?;
-    let put = |number: usize, out: &mut Vec<u8>| out.extend((number as u32).to_le_bytes());
-    let pick = match from.pick {
-        Pick::Random => 0,
-        Pick::Sequence => 1,
-        Pick::Weighted => 2,
-    };
-    let numbers = [0, from.script as usize, rows, from.variables.len(), pick, usize::from(from.once)];
-    numbers.into_iter().for_each(|number| put(number, out));
-    for name in &from.variables {
-        put(name.len(), out);
-        out.extend(name.as_bytes());
-    }
-    out.extend(cells().map(|cell| match cell {
-        FeederValue::Null => NULL,
-        FeederValue::Boolean(_) => BOOLEAN,
-        FeederValue::Integer(_) => INTEGER,
-        FeederValue::Double(_) => DOUBLE,
-        FeederValue::Text(_) => TEXT,
-    }));
-    let mut texts = 0;
-    for cell in cells() {
-        let number = match cell {
-            FeederValue::Null => 0,
-            FeederValue::Boolean(value) => u64::from(*value),
-            FeederValue::Integer(value) => value.cast_unsigned(),
-            FeederValue::Double(value) => value.to_bits(),
-            FeederValue::Text(text) => {
-                let place = texts << 32 | text.len() as u64;
-                texts += text.len() as u64;
-                place
-            }
-        };
-        out.extend(number.to_le_bytes());
-    }
-    if from.pick == Pick::Weighted {
-        for (threshold, other) in aliases(from.weights) {
-            out.extend(threshold.to_le_bytes());
-            out.extend(other.to_le_bytes());
-        }
-    }
-    for cell in cells() {
-        if let FeederValue::Text(text) = cell {
-            out.extend(text.as_bytes());
-        }
-    }
-    let length = (out.len() - start) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-    Ok(())
-}
 
 /// For each row, how often of 2^32 times it is itself, where it was drawn, and which one it is otherwise.
 fn aliases(weights: &[f64]) -> Vec<(u32, u32)> {

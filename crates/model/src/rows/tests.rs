@@ -1,7 +1,7 @@
 use bench_script::Prng;
 use proptest::prelude::*;
 
-use super::put::{hexadecimal, round_to_seconds, short_header};
+use super::derived::{hexadecimal, round_to_seconds, short_header};
 use super::*;
 
 fn row(columns: &[RowColumn], id: i64) -> Vec<u8> {
@@ -247,4 +247,32 @@ fn chunks_in_turn_are_all_chunks_once() {
     assert!(expected.iter().all(|chunk| all.contains(chunk)) && all.len() == expected.len());
     let alone = |number| chunk_in_turn(&rows, &[true; 4], 5, number);
     assert_eq!((0..).map_while(alone).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn hashes_are_the_servers() {
+    // SELECT hashint8extended(k, s), PostgreSQL 15
+    for (key, seed, expected) in HASHES {
+        assert_eq!(hash(key, seed), expected, "{key} {seed}");
+    }
+}
+
+const HASHES: [(i64, i64, i64); 7] = [
+    (1, 0, -3_670_598_878_359_251_130),
+    (1, 1, -7_620_678_293_940_249_823),
+    (42, 1021, -606_531_833_182_639_731),
+    (i64::MAX, 77, -8_990_219_497_821_492_798),
+    (-5, 3, 4_566_310_048_417_840_633),
+    (4_294_967_296, 12_345_678_901, 4_167_789_763_743_768_095),
+    (300_000_016, 2140, -3_371_413_304_165_546_564),
+];
+
+#[test]
+fn numbers_are_evenly_of_the_whole_range() {
+    let mut counts = [0u32; 11];
+    for key in 1..=11_000 {
+        counts[usize::try_from(uniform(key, 7, 5, 15) - 5).unwrap()] += 1;
+    }
+    // About a thousand of each, with a standard deviation of 30.
+    assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
 }

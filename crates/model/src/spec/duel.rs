@@ -4,9 +4,7 @@ use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::execution::{QueryMode, Results};
-use super::limits;
-use super::values::{object, settings, variables, word};
+use super::values::{QueryMode, Results, check_text, object, settings, variables, word};
 
 /// The arms' names, in the order of scripts and counters.
 pub const ARMS: [&str; 2] = ["a", "b"];
@@ -129,7 +127,7 @@ impl Arm {
 fn text(arm: &str, key: &str, value: Value) -> Result<String, UserError> {
     match value {
         Value::String(text) => {
-            limits::check_text(key, &text)?;
+            check_text(key, &text)?;
             Ok(text)
         }
         _ => Err(UserError::invalid(format!("{key} of arm {arm} must be text"))),

@@ -5,16 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::arguments::RunArguments;
-use super::before::{self, Before};
-use super::driver::{Driver, OnDisconnect};
 use super::duel::Duel;
-use super::execution::{QueryMode, Results};
-use super::limits;
-use super::mix::{Share, mix};
-use super::script::ScriptSpec;
-use super::values::{object, required, settings, unsupported, variables, word};
+use super::script::{ScriptSpec, Share, mix};
+use super::values::{
+    Before, Driver, OnDisconnect, QueryMode, Results, check_text, object, required, settings, unsupported,
+    variables, word,
+};
 use crate::cluster::Nodes;
-use crate::rates::{MAX_RATE, Rates};
+use crate::schedule::{MAX_RATE, Rates};
 
 /// The longest duration accepted anywhere, in seconds: a year.
 const MAX_SECS: f64 = 366.0 * 86_400.0;
@@ -101,7 +99,7 @@ pub struct RunOptions {
     /// The user's own labels, kept with the run.
     pub tags: Map<String, Value>,
     /// What is done before the run.
-    #[serde(with = "before::as_text")]
+    #[serde(with = "as_text")]
     pub before: Vec<Before>,
     /// Share of the transactions that are kept one by one; 0: none.
     pub log_rate: f64,
@@ -120,6 +118,22 @@ pub struct RunOptions {
     pub run_as: Option<String>,
     /// The arms of a duel.
     pub duel: Option<Duel>,
+}
+
+/// Steps as the text that [`Before::parse`] takes.
+mod as_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::spec::values::Before;
+
+    pub fn serialize<S: Serializer>(steps: &[Before], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&Before::text(steps))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Before>, D::Error> {
+        Before::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
 }
 
 /// Settings as a JSON object.
@@ -141,12 +155,12 @@ impl RunOptions {
     /// Validates the arguments of `bench.run` and `bench.start`.
     ///
     /// # Errors
-    /// 22004 for a NULL where none may be, 22023 for a value out of range, 54000 for one beyond the [`limits`], 0A000
+    /// 22004 for a NULL where none may be, 22023 for a value out of range, 54000 for one that is too long, 0A000
     /// for what the contract names and this version lacks.
     pub fn new(arguments: RunArguments) -> Result<Self, UserError> {
         let a = arguments;
         let workload = workload(a.workload, a.script.as_ref())?;
-        limits::check_text("workload", &workload)?;
+        check_text("workload", &workload)?;
         let clients = required("clients", a.clients)?;
         if clients < 1 {
             return Err(UserError::invalid(format!("clients must be at least 1, not {clients}")));
@@ -369,7 +383,7 @@ fn with_arms(mut given: Map<String, Value>, duel: Option<&Duel>) -> Map<String, 
 fn check_driver(options: &RunOptions) -> Result<(), UserError> {
     let RunOptions { driver, results, nodes, target, jobs, reconnect, on_disconnect, .. } = options;
     if let Some(target) = target {
-        limits::check_text("target", target)?;
+        check_text("target", target)?;
         if target.is_empty() {
             return Err(
                 UserError::invalid("target must not be empty").hint("Use NULL for this server and database.")
@@ -406,7 +420,7 @@ fn check_driver(options: &RunOptions) -> Result<(), UserError> {
 /// 22023 beside a target, 0A000 on several nodes.
 fn check_run_as(options: &RunOptions) -> Result<(), UserError> {
     let RunOptions { run_as: Some(role), target, nodes, .. } = options else { return Ok(()) };
-    limits::check_text("run_as", role)?;
+    check_text("run_as", role)?;
     if target.is_some() {
         return Err(UserError::invalid("run_as and target are mutually exclusive")
             .hint("The user mapping of the target says whose sessions its connections are."));

@@ -1,5 +1,6 @@
 use serde_json::{Map, Value};
 
+use super::values::MAX_SETTINGS;
 use super::*;
 
 fn defaults() -> RunArguments {
@@ -177,7 +178,7 @@ fn a_spec_survives_its_journey() {
 
 #[test]
 fn arguments_beyond_the_limits() {
-    let long = || Some("x".repeat(limits::MAX_ARGUMENT + 1));
+    let long = || Some("x".repeat(MAX_ARGUMENT + 1));
     for arguments in [
         RunArguments { workload: long(), ..defaults() },
         RunArguments { driver: long(), ..defaults() },
@@ -191,11 +192,8 @@ fn arguments_beyond_the_limits() {
         let all: Map<String, Value> = (0..count).map(|n| (format!("a.b{n}"), n.into())).collect();
         RunOptions::new(RunArguments { settings: Some(Value::Object(all)), ..defaults() })
     };
-    assert_eq!(
-        settings(limits::MAX_SETTINGS).expect("as many as may be").settings.len(),
-        limits::MAX_SETTINGS
-    );
-    assert_eq!(settings(limits::MAX_SETTINGS + 1).expect_err("one more").sqlstate, "54000");
+    assert_eq!(settings(MAX_SETTINGS).expect("as many as may be").settings.len(), MAX_SETTINGS);
+    assert_eq!(settings(MAX_SETTINGS + 1).expect_err("one more").sqlstate, "54000");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use bench_base::error::{UserError, sqlstate};
 use bench_model::cluster::Nodes;
 use bench_model::spec::{
-    Before, DEFAULT_SECS, Extent, Observation, RunArguments, RunOptions, limits, object, required, workload,
+    Before, DEFAULT_SECS, Extent, Observation, RunArguments, RunOptions, check_count, object, required,
+    workload,
 };
 use bench_results::experiment::SweepSetup;
 use bench_results::index_worth::IndexWorth;
@@ -337,7 +338,7 @@ fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {
         return Err(UserError::invalid("clients must name at least one rung")
             .hint("For example: clients => '{1,2,4,8}'."));
     }
-    limits::check_count("clients", clients.len(), MAX_RUNS, "rungs")?;
+    check_count("clients", clients.len(), MAX_RUNS, "rungs")?;
     let mut rungs = Vec::with_capacity(clients.len());
     let mut seen = HashSet::new();
     for clients in clients {

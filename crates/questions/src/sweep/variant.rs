@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bench_base::error::UserError;
-use bench_model::spec::{limits, object};
+use bench_model::spec::{check_count, check_text, object};
 use bench_results::experiment::{AppliedSql, Variant};
 use serde_json::{Map, Value};
 
@@ -28,8 +28,8 @@ fn applied_sql(variant: &str, mut group: Map<String, Value>) -> Result<AppliedSq
             ))
             .hint(EXAMPLE)
         })?;
-        limits::check_count(key, texts.len(), MAX_STATEMENTS, "statements")?;
-        texts.iter().try_for_each(|text| limits::check_text(key, text))?;
+        check_count(key, texts.len(), MAX_STATEMENTS, "statements")?;
+        texts.iter().try_for_each(|text| check_text(key, text))?;
         Ok::<_, UserError>(texts)
     };
     let (apply, revert) = (texts("apply")?, texts("revert")?);

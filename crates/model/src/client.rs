@@ -1,18 +1,32 @@
-//! The states of a client and what leads from one to the next.
+//! A client: which transaction comes next and when, the commands of its script one after the other, and what follows from
+//! how they end. It knows neither a server nor how to wait: a driver does what each [`Step`] says, reports the result by the
+//! method that the step names, and gets the next step. So all drivers run the same client, and it is tested without a server.
+//!
+//! The states and their order are those of `advanceConnectionState` in pgbench.c.
+
+mod pace;
+mod recorder;
+mod stretches;
+#[cfg(test)]
+mod tests;
+mod workload;
 
 use std::time::Duration;
 
 use bench_base::error::{SqlError, sqlstate};
 use bench_script::{Action, ClientSeeds, Flow, Prng, Value, VariableId, Variables};
 
-use super::choice::Choice;
-use super::pace::Pace;
-use super::recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
-use super::stretches::{Stretches, Turn, Turns};
-use super::workload::{ClientWorkload, Program};
+use crate::client::pace::Pace;
+use crate::client::stretches::{Stretches, Turn};
+use crate::client::workload::Choice;
 use crate::feeder::RowSource;
 use crate::schedule::Schedule;
 use crate::transaction_log::Sampling;
+
+pub use pace::Lateness;
+pub use recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
+pub use stretches::Turns;
+pub use workload::{ClientWorkload, Pauses, Program, Tolerance};
 
 /// What a client begins with.
 pub struct ClientStart {

@@ -1,9 +1,15 @@
-//! The nodes of a run, its clients' places on them, and how many samples they leave.
+//! Runs on a Citus cluster: the nodes and their clients, and one instant for all to begin at.
+
+mod limits;
+#[cfg(test)]
+mod tests;
 
 use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::words;
+
+pub use limits::{Demand, FanOut, Limits, check_connections, check_pool, check_worker_slots, room_for};
 
 words! {
     /// On which nodes a run's clients are to be.
@@ -109,4 +115,64 @@ pub fn sample_interval_secs(wanted: f64, nodes: u32, secs: Option<f64>) -> f64 {
     let needed = (nodes / SAMPLES_PER_SEC).max(nodes * secs.unwrap_or_default() / SAMPLES);
     // A hair less, lest a rounding error make a tenth more.
     if needed <= wanted { wanted } else { ((needed * 10.0 - 1e-9).ceil() / 10.0).min(3600.0) }
+}
+
+/// A node as far as it tells what machine it is on.
+#[derive(Clone, Copy, Debug)]
+pub struct Tenant<'a> {
+    /// Citus' number for it.
+    pub node: i32,
+    /// The name or address that other nodes reach it by.
+    pub host: &'a str,
+    /// What the machine says of itself; `None` where the node has not told.
+    pub identity: Option<&'a str>,
+}
+
+/// For each node the first one that is on the same machine: one with the same identity, or where one of the two has none, on
+/// the same host.
+pub fn machines(tenants: &[Tenant]) -> Vec<i32> {
+    let is_same = |one: &Tenant, other: &Tenant| match (one.identity, other.identity) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.host == other.host,
+    };
+    let first = |tenant: &Tenant| tenants.iter().find(|other| is_same(tenant, other)).map(|other| other.node);
+    tenants.iter().map(|tenant| first(tenant).unwrap_or(tenant.node)).collect()
+}
+
+/// A question about the time, and its answer: microseconds since the same epoch, by two clocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClockReading {
+    /// By the clock of the node that asks, before it asked.
+    pub sent_us: i64,
+    /// By the other's, when the question had arrived.
+    pub began_us: i64,
+    /// By the other's, when it answered.
+    pub answered_us: i64,
+    /// By the clock of the node that asks.
+    pub received_us: i64,
+}
+
+/// How far another node's clock is ahead of this one's, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClockOffset {
+    pub offset_us: f64,
+    /// The most that it may be wrong by.
+    pub error_us: f64,
+}
+
+/// The offset that no exchange speaks against: the question arrived after it was sent, and the answer was
+/// received after it was given (the bounds of Cristian's algorithm, Distributed Computing 3, 1989, page 146 ff., over
+/// several exchanges). `None` without any.
+pub fn clock_offset(exchanges: &[ClockReading]) -> Option<ClockOffset> {
+    let low = exchanges.iter().map(|e| e.answered_us - e.received_us).max()?;
+    let high = exchanges.iter().map(|e| e.began_us - e.sent_us).min()?;
+    // A clock that is being set may leave no offset at all.
+    Some(ClockOffset { offset_us: (low + high) as f64 / 2.0, error_us: (high - low).abs() as f64 / 2.0 })
+}
+
+/// How many microseconds before the start the nodes are to be told of it, all at once: long enough for calls three times as
+/// slow as the slowest so far, which took `slowest_us`.
+pub fn start_margin_us(slowest_us: i64) -> i64 {
+    const LEAST_US: i64 = 200_000;
+    LEAST_US + 3 * slowest_us.max(0)
 }

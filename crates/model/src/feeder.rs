@@ -1,4 +1,8 @@
-//! What a feeder is: a query, and how its rows are taken.
+//! Feeders: queries whose rows give a script's variables their values, a row for each transaction.
+
+mod pack;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 
@@ -8,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::{Word, words};
 
+pub use pack::{Collector, FeederRows, FeederValue, MAX_BYTES, RowSource, Stride, ValueKind, unpack};
+
 /// The column of a weighted feeder that says how often its row is to come.
-pub const WEIGHT: &str = "weight";
+const WEIGHT: &str = "weight";
 
 /// The most columns: those that a SELECT of PostgreSQL may have (MaxTupleAttributeNumber). Another server may say that it has
 /// more.
