@@ -4,7 +4,8 @@
 #![no_main]
 
 use bench_base::error::UserError;
-use bench_capture::log::{CsvLog, LogCapture, LogEntry, LogOptions, from_json};
+use bench_capture::log::{CsvLog, LogCapture, LogEntry, from_json};
+use bench_capture::options::LogOptions;
 use bench_script::{Symbols, parse};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;

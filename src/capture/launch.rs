@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::{Activity, Counts};
-use bench_capture::log::{CapturedLog, LogOptions, begins_transaction};
-use bench_capture::statements::Roles;
+use bench_capture::log::{CapturedLog, begins_transaction};
+use bench_capture::options::LogOptions;
+use bench_capture::options::Roles;
 
 use super::activity::with_statements;
 use super::log;

@@ -1,7 +1,7 @@
 //! The arguments of bench.capture, checked.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::statements::CaptureOptions;
+use bench_capture::options::CaptureOptions;
 use bench_model::spec::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

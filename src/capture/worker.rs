@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::Activity;
-use bench_capture::log::LogOptions;
+use bench_capture::options::LogOptions;
 use bench_model::spec::Results;
 use pgrx::pg_sys;
 

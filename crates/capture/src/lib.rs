@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`log`] | transactions of an application, read from the server's log |
+//! | [`options`] | options of captures |
 //! | [`statements`] | statements of pg_stat_statements as scripts |
 //! | [`fidelity`] | how well a run replays the application |
 
@@ -11,6 +12,7 @@
 mod constants;
 pub mod fidelity;
 pub mod log;
+pub mod options;
 pub mod statements;
 
 pub use constants::without_constants;

@@ -1,7 +1,8 @@
 //! The call of bench.capture_log.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{LogFormat, LogOptions};
+use bench_capture::log::LogFormat;
+use bench_capture::options::LogOptions;
 use serde_json::Value;
 
 use super::save::{self, CaptureLine};

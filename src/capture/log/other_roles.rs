@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use bench_base::error::UserError;
-use bench_capture::log::{LogOptions, Replayable, shared, with_casts};
+use bench_capture::log::Replayable;
+use bench_capture::options::LogOptions;
+use bench_capture::statements::{shared, with_casts};
 use bench_model::feeder::MAX_COLUMNS;
 use bench_script as script;
 use bench_script::{Action, Symbols, VariableId, Variables};

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{CapturedLog, LogOptions, MARK_BYTES, line_prefix};
+use bench_capture::log::{CapturedLog, MARK_BYTES, line_prefix};
+use bench_capture::options::LogOptions;
 use bench_model::spec::Results;
 
 use super::{LogPosition, LogSource, Read, obstacle_of_stderr};

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use bench_base::error::UserError;
 use bench_capture::fidelity::{Call, Counts};
-use bench_capture::log::{CapturedLog, LogFigures, LogOptions, Replayable, Skipped};
+use bench_capture::log::{CapturedLog, LogFigures, Replayable, Skipped};
+use bench_capture::options::LogOptions;
 use bench_capture::statements::{masked, masked_json, weights};
 use bench_capture::without_constants;
 use bench_model::feeder::Feeder;

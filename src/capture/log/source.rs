@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{CapturedLog, CsvLog, LogCapture, LogEntry, LogFormat, LogOptions, PrefixedLog};
+use bench_capture::log::{CapturedLog, CsvLog, LogCapture, LogEntry, LogFormat, PrefixedLog};
+use bench_capture::options::LogOptions;
 use pgrx::pg_sys;
 
 use super::messages::{MAX_LINE, Read, take_line};

@@ -2,7 +2,8 @@
 //! view's functions may be anybody's.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::log::{CapturedLog, LogCapture, LogOptions};
+use bench_capture::log::{CapturedLog, LogCapture};
+use bench_capture::options::LogOptions;
 use bench_model::spec::Role;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};

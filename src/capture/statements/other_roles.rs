@@ -2,7 +2,7 @@
 
 use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
-use bench_capture::statements::CaptureOptions;
+use bench_capture::options::CaptureOptions;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

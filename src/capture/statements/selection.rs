@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::Counts;
-use bench_capture::statements::{CaptureOptions, Excluded, Importance, Roles, weights};
+use bench_capture::options::{CaptureOptions, Excluded, Importance, Roles};
+use bench_capture::statements::weights;
 use bench_capture::without_constants;
 use bench_model::spec::Role;
 use pgrx::pg_sys;

@@ -2,9 +2,10 @@
 
 use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
+use bench_capture::options::CaptureOptions;
 use bench_capture::statements::{
-    CaptureOptions, arbiter, expanded, grouped, has_constants, highest_parameter, masked, parsable, script,
-    squashed, with_texts, with_types, with_values,
+    arbiter, expanded, grouped, has_constants, highest_parameter, masked, parsable, script, squashed,
+    with_texts, with_types, with_values,
 };
 use bench_model::feeder::{Feeder, MAX_COLUMNS, Pick};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,11 @@
-//! What of a line of the log matters here, and the two forms in which servers write it.
+//! Messages of the log, in the forms in which servers write it: csvlog, jsonlog, and stderr under a log_line_prefix of our own;
+//! and the zones of their times, which a change of the clocks or of log_timezone changes in the middle of a log.
+//!
+//! Under our prefix, a line that begins with the mark begins a message or a part of it; what continues a line begins with a tab. A
+//! name of a role or a database may have any character, but has fewer bytes than the mark, so that none can look like the beginning
+//! of a line.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 
 use bench_base::error::UserError;
@@ -74,7 +80,7 @@ impl LogFormat {
 }
 
 /// `2026-11-24 21:52:47.123 CET` as milliseconds since 2000-01-01 in its zone, and the zone. None for anything else.
-pub fn parse_time(text: &str) -> Option<(f64, &str)> {
+fn parse_time(text: &str) -> Option<(f64, &str)> {
     let mut words = text.split(' ');
     let date: jiff::civil::Date = words.next()?.parse().ok()?;
     let time: jiff::civil::Time = words.next()?.parse().ok()?;
@@ -170,4 +176,290 @@ pub fn from_json(line: &str) -> Option<LogEntry> {
         application: line.application_name,
         query_id: line.query_id,
     })
+}
+
+/// Bytes of a mark: more than a name has (NAMEDATALEN, with its final NUL).
+pub const MARK_BYTES: usize = 64;
+
+/// The longest message with all its parts, in bytes: a longer one is left out.
+const MAX_MESSAGE: usize = 16 << 20;
+
+/// Seconds from 1970 to 2000, of which the one is the scale of `%n` and the other that of [`LogEntry::at_ms`].
+const EPOCH_OF_2000: f64 = 946_684_800.0;
+
+/// The log_line_prefix with this mark.
+pub fn line_prefix(mark: &str) -> String {
+    format!("{mark}%n %c %v %e %Q {mark}%u{mark}%d{mark}")
+}
+
+/// Which part of a message goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Message,
+    Detail,
+    Statement,
+    Other,
+}
+
+/// Reads such a log line by line.
+#[derive(Debug)]
+pub struct PrefixedLog {
+    mark: String,
+    pending: Option<(LogEntry, Part, usize)>,
+}
+
+impl PrefixedLog {
+    /// Of lines with this mark.
+    pub fn new(mark: String) -> Self {
+        Self { mark, pending: None }
+    }
+
+    /// Takes the next line, without its end; the message that it ends.
+    pub fn take_line(&mut self, line: &str) -> Option<LogEntry> {
+        if let Some(rest) = line.strip_prefix('\t') {
+            self.append("\n");
+            self.append(rest);
+            return None;
+        }
+        let Some((entry, label, text)) = self.divided(line) else { return self.finish() };
+        let part = match label {
+            "DETAIL" => Part::Detail,
+            "STATEMENT" => Part::Statement,
+            "HINT" | "CONTEXT" | "QUERY" | "LOCATION" | "BACKTRACE" => Part::Other,
+            _ => {
+                let before = self.finish();
+                // As log_error_verbosity = verbose has it.
+                let code = format!("{}: ", entry.sqlstate);
+                let text = text.strip_prefix(&code).unwrap_or(text).to_owned();
+                let sqlstate = Some(entry.sqlstate).filter(|state| state != "00000").unwrap_or_default();
+                self.pending =
+                    Some((LogEntry { severity: label.to_owned(), sqlstate, ..entry }, Part::Message, 0));
+                self.append(&text);
+                return before;
+            }
+        };
+        let is_same = self.pending.as_ref().is_some_and(|(pending, ..)| pending.session == entry.session);
+        if !is_same {
+            return self.finish();
+        }
+        if let Some((_, current, _)) = &mut self.pending {
+            *current = part;
+        }
+        self.append(text);
+        None
+    }
+
+    /// Takes the rest of a line that is too long, whatever it begins with.
+    pub fn take_rest(&mut self, rest: &str) {
+        self.append(rest);
+    }
+
+    /// The last message, when the log has ended.
+    pub fn finish(&mut self) -> Option<LogEntry> {
+        self.pending.take().filter(|(.., bytes)| *bytes <= MAX_MESSAGE).map(|(entry, ..)| entry)
+    }
+
+    fn append(&mut self, text: &str) {
+        let Some((entry, part, bytes)) = &mut self.pending else { return };
+        *bytes += text.len();
+        if *bytes > MAX_MESSAGE {
+            return;
+        }
+        match part {
+            Part::Message => entry.message.push_str(text),
+            Part::Detail => entry.detail.push_str(text),
+            Part::Statement => entry.query.push_str(text),
+            Part::Other => {}
+        }
+    }
+
+    /// A line with the mark: what its prefix says, `LOG` or `DETAIL`, and the text behind.
+    fn divided<'a>(&self, line: &'a str) -> Option<(LogEntry, &'a str, &'a str)> {
+        let mut fields = line.strip_prefix(&self.mark)?.splitn(4, self.mark.as_str());
+        let mut words = fields.next()?.split(' ');
+        let (user, database, rest) = (fields.next()?, fields.next()?, fields.next()?);
+        let mut word = || words.next();
+        let entry = LogEntry {
+            at_ms: (word()?.parse::<f64>().ok()? - EPOCH_OF_2000) * 1e3,
+            session: word()?.to_owned(),
+            virtual_transaction: word()?.to_owned(),
+            sqlstate: word()?.to_owned(),
+            query_id: word()?.parse().unwrap_or_default(),
+            user: user.to_owned(),
+            database: database.to_owned(),
+            ..LogEntry::default()
+        };
+        let (label, text) = rest.split_once(":  ")?;
+        Some((entry, label, text))
+    }
+}
+
+/// Seconds east of UTC of a zone's abbreviation or name, at a time there, in seconds since 2000-01-01; None where there is no such
+/// zone.
+pub type OffsetOf = fn(&str, f64) -> Option<i32>;
+
+/// The longest name of a zone, in bytes; PostgreSQL's own limit (TZ_STRLEN_MAX).
+const MAX_NAME: usize = 255;
+
+/// The most zones and hours whose offsets are asked for: a log of ten years in a zone that is written by its name.
+const MAX_QUESTIONS: usize = 100_000;
+
+/// Zones that a note names.
+const MOST_NAMED: usize = 5;
+
+/// The zones of a log.
+#[derive(Debug)]
+pub struct LogZones {
+    offset_of: OffsetOf,
+    offsets: HashMap<(String, i64), Option<i32>>,
+    /// That of the message before.
+    latest: Option<((String, i64), Option<i32>)>,
+    unknown: BTreeSet<String>,
+    /// Whether a time had an offset.
+    has_known: bool,
+}
+
+impl LogZones {
+    /// None of them known but UTC and offsets, unless `offset_of` knows them.
+    pub fn new(offset_of: OffsetOf) -> Self {
+        Self { offset_of, offsets: HashMap::new(), latest: None, unknown: BTreeSet::new(), has_known: false }
+    }
+
+    /// Milliseconds to subtract from a local time to have it in UTC; 0 in an unknown zone.
+    pub fn offset_ms(&mut self, zone: &str, local_ms: f64) -> f64 {
+        if let Some(secs) = written_offset(zone) {
+            self.has_known = true;
+            return f64::from(secs) * 1e3;
+        }
+        // Only names mean another offset at another time.
+        let hour = if zone.contains('/') { (local_ms / 3.6e6).floor() as i64 } else { 0 };
+        let is_same = |((name, at), _): &((String, i64), Option<i32>)| *at == hour && name == zone;
+        if !self.latest.as_ref().is_some_and(is_same) {
+            let key = (zone.get(..MAX_NAME).unwrap_or(zone).to_owned(), hour);
+            let offset = self.offset(&key, local_ms);
+            self.latest = Some((key, offset));
+        }
+        f64::from(self.latest.as_ref().and_then(|(_, offset)| *offset).unwrap_or(0)) * 1e3
+    }
+
+    fn offset(&mut self, key: &(String, i64), local_ms: f64) -> Option<i32> {
+        if let Some(&known) = self.offsets.get(key) {
+            return known;
+        }
+        let is_asked = self.offsets.len() < MAX_QUESTIONS;
+        let offset = if is_asked { (self.offset_of)(&key.0, local_ms / 1e3) } else { None };
+        if is_asked {
+            self.offsets.insert(key.clone(), offset);
+        }
+        if offset.is_none() && self.unknown.len() < MOST_NAMED {
+            self.unknown.insert(key.0.clone());
+        }
+        offset
+    }
+
+    /// Zones that nobody knows. One alone does no harm: only differences of times matter.
+    pub fn unknown(self) -> Vec<String> {
+        let is_mixed = self.has_known || self.offsets.len() > 1;
+        self.unknown.into_iter().filter(|_| is_mixed).collect()
+    }
+}
+
+/// Seconds of `UTC`, `GMT`, `+03`, `-0330` and `+05:30`, as zones without a name of their own are abbreviated; none at all is that
+/// of a time that is in UTC already.
+fn written_offset(zone: &str) -> Option<i32> {
+    if matches!(zone, "" | "UTC" | "GMT" | "Z") {
+        return Some(0);
+    }
+    let (sign, digits) = match zone.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let digits: String = digits.chars().filter(|&c| c != ':').collect();
+    if !matches!(digits.len(), 2 | 4 | 6) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let part = |at: usize| digits.get(at..at + 2).map_or(0, |two| two.parse::<i32>().unwrap_or(0));
+    Some(sign * (part(0) * 3600 + part(2) * 60 + part(4)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(log: &str) -> Vec<LogEntry> {
+        let mut reader = PrefixedLog::new("M".repeat(MARK_BYTES));
+        let log = log.replace('@', &"M".repeat(MARK_BYTES));
+        let mut entries: Vec<LogEntry> = log.lines().filter_map(|line| reader.take_line(line)).collect();
+        entries.extend(reader.finish());
+        entries
+    }
+
+    #[test]
+    fn messages_have_their_parts_and_lines() {
+        let found = read(
+            "2026-11-30 LOG:  another's\n\tgoes on\n\
+             @946684801.500 1a.2b 3/17 00000 -42 @app role@shop@LOG:  duration: 1.2 ms  execute s: SELECT\n\t$1:  x\n\
+             @946684801.500 1a.2b 3/17 00000 -42 @app role@shop@DETAIL:  parameters: $1 = 'a\n\t\tb'\n\
+             @946684801.600 1a.2b  23505 0 @app role@shop@ERROR:  23505: duplicate\n\
+             @946684801.600 1a.2b  23505 0 @app role@shop@HINT:  none\n\
+             @946684801.600 1a.2b  23505 0 @app role@shop@STATEMENT:  INSERT\n\
+             LOG:  no prefix\n@cut",
+        );
+        let first = LogEntry {
+            at_ms: 1500.0,
+            user: "app role".into(),
+            database: "shop".into(),
+            session: "1a.2b".into(),
+            virtual_transaction: "3/17".into(),
+            severity: "LOG".into(),
+            message: "duration: 1.2 ms  execute s: SELECT\n$1:  x".into(),
+            detail: "parameters: $1 = 'a\n\tb'".into(),
+            query_id: -42,
+            ..LogEntry::default()
+        };
+        assert_eq!(found[0], first);
+        assert_eq!(
+            (found[1].sqlstate.as_str(), found[1].message.as_str(), found[1].query.as_str()),
+            ("23505", "duplicate", "INSERT")
+        );
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn the_rest_of_a_line_begins_no_message() {
+        let mark = "M".repeat(MARK_BYTES);
+        let line = |name: &str| {
+            format!("{mark}1 s 3/1 00000 0 {mark}{name}{mark}shop{mark}LOG:  statement: SELECT 1")
+        };
+        let mut reader = PrefixedLog::new(mark.clone());
+        assert_eq!(reader.take_line(&line("app")), None);
+        reader.take_rest(&line("boss"));
+        assert_eq!(reader.finish().map(|entry| entry.user), Some("app".to_owned()));
+    }
+
+    #[test]
+    fn offsets_are_read() {
+        let read = ["UTC", "+03", "-0330", "+05:30", "", "CET", "+3", "--03", "+0a"].map(written_offset);
+        assert_eq!(
+            read,
+            [Some(0), Some(10_800), Some(-12_600), Some(19_800), Some(0), None, None, None, None]
+        );
+    }
+
+    #[test]
+    fn each_zone_is_asked_for_once() {
+        thread_local! {
+            static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+        }
+        let mut zones = LogZones::new(|zone, _| {
+            ASKED.set(ASKED.get() + 1);
+            (zone == "CET").then_some(3600)
+        });
+        for _ in 0..3 {
+            assert_eq!(zones.offset_ms("CET", 7.2e6), 3.6e6);
+            assert_eq!(zones.offset_ms("MOON", 7.2e6), 0.0);
+        }
+        assert_eq!((ASKED.get(), zones.unknown()), (2, vec!["MOON".to_owned()]));
+    }
 }

@@ -1,56 +1,21 @@
 //! A shape as a script in pgbench's language, and the values of its transactions as rows of a feeder.
+//!
+//! Some values are results of an earlier statement of the same transaction. The log has no results, but its use shows what an
+//! INSERT returns of a sequence: an integer that no statement before has, another one in each transaction, and rising from one to
+//! the next.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use bench_base::interrupts;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::normalise::{TemplatePart, TemplateValue, set_config};
-use super::returned::{ReturnedValue, returned_values};
-use super::shapes::{ShapeRow, TransactionShape, Variant, Width};
-use super::transaction::TransactionEnding;
+use super::shapes::{ShapeRow, TransactionEnding, TransactionShape, Variant, Width};
+use crate::options::ThinkTimes;
 
 /// Pauses whose mean is shorter are left out: each is the difference of two times of the log, which have milliseconds.
 const SHORTEST_PAUSE_US: f64 = 2000.0;
-
-/// What becomes of the client's pauses within a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum ThinkTimes {
-    /// Each transaction's own, multiplied by this.
-    Captured {
-        factor: f64,
-    },
-    /// The mean of all of the shape.
-    Mean,
-    None,
-}
-
-impl Default for ThinkTimes {
-    fn default() -> Self {
-        Self::Captured { factor: 1.0 }
-    }
-}
-
-/// The largest factor that pauses can be multiplied by.
-const MAX_FACTOR: f64 = 100.0;
-
-impl ThinkTimes {
-    /// Of the option `think_times`; None for another value.
-    pub fn of_option(value: &Value) -> Option<Self> {
-        match (value.as_str(), value.as_f64()) {
-            (Some("captured"), _) => Some(Self::default()),
-            (Some("mean"), _) => Some(Self::Mean),
-            (Some("none"), _) | (_, Some(0.0)) => Some(Self::None),
-            (_, Some(factor)) if factor > 0.0 && factor <= MAX_FACTOR => Some(Self::Captured { factor }),
-            _ => None,
-        }
-    }
-
-    /// What it may be.
-    pub const HINT: &str = "It must be \"captured\", \"mean\", \"none\", or a factor between 0 and 100.";
-}
 
 /// A column of the rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -343,4 +308,68 @@ impl Writer<'_> {
             _ => text,
         }
     }
+}
+
+/// Transactions that it takes to tell.
+const FEWEST: usize = 10;
+
+/// Transactions and slots that are looked at, at most.
+const MOST_ROWS: usize = 500;
+const MOST_SLOTS: usize = 300;
+
+/// The share of the transactions in which the value is above that of the transaction before: sessions overtake each other.
+const RISING: f64 = 0.8;
+
+/// A slot of a shape whose value an earlier statement of the same transaction returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ReturnedValue {
+    pub slot: usize,
+    /// Which statement.
+    pub statement: usize,
+}
+
+/// The slots of a shape that have such values.
+fn returned_values(shape: &TransactionShape) -> Vec<ReturnedValue> {
+    let statements = &shape.outline.statements;
+    let Some(first) = statements.iter().position(|template| template.returns.is_some()) else {
+        return Vec::new();
+    };
+    let mut rows: Vec<&ShapeRow> = shape.rows.iter().take(MOST_ROWS).collect();
+    rows.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
+    if rows.len() < FEWEST {
+        return Vec::new();
+    }
+    let of_statement: Vec<usize> =
+        statements.iter().enumerate().flat_map(|(place, one)| vec![place; one.slots.len()]).collect();
+    let slots = 0..of_statement.len().min(MOST_SLOTS);
+    let same = |a: usize, b: usize| rows.iter().all(|row| row.values[a] == row.values[b]);
+    let mut found: Vec<ReturnedValue> = Vec::new();
+    for slot in slots.filter(|&slot| of_statement[slot] > first) {
+        // Each slot is compared with all before it, over all rows.
+        interrupts::check();
+        // Where it was used before, it comes from the same statement, or it was no result then either.
+        if let Some(earlier) = (0..slot).find(|&earlier| same(earlier, slot)) {
+            let of_earlier = found.iter().find(|value| value.slot == earlier).copied();
+            found.extend(of_earlier.map(|value| ReturnedValue { slot, ..value }));
+            continue;
+        }
+        // Of several that it may be from, none is sure; nor is one that another value is from.
+        let is_free = |place: &usize| !found.iter().any(|value| value.statement == *place);
+        let mut sources =
+            (0..of_statement[slot]).filter(|&place| statements[place].returns.is_some()).filter(is_free);
+        let source = sources.next().filter(|_| sources.next().is_none());
+        if let Some(statement) = source.filter(|_| is_serial(&rows, slot)) {
+            found.push(ReturnedValue { slot, statement });
+        }
+    }
+    found
+}
+
+/// Whether the values of a slot are those of a sequence.
+fn is_serial(rows: &[&ShapeRow], slot: usize) -> bool {
+    let values: Option<Vec<i64>> = rows.iter().map(|row| row.values[slot].as_deref()?.parse().ok()).collect();
+    let Some(mut values) = values else { return false };
+    let rising = values.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    values.sort_unstable();
+    values.windows(2).all(|pair| pair[0] != pair[1]) && rising as f64 >= RISING * (values.len() - 1) as f64
 }

@@ -3,16 +3,19 @@
 //! A transaction begins with BEGIN, or with a statement outside of a block. Statements of one virtual transaction id belong
 //! together even where BEGIN is not in the log; the local part is 0 where a message was written after the commit.
 
+use std::collections::HashMap;
+
 use bench_base::error::MAX_TEXT;
 
-use super::class::{self, Class, SavepointStep, classify, savepoint, statements};
 use super::entry::LogEntry;
 use super::event::{LogEvent, ParameterValue, Parameters, event};
-use super::in_block::{SavepointNames, fixed, normalise_in_block};
-use super::normalise::{Normalised, normalise};
-use super::tokens::{StatementToken, tokens};
-use super::transaction::{LoggedStatement, LoggedTransaction, TransactionEnding};
-use crate::constants::without_constants;
+use super::normalise::{Constant, Normalised, Template, TemplatePart, TemplateValue, normalise};
+use super::shapes::{LoggedStatement, LoggedTransaction, TransactionEnding};
+use super::tokens::{
+    CURSOR, Class, PREPARED, SavepointStep, StatementToken, TWO_PHASE, TokenKind, classify, decode,
+    savepoint, statements, tokens,
+};
+use crate::constants::{is_constant, without_constants};
 
 /// The longest message with statements, in bytes, that is divided into them.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -113,14 +116,14 @@ impl LoggedSession {
         let none = || Parameters::Known(Vec::new());
         match event {
             LogEvent::Statement { text, duration_ms, prepared } => {
-                let problem = prepared.map(|_| class::PREPARED);
+                let problem = prepared.map(|_| PREPARED);
                 self.execute(entry, plain(text, duration_ms, none(), problem), finished);
             }
             LogEvent::Execute { text, duration_ms, parameters } => {
                 self.execute(entry, plain(text, duration_ms, parameters, None), finished);
             }
             LogEvent::Fetch { text } => {
-                self.execute(entry, plain(text, None, none(), Some(class::CURSOR)), finished);
+                self.execute(entry, plain(text, None, none(), Some(CURSOR)), finished);
                 self.awaits_duration = false;
             }
             LogEvent::FastPath => {
@@ -290,11 +293,11 @@ impl LoggedSession {
                         open.transaction.end_ms = end_ms;
                     }
                 }
-                Class::Other(class::TWO_PHASE) if self.open.as_ref().is_some_and(|open| open.is_block) => {
+                Class::Other(TWO_PHASE) if self.open.as_ref().is_some_and(|open| open.is_block) => {
                     // PREPARE TRANSACTION: the others are not allowed in a block. It ends it, as COMMIT does.
                     self.finish_other(entry, finished);
                     if let Some(open) = &mut self.open {
-                        open.problem(class::TWO_PHASE, &text_of(part));
+                        open.problem(TWO_PHASE, &text_of(part));
                     }
                     self.close(TransactionEnding::Commit, pause_ms, end_ms, duration_ms, finished);
                 }
@@ -490,4 +493,116 @@ fn text_of(tokens: &[StatementToken]) -> String {
     let plain = |token: &StatementToken<'_>| if token.is_silent() { " " } else { token.text }.to_owned();
     let text: String = tokens.iter().map(plain).collect();
     text.trim().to_owned()
+}
+
+/// Settings whose values are lists of names in quotes (GUC_LIST_QUOTE in the server's guc_tables.c).
+const LISTS_OF_NAMES: [&str; 4] =
+    ["local_preload_libraries", "search_path", "session_preload_libraries", "temp_tablespaces"];
+
+/// Settings that a query must not set: the first query of a transaction decides on them.
+const BEFORE_QUERIES: [&str; 3] =
+    ["transaction_deferrable", "transaction_isolation", "transaction_read_only"];
+
+/// What is left out of a replay.
+const SNAPSHOT: &str = "SET TRANSACTION SNAPSHOT is left out";
+
+/// The names of a transaction's savepoints, each with its number from 1.
+type SavepointNames = HashMap<String, usize>;
+
+/// Returns a statement of a transaction block that is no query, apart from what differs between its executions.
+///
+/// # Errors
+/// What a replay leaves out.
+fn normalise_in_block(
+    tokens: &[StatementToken],
+    text: String,
+    names: &mut SavepointNames,
+) -> Result<Normalised, &'static str> {
+    let loud: Vec<StatementToken> = tokens.iter().copied().filter(|token| !token.is_silent()).collect();
+    let is = |place: usize, word: &str| loud.get(place).is_some_and(|token| token.is(word));
+    if is(0, "set") && (1..4).any(|place| is(place, "transaction") && is(place + 1, "snapshot")) {
+        return Err(SNAPSHOT);
+    }
+    if let Some((step, name)) = savepoint(tokens) {
+        let next = names.len() + 1;
+        let number = *names.entry(name).or_insert(next);
+        let command = match step {
+            SavepointStep::Set => "SAVEPOINT",
+            SavepointStep::Release => "RELEASE SAVEPOINT",
+            SavepointStep::RollBackTo => "ROLLBACK TO SAVEPOINT",
+        };
+        return Ok(fixed(format!("{command} s{number}"), false));
+    }
+    if is(0, "set")
+        && is(1, "local")
+        && let Some((name, value)) = local_setting(&loud[2..])
+    {
+        let is_free = name.contains('.') || name == "application_name";
+        let kind = if is_free { TemplateValue::String } else { TemplateValue::Setting };
+        return Ok(Normalised {
+            template: Template {
+                parts: vec![TemplatePart::Setting { name, slot: 0 }],
+                slots: vec![kind],
+                ..Template::default()
+            },
+            constants: vec![Constant { value: Some(value), source: Some(text) }],
+            numbers: Vec::new(),
+        });
+    }
+    let has_constants = loud.iter().any(|token| is_constant(token.kind));
+    Ok(fixed(text, has_constants))
+}
+
+/// A statement that is always the same.
+fn fixed(text: String, keeps_constants: bool) -> Normalised {
+    let template = Template { parts: vec![TemplatePart::Text(text)], keeps_constants, ..Template::default() };
+    Normalised { template, ..Normalised::default() }
+}
+
+/// The setting of a SET LOCAL, and its value as `set_config` takes it; `None` where it takes none such.
+fn local_setting(loud: &[StatementToken]) -> Option<(String, String)> {
+    let is = |place: usize, word: &str| loud.get(place).is_some_and(|token| token.is(word));
+    if is(0, "time") && is(1, "zone") {
+        let name = "timezone".to_owned();
+        return Some((name, setting_item(&loud[2..]).filter(|_| !is(2, "local") && !is(2, "default"))?));
+    }
+    if is(0, "role") && loud.len() == 2 {
+        return Some(("role".to_owned(), setting_item(&loud[1..])?));
+    }
+    let operator = loud.iter().position(|token| token.text == "=" || token.is("to"))?;
+    let name: String = loud[..operator].iter().map(|token| token.text).collect();
+    let name = name.to_ascii_lowercase();
+    let is_name = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'.');
+    if !is_name || is(operator + 1, "default") || BEFORE_QUERIES.contains(&name.as_str()) {
+        return None;
+    }
+    let items: Option<Vec<String>> =
+        loud[operator + 1..].split(|token| token.text == ",").map(setting_item).collect();
+    let quoted = |item: String| match LISTS_OF_NAMES.contains(&name.as_str()) {
+        true => format!("\"{}\"", item.replace('"', "\"\"")),
+        false => item,
+    };
+    let items: Vec<String> = items?.into_iter().map(quoted).collect();
+    Some((name, items.join(", ")))
+}
+
+/// One value: a word, a string, or a number with its sign.
+fn setting_item(item: &[StatementToken]) -> Option<String> {
+    let (sign, token) = match item {
+        [token] => ("", token),
+        [sign, token] if token.kind == TokenKind::Number && ["+", "-"].contains(&sign.text) => {
+            (sign.text, token)
+        }
+        _ => return None,
+    };
+    match token.kind {
+        TokenKind::Word => Some(token.text.to_ascii_lowercase()),
+        TokenKind::String => decode(token.text),
+        TokenKind::QuotedIdentifier => {
+            let inside = token.text.strip_prefix('"')?.strip_suffix('"')?;
+            Some(inside.replace("\"\"", "\""))
+        }
+        TokenKind::Number => Some(format!("{}{}", sign.trim_start_matches('+'), token.text.replace('_', ""))),
+        _ => None,
+    }
 }

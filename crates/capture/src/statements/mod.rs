@@ -3,22 +3,16 @@
 use serde_json::Value;
 
 mod fit;
-mod options;
-mod plan_cache;
 mod render;
 mod rewrite;
 #[cfg(test)]
 mod tests;
-mod typed;
 
-pub use fit::{Fit, fit, mean};
-pub use options::{CaptureOptions, Excluded, Importance, Roles};
-pub use plan_cache::generic_share;
-pub use render::{script, variable, with_values};
+pub use fit::{Fit, fit, generic_share, mean};
+pub use render::{script, shared, variable, with_casts, with_types, with_values};
 pub use rewrite::{
     arbiter, expanded, grouped, has_constants, highest_parameter, parsable, squashed, with_texts,
 };
-pub use typed::with_types;
 
 /// The weights of a mix: shares of the calls in at most so many parts of the whole, at least 1 each.
 pub fn weights(calls: &[i64]) -> Vec<i32> {

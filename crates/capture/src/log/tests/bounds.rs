@@ -2,8 +2,8 @@
 
 use bench_base::interrupts::testing::checks_during;
 
-use super::super::casts::shared;
-use super::super::*;
+use crate::log::*;
+use crate::statements::shared;
 
 fn options() -> LogOptions {
     LogOptions::new("db".to_owned(), &serde_json::json!({})).expect("no options")

@@ -1,6 +1,7 @@
 //! What servers of each version logged of the same statements comes out the same.
 
-use super::super::*;
+use crate::log::*;
+use crate::options::ThinkTimes;
 
 const SAMPLES: [(&str, &str, &str); 4] = [
     ("15", include_str!("../samples/15.csv"), include_str!("../samples/15.json")),

@@ -1,8 +1,10 @@
-//! Which messages form a transaction, apart from what the samples have.
+//! Which messages form a transaction, apart from what the samples have; their times over a change of the clocks, a change of
+//! log_timezone, and a clock that was set; and transactions that differ in the numbers of their tables alone, or in values that
+//! one statement returned to a later one.
 
-use super::super::session::LoggedSession;
-use super::super::transaction::{LoggedTransaction, TransactionEnding};
-use super::super::*;
+use crate::log::session::LoggedSession;
+use crate::log::shapes::{LoggedTransaction, TransactionEnding};
+use crate::log::*;
 
 fn entry(at_ms: f64, id: &str, message: &str) -> LogEntry {
     LogEntry {
@@ -306,4 +308,228 @@ fn parameters_that_are_not_there() {
     assert_eq!(found[1].problem.as_ref().unwrap().0, "parameters are not as servers write them");
     assert_eq!(found[2].problem, None);
     assert_eq!(found[2].steps[0].constants[0].value, None);
+}
+
+/// Central European Time, and the time of New York in winter.
+fn offset_of(zone: &str, _: f64) -> Option<i32> {
+    match zone {
+        "CET" => Some(3600),
+        "CEST" => Some(7200),
+        "EST" => Some(-18_000),
+        _ => None,
+    }
+}
+
+/// A log with a transaction of two statements between BEGIN and COMMIT, at these times.
+fn captured_at(times: [&str; 4]) -> CapturedLog {
+    let options = serde_json::json!({ "writes": true });
+    let options = LogOptions::new("shop".to_owned(), &options).expect("known options");
+    let mut capture = LogCapture::new(options).with_zones(offset_of);
+    for (time, statement) in times.into_iter().zip(["BEGIN", "SELECT 1", "SELECT 2", "COMMIT"]) {
+        let line = serde_json::json!({
+            "timestamp": time, "dbname": "shop", "session_id": "s", "vxid": "3/7", "error_severity": "LOG",
+            "message": format!("duration: 0.000 ms  statement: {statement}"),
+        });
+        capture.take(&from_json(&line.to_string()).expect("a line")).expect("a message");
+    }
+    capture.finish().expect("a capture")
+}
+
+fn secs(times: [&str; 4]) -> f64 {
+    captured_at(times).figures.secs
+}
+
+#[test]
+fn zones_change() {
+    let autumn = ["02:59:00 CEST", "02:00:00 CET", "02:30:00 CET", "02:39:00 CET"];
+    assert_eq!(secs(autumn.map(|time| format!("2026-10-25 {time}")).each_ref().map(String::as_str)), 2400.0);
+    let spring = ["01:59:59.000 CET", "03:00:00.000 CEST", "03:00:01.000 CEST", "03:00:02.000 CEST"];
+    let spring = spring.map(|time| format!("2026-03-29 {time}"));
+    let spring = captured_at(spring.each_ref().map(String::as_str));
+    assert_eq!((spring.figures.secs, spring.figures.long_pauses), (3.0, 0));
+    assert_eq!(spring.shapes[0].pause_ms, 3000.0);
+    let moved = ["17:00:00 UTC", "12:00:33 EST", "12:01:06 EST", "20:01:39 +03"];
+    assert_eq!(secs(moved.map(|time| format!("2026-11-30 {time}")).each_ref().map(String::as_str)), 99.0);
+}
+
+#[test]
+fn steps_and_unknown_zones_are_told() {
+    let noted = |times: [&str; 4]| {
+        let figures = captured_at(times).figures;
+        (figures.steps_back, figures.long_pauses, figures.unknown_zones)
+    };
+    let one = [
+        "2026-11-30 17:00:00 MOON",
+        "2026-11-30 17:00:01 MOON",
+        "2026-11-30 17:00:02 MOON",
+        "2026-11-30 17:00:03 MOON",
+    ];
+    assert_eq!(noted(one), (0, 0, Vec::<String>::new()));
+    let two = [
+        "2026-11-30 17:00:00 UTC",
+        "2026-11-30 17:00:01 MOON",
+        "2026-11-30 17:00:02 MOON",
+        "2026-11-30 17:00:03 MOON",
+    ];
+    assert_eq!(noted(two), (0, 0, vec!["MOON".to_owned()]));
+    let back = [
+        "2026-11-30 17:00:00 UTC",
+        "2026-11-30 16:00:01 UTC",
+        "2026-11-30 16:00:02 UTC",
+        "2026-11-30 16:00:03 UTC",
+    ];
+    assert_eq!(noted(back).0, 1);
+    let forward = [
+        "2026-11-30 17:00:00 UTC",
+        "2026-11-30 18:00:01 UTC",
+        "2026-11-30 18:00:02 UTC",
+        "2026-11-30 18:00:03 UTC",
+    ];
+    assert_eq!(noted(forward).1, 1);
+}
+
+/// A session of its own for each transaction, one after the other.
+fn captured(transactions: &[Vec<String>]) -> CapturedLog {
+    let options = LogOptions::new("d".to_owned(), &serde_json::json!({ "writes": true })).unwrap();
+    let mut capture = LogCapture::new(options);
+    for (number, statements) in transactions.iter().enumerate() {
+        for (line, statement) in statements.iter().enumerate() {
+            let entry = LogEntry {
+                at_ms: (100 * number + line) as f64,
+                session: format!("s{number}"),
+                database: "d".into(),
+                user: "u".into(),
+                severity: "LOG".into(),
+                virtual_transaction: format!("{number}/1"),
+                message: format!("duration: 0.5 ms  statement: {statement}"),
+                query_id: 7,
+                ..LogEntry::default()
+            };
+            capture.take(&entry).unwrap();
+        }
+    }
+    capture.finish().unwrap()
+}
+
+fn block(statements: &[String]) -> Vec<String> {
+    let mut block = vec!["BEGIN".to_owned()];
+    block.extend_from_slice(statements);
+    block.push("COMMIT".to_owned());
+    block
+}
+
+/// A transaction with table `sbtest` of one number twice and of another one once.
+fn of_tables(one: usize, other: usize) -> Vec<String> {
+    block(&[
+        format!("SELECT c FROM sbtest{one} WHERE id = 5"),
+        format!("SELECT c, \"sbtest{one}\".k FROM \"sbtest{one}\""),
+        format!("UPDATE sbtest{other} SET k = k + 1 WHERE sbtest{other}.id = {}", 10 + other),
+    ])
+}
+
+#[test]
+fn tables_that_differ_in_their_number_are_one_shape() {
+    let log = captured(&[of_tables(1, 2), of_tables(3, 2), of_tables(3, 1), of_tables(3, 3)]);
+    let [shape] = &log.shapes[..] else { panic!("{:?}", log.shapes) };
+    let expected = r#"BEGIN;
+\if :p_table1 = 1
+SELECT c FROM sbtest3 WHERE id = 5;
+SELECT c, "sbtest3".k FROM "sbtest3";
+\elif :p_table1 = 2
+SELECT c FROM sbtest1 WHERE id = 5;
+SELECT c, "sbtest1".k FROM "sbtest1";
+\endif
+\if :p_table3 = 1
+UPDATE sbtest2 SET k = k + 1 WHERE sbtest2.id = :p3::integer;
+\elif :p_table3 = 2
+UPDATE sbtest1 SET k = k + 1 WHERE sbtest1.id = :p3::integer;
+\elif :p_table3 = 3
+UPDATE sbtest3 SET k = k + 1 WHERE sbtest3.id = :p3::integer;
+\endif
+COMMIT;
+"#;
+    assert_eq!(shape.script, expected);
+    assert_eq!((shape.transactions, shape.statements, &shape.omits), (4, 3, &None));
+    assert_eq!(shape.query_ids, [vec![(7, 1), (7, 3)], vec![(7, 1), (7, 3)], vec![(7, 2), (7, 1), (7, 1)]]);
+    let names: Vec<&str> = shape.columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["p_table1", "p_table3", "p3"]);
+    let rows: Vec<Vec<String>> = (shape.rows.iter())
+        .map(|row| shape.columns.iter().map(|column| column.value(row).unwrap()).collect())
+        .collect();
+    assert_eq!(rows, [["2", "1", "12"], ["1", "1", "12"], ["1", "2", "11"], ["1", "3", "13"]]);
+    assert_eq!(
+        shape.shown,
+        "SELECT c FROM sbtest* WHERE id = $1; SELECT c, \"sbtest*\".k FROM \"sbtest*\"; UPDATE sbtest* SET k = k + $1 WHERE sbtest*.id = $2"
+    );
+}
+
+#[test]
+fn a_table_by_itself_keeps_its_name() {
+    let log = captured(&[of_tables(1, 1), of_tables(1, 1)]);
+    let script = &log.shapes[0].script;
+    assert!(script.starts_with("BEGIN;\nSELECT c FROM sbtest1 WHERE id = 5;\n"), "{script}");
+    assert!(!script.contains("\\if") && log.shapes[0].shown.contains("sbtest1"));
+}
+
+#[test]
+fn too_many_tables_are_taken_for_the_most_frequent_ones() {
+    let all: Vec<Vec<String>> = (0..3000).map(|table| of_tables(table.max(1000), 1)).collect();
+    let log = captured(&all);
+    let shape = &log.shapes[0];
+    assert_eq!(shape.omits.as_deref(), Some("500 of 2000 tables of the same form, the most frequent ones"));
+    assert_eq!(shape.script.matches("elif").count(), 499);
+    assert!(shape.script.contains("\\if :p_table1 = 1\nSELECT c FROM sbtest1000 "));
+    assert!(
+        shape.rows.iter().all(|row| shape.columns[0].value(row).unwrap().parse::<usize>().unwrap() <= 500)
+    );
+}
+
+/// An order and its lines; the id is given by a sequence.
+fn order(id: u64, customer: u64) -> Vec<String> {
+    block(&[
+        format!("INSERT INTO orders (customer) VALUES ({customer}) RETURNING id"),
+        format!("INSERT INTO lines (order_id, item) VALUES ({id}, {}), ({id}, 8)", 100 + customer),
+        format!("UPDATE customers SET last_order = {id} WHERE id = {customer}"),
+    ])
+}
+
+#[test]
+fn what_an_insert_returned_is_used_later() {
+    let all: Vec<Vec<String>> = (0..30).map(|n| order(7000 + n, n * 37 % 11)).collect();
+    let log = captured(&all);
+    let expected = "BEGIN;
+INSERT INTO orders (customer) VALUES (:p1::integer) RETURNING id \\gset p_of1_
+INSERT INTO lines (order_id, item) VALUES (:p_of1_id::integer, :p3::integer), (:p_of1_id::integer, 8);
+UPDATE customers SET last_order = :p_of1_id::integer WHERE id = :p7::integer;
+COMMIT;
+";
+    assert_eq!(log.shapes[0].script, expected);
+    let names: Vec<&str> = log.shapes[0].columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["p1", "p3", "p7"]);
+}
+
+#[test]
+fn what_was_known_before_is_not_returned() {
+    // The application's own key, a value that repeats, and one that falls.
+    let own = |n: u64| {
+        block(&[
+            format!("INSERT INTO orders (id) VALUES ({n}) RETURNING id"),
+            format!("INSERT INTO lines VALUES ({n})"),
+        ])
+    };
+    let other = |id: u64| {
+        block(&[
+            "INSERT INTO orders (customer) VALUES (1) RETURNING id".to_owned(),
+            format!("INSERT INTO lines VALUES ({id})"),
+        ])
+    };
+    for all in [
+        (0..30).map(own).collect::<Vec<_>>(),
+        (0..30).map(|n| other(n / 2)).collect(),
+        (0..30).map(|n| other(100 - n)).collect(),
+        (0..5).map(other).collect(),
+    ] {
+        let log = captured(&all);
+        assert!(!log.shapes[0].script.contains("gset"), "{}", log.shapes[0].script);
+    }
 }
