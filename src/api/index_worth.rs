@@ -5,7 +5,7 @@ use bench_model::spec::RunArguments;
 use bench_questions::comparison::check_margin;
 use bench_questions::index_worth::sentence;
 use bench_questions::sweep::SweepArguments;
-use bench_results::index_worth::IndexLine;
+use bench_results::experiment::IndexLine;
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};

@@ -5,7 +5,7 @@ use bench_model::spec::RunArguments;
 use bench_questions::comparison::check_margin;
 use bench_questions::screen::{ScreenMetric, screen_of, sentence, variants as variants_of_screen};
 use bench_questions::sweep::{Asked, Question, SweepArguments};
-use bench_results::screen::{FactorKind, ScreenLine};
+use bench_results::experiment::{FactorKind, ScreenLine};
 use pgrx::prelude::*;
 
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};

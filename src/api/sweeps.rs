@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_findings::findings;
-use bench_model::spec::RunArguments;
-use bench_model::spec::check_text;
+use bench_model::spec::{RunArguments, check_text};
 use bench_questions::sweep::{Resumption, SweepArguments, SweepSpec};
 use bench_report::Format;
 use bench_report::experiment::{Experiment, render, schema};

@@ -6,15 +6,12 @@ use std::time::{Duration, Instant};
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::{Activity, Counts};
 use bench_capture::log::{CapturedLog, begins_transaction};
-use bench_capture::options::LogOptions;
-use bench_capture::options::Roles;
+use bench_capture::options::{LogOptions, Roles};
 
 use super::activity::with_statements;
-use super::log;
 use super::log::{Read, StatementCounts};
-use super::name;
 use super::spec::CaptureSpec;
-use super::statements;
+use super::{log, name, statements};
 use crate::error::warn;
 use crate::observe::statement_calls::{self, StatementCalls};
 use crate::server::process::{current_timestamp, nap};

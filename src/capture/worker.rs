@@ -25,17 +25,15 @@ use crate::guard::session_role::check_session;
 use crate::launch::handle::{LaunchHandle, releasable_or_warn};
 use crate::run::server_parameters;
 use crate::server::background_worker::{WorkerKind, may_return_after_crash, return_only_after_crash};
-use crate::server::guc;
 use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
 use crate::server::roles::{current_role_oid, superuser};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
-use crate::server::{database, worker_slots};
+use crate::server::{database, guc, worker_slots};
 use crate::shm::{CapturePhase, RunState, Segment, SegmentShape, StopReason};
 use crate::store;
 use crate::store::{CaptureEnd, CapturedStatement};
-use crate::worker::drop_extension;
-use crate::worker::{attach, connect_after_crash};
+use crate::worker::{attach, connect_after_crash, drop_extension};
 
 /// The kind of worker that captures.
 const KIND: WorkerKind = WorkerKind {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bench_base::error::{UserError, sqlstate};
 use bench_questions::index_worth::{VariantDuels, index_worth};
 use bench_questions::sweep::Question;
-use bench_results::index_worth::{AskedIndex, IndexLine, IndexWorth};
+use bench_results::experiment::{AskedIndex, IndexLine, IndexWorth};
 
 use super::duels::duel_batches;
 use super::extension_owner::read;

@@ -3,8 +3,7 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_questions::screen::{CombinedRun, ScreenMetric, ScreenRuns, above_limit, row_of, screen};
 use bench_questions::sweep::{Question, SweepOptions};
-use bench_results::experiment::ExperimentRun;
-use bench_results::screen::{Screen, ScreenLine};
+use bench_results::experiment::{ExperimentRun, Screen, ScreenLine};
 
 use super::duels::duel_batches;
 use super::sweeps::{sweep_options, sweep_runs_of};

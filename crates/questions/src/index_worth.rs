@@ -1,7 +1,7 @@
 //! What indexes are worth to a workload: times saved and spent, from duels.
 
 use bench_results::compared::parts;
-use bench_results::index_worth::{AskedIndex, IndexLine, IndexWorth};
+use bench_results::experiment::{AskedIndex, IndexLine, IndexWorth};
 use bench_stats::Estimate;
 use bench_stats::compare::{Better, Terms, Verdict};
 use bench_stats::duel::{ArmBatch, METRICS, compare};

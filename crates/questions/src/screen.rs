@@ -6,7 +6,7 @@ mod tests;
 use bench_base::error::UserError;
 use bench_model::spec::{Duel, object, plain};
 use bench_results::compared::parts;
-use bench_results::screen::{Factor, FactorKind, Screen, ScreenLine};
+use bench_results::experiment::{Factor, FactorKind, Screen, ScreenLine};
 use bench_stats::Estimate;
 use bench_stats::compare::{Better, Terms};
 use bench_stats::duel::{ArmBatch, METRICS, compare, whole};

@@ -1,4 +1,8 @@
-//! The document of a run.
+//! The document of a run: what was measured on several nodes merged into one run's rows, and the parts that a large one is written
+//! in.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -6,14 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::duel::Duel;
-use crate::environment::Environment;
-use crate::fidelity::{FidelityPart, Unreplayed};
 use crate::finding::Finding;
-use crate::node::{Node, NodeSamples};
-use crate::run::Run;
+use crate::run::{Bucket, CommandSummary, Run, ScriptSummary, Summary};
 use crate::samples::Samples;
-use crate::server::{AuditLine, ErrorLine, Event, Relation, Wait};
-use crate::summary::{Bucket, CommandSummary, ScriptSummary, Summary};
+use crate::server::{AuditLine, Environment, ErrorLine, Event, Node, NodeSamples, Relation, Wait};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
 /// another unit.
@@ -127,4 +127,179 @@ impl Document {
     pub fn on_node(&self, node: i32) -> String {
         self.node_name(node).map_or(String::new(), |name| format!(" on {name}"))
     }
+}
+
+/// One aspect of the run of a whole capture, as in `bench.fidelity_parts`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FidelityPart {
+    /// Aspect that is compared, such as `statements` or `WAL flushes`.
+    pub part: String,
+    /// Value of the application, per transaction.
+    pub captured: Option<f64>,
+    /// Value of the run.
+    pub replayed: Option<f64>,
+    /// 0 to 1, 1 if both are equal; null if they are not judged.
+    pub score: Option<f64>,
+    /// Cause of a low score, or of its absence.
+    pub reason: Option<String>,
+}
+
+/// The score of the whole, which is that of the worst part, and what is wrong with the worst three.
+pub fn whole(parts: &[FidelityPart]) -> Option<(f64, Option<String>)> {
+    let mut judged: Vec<(f64, &FidelityPart)> =
+        parts.iter().filter_map(|part| Some((part.score?, part))).collect();
+    judged.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let reasons: Vec<&str> = judged.iter().filter_map(|(_, part)| part.reason.as_deref()).take(3).collect();
+    judged.first().map(|(score, _)| (*score, (!reasons.is_empty()).then(|| reasons.join("; "))))
+}
+
+/// What of a capture is not replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Unreplayed {
+    /// Number of statements that are not replayed, or of kinds of transactions of a capture from the log.
+    pub statements: u64,
+    /// Their fraction of the captured execution time.
+    pub share: f64,
+}
+
+impl Document {
+    /// The statements of all nodes, a row for each command: counts are added up, the mean latency is that of all
+    /// executions, the 95th percentile the greatest of the nodes', the plan that of the first node that has one.
+    pub fn merged_statements(&self) -> Vec<CommandSummary> {
+        let statements = &self.statements;
+        if is_of_one_node(statements.iter().map(|statement| statement.node)) {
+            return statements.clone();
+        }
+        let mut together: BTreeMap<(u32, u32), CommandSummary> = BTreeMap::new();
+        for statement in statements {
+            together
+                .entry((statement.script, statement.command))
+                .and_modify(|sum| add_statement(sum, statement))
+                .or_insert_with(|| statement.clone());
+        }
+        together.into_values().collect()
+    }
+
+    /// The waits of all nodes' clients, a row for each event, the greatest share first: each node's shares count as much
+    /// as it had clients.
+    pub fn merged_waits(&self) -> Vec<Wait> {
+        if is_of_one_node(self.waits.iter().map(|wait| wait.node)) {
+            return self.waits.clone();
+        }
+        let clients = |node: i32| {
+            let listed = self.nodes.iter().find(|listed| listed.node == node);
+            f64::from(listed.map_or(self.run.clients, |listed| listed.clients))
+        };
+        let mut nodes: Vec<i32> = self.waits.iter().map(|wait| wait.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let all_clients: f64 = nodes.into_iter().map(clients).sum();
+        let mut together: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+        for wait in &self.waits {
+            *together.entry((&wait.wait_event_type, &wait.wait_event)).or_default() +=
+                wait.share * clients(wait.node) / all_clients;
+        }
+        let wait = |((class, event), share): ((&str, &str), f64)| Wait {
+            wait_event_type: class.to_owned(),
+            wait_event: event.to_owned(),
+            share,
+            ..Wait::default()
+        };
+        let mut waits: Vec<Wait> = together.into_iter().map(wait).collect();
+        waits.sort_by(|one, other| other.share.total_cmp(&one.share));
+        waits
+    }
+}
+
+fn add_statement(sum: &mut CommandSummary, other: &CommandSummary) {
+    let latencies = [(sum.latency_avg_ms, sum.count), (other.latency_avg_ms, other.count)];
+    sum.latency_avg_ms = weighted_mean(&latencies.map(|(value, count)| (value, count as f64)));
+    sum.latency_p95_ms = sum.latency_p95_ms.into_iter().chain(other.latency_p95_ms).reduce(f64::max);
+    if sum.plan.is_none() {
+        sum.plan.clone_from(&other.plan);
+    }
+    for (sum, other) in [
+        (&mut sum.count, other.count),
+        (&mut sum.failed, other.failed),
+        (&mut sum.retried, other.retried),
+        (&mut sum.generic_plans, other.generic_plans),
+        (&mut sum.custom_plans, other.custom_plans),
+        (&mut sum.plan_changes, other.plan_changes),
+        (&mut sum.workers_planned, other.workers_planned),
+        (&mut sum.workers_launched, other.workers_launched),
+    ] {
+        *sum = sum.saturating_add(other);
+    }
+    for (sum, other) in [
+        (&mut sum.rows, other.rows),
+        (&mut sum.writes, other.writes),
+        (&mut sum.empty_writes, other.empty_writes),
+    ] {
+        *sum = sum.iter().copied().chain(other).reduce(u64::saturating_add);
+    }
+}
+
+/// The mean of those values that are known, each with its weight.
+fn weighted_mean(values: &[(Option<f64>, f64)]) -> Option<f64> {
+    let known = || values.iter().filter_map(|(value, weight)| Some(((*value)?, *weight)));
+    let all: f64 = known().map(|(_, weight)| weight).sum();
+    (all > 0.0).then(|| known().map(|(value, weight)| value * weight / all).sum())
+}
+
+/// Whether all rows are of the same node.
+fn is_of_one_node(mut nodes: impl Iterator<Item = i32>) -> bool {
+    let first = nodes.next();
+    nodes.all(|node| Some(node) == first)
+}
+
+/// Rows of a table that follow each other and have about the same size as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowRange {
+    pub rows: i64,
+    /// Of each row.
+    pub bytes: i64,
+}
+
+/// A part: of each table in it the rows that come after so many others, and how many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocumentChunk {
+    /// From 1 on.
+    pub number: i32,
+    pub of: i32,
+    pub windows: BTreeMap<&'static str, (i64, i64)>,
+}
+
+/// The parts of a document with these tables, none larger than `part_bytes` but those that have a single row; at least one.
+pub fn chunks(tables: &[(&'static str, Vec<RowRange>)], part_bytes: i64) -> Vec<DocumentChunk> {
+    let mut chunks = vec![DocumentChunk::default()];
+    let mut free_bytes = part_bytes;
+    for (table, stretches) in tables {
+        let mut from = 0;
+        for stretch in stretches {
+            let bytes = stretch.bytes.max(1);
+            let mut left = stretch.rows;
+            while left > 0 {
+                let is_empty = chunks.last().is_some_and(|chunk| chunk.windows.is_empty());
+                let fits = (free_bytes / bytes).max(i64::from(is_empty)).min(left);
+                if fits <= 0 {
+                    chunks.push(DocumentChunk::default());
+                    free_bytes = part_bytes;
+                    continue;
+                }
+                if let Some(chunk) = chunks.last_mut() {
+                    chunk.windows.entry(table).or_insert((from, 0)).1 += fits;
+                }
+                free_bytes -= fits * bytes;
+                from += fits;
+                left -= fits;
+            }
+        }
+    }
+    let of = i32::try_from(chunks.len()).unwrap_or(i32::MAX);
+    for (number, chunk) in (1..).zip(&mut chunks) {
+        (chunk.number, chunk.of) = (number, of);
+    }
+    chunks
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_stats::compare::{Better, Terms, Verdict};
-use bench_stats::duel;
-use bench_stats::duel::{ArmBatch, BATCHES, DuelFigure, METRICS};
+use bench_stats::duel::{self, ArmBatch, BATCHES, DuelFigure, METRICS};
 use bench_stats::histogram::bucket_bounds_ns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ use serde_json::Value;
 use crate::compared::{
     ComparisonLine, OF_ONE_SIDE, PerCall, StatementFigures, StatementLine, plan_changed, plan_forms,
 };
-use crate::summary::{Bucket, CommandSummary, ScriptSummary};
+use crate::run::{Bucket, CommandSummary, ScriptSummary};
 
 /// A duel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

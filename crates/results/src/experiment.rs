@@ -1,5 +1,6 @@
 //! Everything that is known of one experiment, a sweep or a comparison of runs: what its report shows and, written down as JSON,
-//! the schema of `bench.sweep_report(sweep_id, 'json')` and `bench.compare_report(baseline, candidate, 'json')`.
+//! the schema of `bench.sweep_report(sweep_id, 'json')` and `bench.compare_report(baseline, candidate, 'json')`. The crate
+//! bench_questions plans experiments and draws their results.
 
 use bench_base::number::mean;
 use bench_model::spec::Duel;
@@ -7,10 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::capacity::{CapacityAnswer, CapacitySearch, Purpose, TrialOutcome};
-use super::index_worth::IndexLine;
-use super::screen::ScreenLine;
-use super::{Document, Environment, Series, Severity, Topic, Unreplayed};
+use crate::{Document, Environment, Series, Severity, Topic, Unreplayed};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
 /// another unit.
@@ -315,4 +313,264 @@ pub struct RunFinding {
     pub topic: Topic,
     /// The sentence.
     pub finding: String,
+}
+
+/// Arguments of a search by `bench.capacity`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CapacitySearch {
+    /// Objectives, ascending, in milliseconds at the percentile; empty: throughput alone.
+    pub latency_limits_ms: Vec<f64>,
+    /// Percentile of the latency, a share.
+    pub percentile: f64,
+    /// Maximum number of trials per rate.
+    pub trials: u32,
+    /// Maximum gap between the answer and a failing rate, as a share.
+    pub margin: f64,
+    /// Share of the transactions that may fail.
+    pub max_failed: f64,
+    /// Repeated searches, each from the beginning.
+    pub rounds: u32,
+}
+
+impl CapacitySearch {
+    /// The objectives, the strictest first.
+    pub fn objectives(&self) -> Vec<Option<f64>> {
+        match self.latency_limits_ms.as_slice() {
+            [] => vec![None],
+            limits => limits.iter().copied().map(Some).collect(),
+        }
+    }
+}
+
+/// What a run of a search is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Purpose {
+    /// A closed loop: what the clients can do at most. It warms up as well.
+    Estimate,
+    /// Whether a rate passes.
+    Trial,
+    /// More than the clients can do, so that what comes after it follows an overload.
+    Overload,
+    /// Whether a rate that passed still does, after an overload.
+    Return,
+    /// The operating rate, over a checkpoint where the role may make one.
+    Operating,
+}
+
+/// What keeps a rate from being sustained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Limit {
+    /// The percentile is beyond the objective.
+    Latency,
+    /// Transactions were not done, or ever later.
+    Throughput,
+    /// More failed than may.
+    Errors,
+    /// All clients were busy while the server was not: with more of them it could do more.
+    Clients,
+}
+
+impl Limit {
+    /// As bench.capacities has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Throughput => "throughput",
+            Self::Errors => "errors",
+            Self::Clients => "clients",
+        }
+    }
+}
+
+/// The figures of a trial that count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TrialOutcome {
+    /// Committed transactions per second.
+    pub tps: f64,
+    /// Latency at the search's percentile, from when a transaction was due, in milliseconds.
+    pub latency_ms: Option<f64>,
+    /// Transactions due in the measured time.
+    pub due: u64,
+    /// Committed transactions among these.
+    pub done: u64,
+    /// Failed or in-doubt transactions among these.
+    pub failed: u64,
+    /// Growth of the lag, in seconds per second; null: it did not grow.
+    pub lag_growth: Option<f64>,
+    /// Mean time from a transaction's start to its end, in milliseconds.
+    pub service_ms: Option<f64>,
+    /// Share of the clients' time within transactions.
+    pub busy: Option<f64>,
+    /// Share of all processors' time idle.
+    pub cpu_idle: Option<f64>,
+    /// Checkpoints during the run, as far as known.
+    pub checkpoints: u32,
+    /// Whether errors ended clients; the rate then failed.
+    pub ended_early: bool,
+}
+
+/// The answer to one objective.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CapacityAnswer {
+    /// The objective: milliseconds allowed at the percentile; null: throughput alone.
+    pub latency_limit_ms: Option<f64>,
+    /// Percentile of the latency, a share.
+    pub percentile: f64,
+    /// Transactions per second sustained; null: in at least one round, no rate passed.
+    pub rate: Option<f64>,
+    /// With one round `rate`; with several the lower bound of its 95 % interval.
+    pub rate_low: Option<f64>,
+    /// With one round the lowest rate that failed; with several the upper bound of the 95 % interval.
+    pub rate_high: Option<f64>,
+    /// 70 % of the rate, if a longer run sustained it.
+    pub operating_rate: Option<f64>,
+    /// Checkpoints during that run, as far as known; null: there was none.
+    pub checkpoints: Option<u32>,
+    /// `latency`, `throughput`, `errors` or `clients`; null: no rate failed.
+    pub limited_by: Option<Limit>,
+    /// Whether, after an overload, a rate no longer passed that had passed before in the last round; null: not tried.
+    pub hysteresis: Option<bool>,
+    /// Trials of the search, all rounds.
+    pub trials: u32,
+    /// Places of the failed trials at the lowest rate that failed, of all rounds.
+    pub failing: Vec<u32>,
+    /// Rounds of the search.
+    pub rounds: u32,
+    /// Rounds in which no rate passed.
+    pub rounds_without: u32,
+    /// Smallest number of transactions above the percentile, over the trials at the answer and at the lowest failing
+    /// rate; null: throughput alone.
+    pub above: Option<u64>,
+}
+
+/// What is tried; travels as JSON and is kept with the sweep.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Screen {
+    pub factors: Vec<Factor>,
+    /// Effects within this share are none.
+    pub margin: f64,
+}
+
+/// A setting with two levels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Factor {
+    /// Name of the parameter.
+    pub name: String,
+    pub a: Value,
+    pub b: Value,
+    pub kind: FactorKind,
+}
+
+/// When a setting can be changed, which says how its effect is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FactorKind {
+    /// In a session: a duel of its own.
+    #[default]
+    Session,
+    /// In the whole server: with all others of the server, by runs of combinations.
+    System,
+    /// So, with a restart.
+    Restart,
+}
+
+impl Screen {
+    /// The factors that runs of combinations are for, in their order.
+    pub fn combined(&self) -> impl Iterator<Item = &Factor> {
+        self.factors.iter().filter(|factor| factor.kind != FactorKind::Session)
+    }
+}
+
+/// What a setting does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ScreenLine {
+    /// `tps`, or `latency_avg_ms` under a rate.
+    pub metric: String,
+    /// The setting.
+    pub factor: String,
+    /// Its first value, which the other is compared with.
+    pub a: String,
+    /// Its second value.
+    pub b: String,
+    /// Change of the metric from `a` to `b`, as a share.
+    pub effect: Option<f64>,
+    /// Effects within this share count as none.
+    pub margin: f64,
+    /// Lower bound of its interval; all intervals of the screen hold together with 95 %.
+    pub effect_low: Option<f64>,
+    /// Upper bound of that interval.
+    pub effect_high: Option<f64>,
+    /// `faster`, `slower` or `same` with `b`, `inconclusive`, or `fails`: a value does not work.
+    pub verdict: String,
+    /// Interactions that the effect cannot be told from.
+    pub aliases: Option<String>,
+    /// Why a value does not work.
+    pub error: Option<String>,
+}
+
+/// What is asked; travels as JSON and is kept with the sweep.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IndexWorth {
+    pub indexes: Vec<AskedIndex>,
+    /// Differences within this share of a transaction's time are none.
+    pub margin: f64,
+}
+
+/// An index, or one that might be made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AskedIndex {
+    /// With its schema, where it is there.
+    pub name: String,
+    /// As CREATE INDEX.
+    pub definition: String,
+    /// `None`: it is not there.
+    pub bytes: Option<i64>,
+    /// The table, with its schema.
+    pub table: String,
+    /// The variant whose duels are with it and without it in the eyes of the planner.
+    pub reads: String,
+    /// The variant whose duels are on copies of the table with it and without it, both times unseen by the planner.
+    pub writes: String,
+}
+
+/// What an index is worth, times in microseconds of a transaction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct IndexLine {
+    /// Name of the index.
+    pub index: String,
+    /// The index as CREATE INDEX.
+    pub definition: String,
+    /// Its size in bytes; null: it is not there.
+    pub bytes: Option<i64>,
+    /// Microseconds that a transaction would take longer if the planner did not see it.
+    pub saved_us: Option<f64>,
+    /// Lower bound of its interval; all intervals of all indexes hold together with 95 %.
+    pub saved_low: Option<f64>,
+    /// Upper bound of that interval.
+    pub saved_high: Option<f64>,
+    /// Microseconds that a transaction takes longer because it is maintained.
+    pub cost_us: Option<f64>,
+    /// Lower bound of its interval.
+    pub cost_low: Option<f64>,
+    /// Upper bound of that interval.
+    pub cost_high: Option<f64>,
+    /// `earns`, `costs`, `same`, `inconclusive`, or `not measured`: `saved_us` or `cost_us` is missing.
+    pub verdict: String,
+    /// The duel that says what is saved.
+    pub reads_run_id: Option<i64>,
+    /// The duel that says what it costs.
+    pub writes_run_id: Option<i64>,
+    /// Why one of the two could not be found.
+    pub error: Option<String>,
 }

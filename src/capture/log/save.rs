@@ -19,10 +19,9 @@ use super::other_roles::{self, Checked};
 use crate::capture::sessions::{Replayer, SessionNotes, Sessions, kept};
 use crate::driver::parameters::TextMask;
 use crate::error::internal;
-use crate::server::guc;
-use crate::server::roles;
 use crate::server::spi::fetch_all;
 use crate::server::transaction::rolled_back;
+use crate::server::{guc, roles};
 use crate::store;
 use crate::store::{CaptureEnd, CapturedStatement};
 

@@ -3,8 +3,7 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Duel, FixtureSpec, Role, RunArguments};
 use bench_questions::sweep::{Asked, Question, Variant};
-use bench_results::experiment::AppliedSql;
-use bench_results::index_worth::{AskedIndex, IndexWorth};
+use bench_results::experiment::{AppliedSql, AskedIndex, IndexWorth};
 use pgrx::pg_sys;
 use serde_json::{Map, Value, json};
 

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
-use bench_results::unwritten_parts::UnwrittenParts;
+use bench_results::UnwrittenParts;
 
 use super::extension_hold::hold;
 use crate::server::guc::set_local;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use bench_base::error::UserError;
-use bench_results::chunks::{DocumentChunk, RowRange};
+use bench_results::{DocumentChunk, RowRange};
 
 use super::tables::{RESULT_TABLES, key, qualified};
 use crate::server::spi::fetch;
@@ -51,7 +51,7 @@ pub fn chunks(run_ids: &[i64]) -> Result<Vec<DocumentChunk>, UserError> {
     let chunks = as_owner(|| {
         let tables = RESULT_TABLES.map(|table| Ok((table, stretches(table, run_ids)?)));
         let tables = tables.into_iter().collect::<Result<Vec<_>, UserError>>()?;
-        Ok::<_, UserError>(bench_results::chunks::chunks(&tables, PART_BYTES))
+        Ok::<_, UserError>(bench_results::chunks(&tables, PART_BYTES))
     })?;
     PLANNED.set((run_ids.to_vec(), chunks.clone()));
     Ok(chunks)

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_results::chunks::DocumentChunk;
+use bench_results::DocumentChunk;
 use pgrx::PgTryBuilder;
 
 use super::tables::{Column, FORMAT_VERSION, RESULT_TABLES, RUN_LOG, columns, key, qualified};

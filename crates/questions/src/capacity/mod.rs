@@ -11,7 +11,7 @@ mod tests;
 use bench_base::error::UserError;
 use bench_model::spec::{RunArguments, required};
 
-pub use bench_results::capacity::{CapacityAnswer, CapacitySearch, Limit, Purpose, TrialOutcome};
+pub use bench_results::experiment::{CapacityAnswer, CapacitySearch, Limit, Purpose, TrialOutcome};
 
 use crate::capacity::search::{Bracket, Reference, limit_of, operating_rate, rounds_of, sustained};
 

@@ -7,7 +7,7 @@
 
 use bench_base::number::mean;
 use bench_results::Document;
-use bench_results::capacity::{CapacitySearch, Limit, Purpose, TrialOutcome};
+use bench_results::experiment::{CapacitySearch, Limit, Purpose, TrialOutcome};
 use bench_stats::histogram::percentile_of;
 use bench_stats::of_logarithms;
 use bench_stats::trend::slope;

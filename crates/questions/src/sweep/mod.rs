@@ -12,9 +12,7 @@ use bench_model::spec::{
     Before, DEFAULT_SECS, Extent, Observation, RunArguments, RunOptions, check_count, object, required,
     workload,
 };
-use bench_results::experiment::SweepSetup;
-use bench_results::index_worth::IndexWorth;
-use bench_results::screen::Screen;
+use bench_results::experiment::{IndexWorth, Screen, SweepSetup};
 use bench_stats::variation;
 use bench_stats::variation::{WITHIN, values_needed};
 use rand::Rng;
@@ -25,8 +23,7 @@ use serde_json::{Map, Value};
 
 pub use bench_results::experiment::Variant;
 
-use crate::capacity::NextTrial;
-use crate::capacity::{CapacitySearch, Purpose};
+use crate::capacity::{CapacitySearch, NextTrial, Purpose};
 
 /// More runs than this in one sweep are taken for a mistake.
 pub const MAX_RUNS: usize = 10_000;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use bench_base::number::{MISSING, fixed, ms, percent, tps};
 use bench_base::sentence::counted;
-use bench_results::capacity::{CapacityAnswer, Limit, Purpose, TrialOutcome};
-use bench_results::experiment::{ExperimentDocument, ExperimentRun};
+use bench_results::experiment::{
+    CapacityAnswer, ExperimentDocument, ExperimentRun, Limit, Purpose, TrialOutcome,
+};
 use bench_stats::robust::median;
 
 use crate::experiment::results::Experiment;

@@ -3,9 +3,7 @@
 use bench_base::number::{MISSING, bytes, finite, fixed};
 use bench_questions::index_worth::sentence as index_sentence;
 use bench_questions::screen::sentence as screen_sentence;
-use bench_results::experiment::ExperimentDocument;
-use bench_results::index_worth::IndexLine;
-use bench_results::screen::ScreenLine;
+use bench_results::experiment::{ExperimentDocument, IndexLine, ScreenLine};
 
 use crate::experiment::sides::percentage;
 use crate::plot::chart::Chart;

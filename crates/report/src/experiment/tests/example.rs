@@ -1,8 +1,6 @@
 //! Believable sweeps, and one in which every text is hostile and every number is the worst.
 
-use bench_results::experiment::{AppliedSql, ExperimentRun, SweepChange, Variant, *};
-use bench_results::index_worth::IndexLine;
-use bench_results::screen::ScreenLine;
+use bench_results::experiment::{AppliedSql, ExperimentRun, IndexLine, ScreenLine, SweepChange, Variant, *};
 use bench_results::{Environment, ServerSetting, Severity, Topic};
 use serde_json::json;
 

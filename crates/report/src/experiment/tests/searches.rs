@@ -1,8 +1,7 @@
 //! The report of a search for a capacity.
 
 use bench_questions::capacity::{CapacitySearch, NextTrial, Trial, TrialOutcome, answers, next};
-use bench_results::capacity::{CapacityAnswer, Limit};
-use bench_results::experiment::{ExperimentDocument, ExperimentRun, RunFinding};
+use bench_results::experiment::{CapacityAnswer, ExperimentDocument, ExperimentRun, Limit, RunFinding};
 use bench_results::{Severity, Topic};
 
 use crate::experiment::capacity::capacity_sentence;

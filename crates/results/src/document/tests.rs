@@ -1,4 +1,4 @@
-//! What adding up must keep.
+//! What merging nodes must keep, and that each row is in one part of a document.
 
 use proptest::prelude::*;
 
@@ -126,4 +126,62 @@ fn a_row_of_the_only_node_has_no_name() {
     assert_eq!(document.on_node(2), " on w:5432");
     assert_eq!(document.on_node(3), " on node 3", "without a name");
     assert_eq!(document.on_node(4), " on node 4", "not listed");
+}
+
+fn windows(chunks: &[DocumentChunk]) -> Vec<Vec<(&'static str, i64, i64)>> {
+    let of = |chunk: &DocumentChunk| {
+        chunk.windows.iter().map(|(table, (from, rows))| (*table, *from, *rows)).collect()
+    };
+    chunks.iter().map(of).collect()
+}
+
+#[test]
+fn nothing_is_one_part() {
+    let found = chunks(&[("samples", Vec::new())], 100);
+    assert_eq!(found, [DocumentChunk { number: 1, of: 1, ..DocumentChunk::default() }]);
+}
+
+#[test]
+fn rows_of_one_size_are_cut_where_a_part_is_full() {
+    let found = chunks(&[("samples", vec![RowRange { rows: 25, bytes: 10 }])], 100);
+    assert_eq!(windows(&found), [[("samples", 0, 10)], [("samples", 10, 10)], [("samples", 20, 5)]]);
+}
+
+#[test]
+fn a_row_that_is_too_large_has_a_part_to_itself() {
+    let rows = [10, 1000, 10, 10].map(|bytes| RowRange { rows: 1, bytes });
+    let found = chunks(&[("error_log", rows.to_vec())], 100);
+    assert_eq!(windows(&found), [[("error_log", 0, 1)], [("error_log", 1, 1)], [("error_log", 2, 2)]]);
+}
+
+proptest! {
+    #[test]
+    fn each_row_is_in_one_part_and_parts_are_small(
+        sizes in prop::collection::vec(prop::collection::vec((1..50i64, 1..300i64), 0..6), 3)
+    ) {
+        const NAMES: [&str; 3] = ["a", "b", "c"];
+        const MOST: i64 = 200;
+        let tables: Vec<(&str, Vec<RowRange>)> = NAMES.into_iter().zip(sizes.into_iter().map(|stretches| {
+            stretches.into_iter().map(|(rows, bytes)| RowRange { rows, bytes }).collect()
+        })).collect();
+        let sizes_of = |name: &str| -> Vec<i64> {
+            let (_, stretches) = tables.iter().find(|table| table.0 == name).expect("a table");
+            stretches.iter().flat_map(|s| vec![s.bytes; s.rows as usize]).collect()
+        };
+        let found = chunks(&tables, MOST);
+        let mut next: std::collections::BTreeMap<&str, i64> = NAMES.map(|name| (name, 0)).into();
+        for (place, chunk) in found.iter().enumerate() {
+            prop_assert_eq!((chunk.number, chunk.of), (place as i32 + 1, found.len() as i32));
+            let (mut rows, mut bytes) = (0, 0);
+            for (table, (from, count)) in &chunk.windows {
+                prop_assert_eq!(next.insert(table, from + count), Some(*from));
+                rows += count;
+                bytes += sizes_of(table)[*from as usize..(from + count) as usize].iter().sum::<i64>();
+            }
+            prop_assert!(bytes <= MOST || rows == 1, "{rows} rows, {bytes} bytes");
+        }
+        for name in NAMES {
+            prop_assert_eq!(next[name], sizes_of(name).len() as i64);
+        }
+    }
 }
