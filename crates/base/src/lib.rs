@@ -4,15 +4,13 @@
 //! |---|---|
 //! | [`error`] | an error with SQLSTATE, DETAIL and HINT |
 //! | [`interrupts`] | the check for interrupts in long loops |
-//! | [`allocation`] | fallible allocation for data whose size others choose |
-//! | [`untrusted`] | other programs' texts, cut to a limit and cleaned |
+//! | [`untrusted`] | other programs' texts, cut to a limit and cleaned; fallible allocation for data whose size others choose |
 //! | [`similar`] | the known name closest to a mistyped one |
 //! | [`number`] | numbers in tables and reports |
 //! | [`sentence`] | numbers and lists within a sentence |
 
 #![forbid(unsafe_code)]
 
-pub mod allocation;
 pub mod error;
 pub mod interrupts;
 pub mod number;

@@ -1,9 +1,9 @@
-//! Texts of others: what a server says that is not ours. They come in any length and in any encoding, and are cut and cleaned
-//! before they are logged, kept or shown.
+//! What others send: other servers, and users. Their texts come in any length and in any encoding, and are cut and cleaned before they
+//! are logged, kept or shown. Where there is no memory for what they send, that is an error and not the end of the server.
 
 use std::borrow::Cow;
 
-use crate::error::MAX_TEXT;
+use crate::error::{MAX_TEXT, UserError, sqlstate};
 
 /// A text of others as it may be kept: at most [`MAX_TEXT`] bytes of it, with how much was cut at its end, and without what
 /// no text of the server's may have. `left_out` is how many bytes more there were, which are not here.
@@ -92,6 +92,31 @@ pub fn in_ascii(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// Room for so many further elements.
+///
+/// # Errors
+/// 53200.
+pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), UserError> {
+    list.try_reserve(more).map_err(|_| out_of_memory(more.saturating_mul(size_of::<T>())))
+}
+
+/// A copy of a text.
+///
+/// # Errors
+/// 53200.
+pub fn copied(text: &str) -> Result<Box<str>, UserError> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).map_err(|_| out_of_memory(text.len()))?;
+    copy.push_str(text);
+    Ok(copy.into_boxed_str())
+}
+
+/// As the server says it.
+fn out_of_memory(bytes: usize) -> UserError {
+    UserError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
+        .detail(format!("Failed on request of size {bytes}."))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -136,5 +161,13 @@ mod tests {
             let text = text(&bytes, left_out);
             prop_assert!(text.len() <= MAX_TEXT + 40 && !text.contains('\0'));
         }
+    }
+
+    #[test]
+    fn too_much_is_an_error() {
+        let mut list: Vec<u64> = Vec::new();
+        assert_eq!(reserve(&mut list, usize::MAX / 16).map_err(|e| e.sqlstate), Err("53200".to_owned()));
+        assert_eq!(reserve(&mut list, 10), Ok(()));
+        assert_eq!(copied("naïve").as_deref(), Ok("naïve"));
     }
 }

@@ -13,9 +13,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bench_base::allocation::{copied, reserve};
 use bench_base::error::{UserError, sqlstate};
 use bench_base::interrupts;
+use bench_base::untrusted::{copied, reserve};
 use bench_script::{Prng, Value, VariableId, Variables, format_double};
 
 use super::{Feeder, Pick};
