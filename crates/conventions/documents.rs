@@ -1,4 +1,4 @@
-//! Documents tell of everything that they should, and of nothing else: `bench.help` of every function of schema `bench` and of each
+//! Documents are complete, and describe nothing that does not exist: `bench.help` every function of schema `bench` and each
 //! argument; `docs/schema` of every key of the reports; META.json has what PGXN requires
 //! (<https://pgxn.org/meta/spec.txt>, version 1), whose server refuses an archive without a valid one. Documents and comments name
 //! files that exist; and tests are read in terminals and side by side, so that no line of their SQL and shell is longer than 120

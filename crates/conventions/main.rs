@@ -1,5 +1,4 @@
-//! What sources and documents have to keep to, and whether documents tell of everything that they should: one program, for
-//! each links all of the crate.
+//! Tests of the repository's sources and documents. They are one program because each program links all of the reports.
 
 mod documents;
 mod rooms;

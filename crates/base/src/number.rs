@@ -45,10 +45,10 @@ pub fn signed(value: Option<i64>) -> String {
     value.map_or(MISSING.to_owned(), |value| grouped(&value.to_string()))
 }
 
-/// A number with so many digits after the point.
+/// A number with `decimals` digits after the point.
 pub fn fixed(value: Option<f64>, decimals: usize) -> String {
     finite(value).map_or(MISSING.to_owned(), |value| {
-        // Nobody counts the digits of more.
+        // Digits of larger numbers are unreadable.
         if value.abs() >= 1e18 {
             return format!("{value:.2e}");
         }

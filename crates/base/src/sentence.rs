@@ -26,7 +26,7 @@ pub fn milliseconds(ms: f64) -> String {
     if ms >= 1000.0 { seconds(ms / 1000.0) } else { format!("{} ms", figure(ms)) }
 }
 
-/// A number of any size: two digits that tell something, thousands in groups.
+/// A number of any size: two significant digits, thousands in groups.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
     if size >= 9.95 || size == 0.0 {
@@ -67,7 +67,7 @@ pub fn first_few(items: &[String]) -> String {
     format!("{} and {} more", items[..SHOWN].join(", "), items.len() - SHOWN)
 }
 
-/// A line of text, cut after so many characters as a sentence can bear.
+/// A line of text, cut to 60 characters for use in a sentence.
 pub fn shortened(text: &str) -> String {
     const MOST: usize = 60;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -92,7 +92,7 @@ pub fn in_ascii(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Room for so many further elements.
+/// Makes room for `more` elements.
 ///
 /// # Errors
 /// 53200.
@@ -100,7 +100,7 @@ pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), UserError> {
     list.try_reserve(more).map_err(|_| out_of_memory(more.saturating_mul(size_of::<T>())))
 }
 
-/// A copy of a text.
+/// Copies a text.
 ///
 /// # Errors
 /// 53200.
@@ -111,7 +111,7 @@ pub fn copied(text: &str) -> Result<Box<str>, UserError> {
     Ok(copy.into_boxed_str())
 }
 
-/// As the server says it.
+/// The server's own error.
 fn out_of_memory(bytes: usize) -> UserError {
     UserError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
         .detail(format!("Failed on request of size {bytes}."))

@@ -75,7 +75,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Totals of so many calls, per call; `None` without a call.
+    /// Divides totals by the number of calls; `None` without a call.
     pub fn of(calls: i64, rows: i64, hit: i64, read: i64, exec_ms: f64) -> Option<Self> {
         let per_call = |total: f64| total / calls as f64;
         (calls > 0).then(|| Self {
@@ -86,14 +86,14 @@ impl Call {
         })
     }
 
-    /// What so many of it do.
+    /// What `times` calls do.
     pub fn times(&self, times: f64) -> Self {
         let mut sum = Self::default();
         sum.add(self, times);
         sum
     }
 
-    /// Adds so many others.
+    /// Adds `times` calls of another.
     pub fn add(&mut self, more: &Self, times: f64) {
         self.rows += more.rows * times;
         self.hit += more.hit * times;
@@ -172,7 +172,7 @@ pub struct Activity {
 /// The key of a session that waits for nothing.
 pub const CPU: &str = "CPU";
 
-/// Sessions at work have to be seen so often, before what they wait for is compared.
+/// The fewest samples of working sessions for which waits are compared.
 const ENOUGH_LOOKS: f64 = 100.0;
 
 /// Statements per transaction from which on it matters whether they are replayed as transactions.
@@ -195,13 +195,12 @@ impl Activity {
         per(self.statements as f64, self.transactions)
     }
 
-    /// As [`statements_per_transaction`](Self::statements_per_transaction), where they are so many that a replay of single
-    /// statements is another benchmark.
+    /// Top-level statements of a transaction, on average, where a replay of single statements would be another benchmark.
     pub fn several_statements(&self) -> Option<f64> {
         self.statements_per_transaction().filter(|&statements| statements > SEVERAL)
     }
 
-    /// What is told of it: rates and means.
+    /// Describes it in one sentence: rates and means.
     pub fn told(&self) -> Option<String> {
         let statements = self.statements_per_transaction().filter(|_| self.secs > 0.0)?;
         let mut told = format!(

@@ -72,7 +72,7 @@ pub struct CaptureOptions {
     pub writes: bool,
     /// Whether kept values are masked.
     pub mask: bool,
-    /// Elements of a list that PostgreSQL 18 has squashed, where rows per call do not tell.
+    /// Elements of a list that PostgreSQL 18 has squashed, where rows per call do not show their number.
     pub list_length: Option<u32>,
     /// Statements that are not kept: by patterns of LIKE, and by queryid.
     pub exclude: Excluded,

@@ -40,7 +40,7 @@ pub struct ClientStart {
     pub skips: bool,
     /// Which of its transactions are logged; `None`: none of them.
     pub log: Option<Sampling>,
-    /// Whether each transaction has a connection of its own, the first one that which the client begins with.
+    /// Whether each transaction has a connection of its own; the first one has that of the client's begin.
     pub reconnects: bool,
     /// Whether it goes on when its connection is lost.
     pub survives: bool,
@@ -100,10 +100,10 @@ pub struct Client {
     /// It is due when it starts: there is neither a rate nor a pause before it.
     is_unpaced: bool,
     tries: u64,
-    /// The command under way, and when it was come to.
+    /// The command under way, and when it began.
     command: usize,
     command_start_ns: i64,
-    /// It was come to because a condition was false.
+    /// It is an \elif or \else that was reached because the condition before it was false.
     otherwise: bool,
     /// Whether a block is open.
     in_block: bool,
@@ -395,7 +395,7 @@ impl Client {
         self.end_try(workload, ledger, last, error, outcome)
     }
 
-    /// Counts a transaction that has come to its end, by the clock that was read at its last command's.
+    /// Counts a transaction that has ended; its end is the clock reading at the end of its last command.
     #[inline]
     fn commit<L: TransactionRecorder>(&mut self, ledger: &mut L) -> Step {
         let end_ns = self.command_start_ns;

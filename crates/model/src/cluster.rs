@@ -46,7 +46,7 @@ impl NodeSpec {
     }
 }
 
-/// What a run has to know of the cluster.
+/// The cluster of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterSpec {
     /// All active nodes that answered, in the order of their numbers.
@@ -108,8 +108,8 @@ pub fn place(nodes: &mut [NodeSpec], chosen: Nodes, clients: u32) -> Result<(), 
 const SAMPLES_PER_SEC: f64 = 100.0;
 const SAMPLES: f64 = 1_000_000.0;
 
-/// Seconds between samples on so many nodes: `wanted`, or as many tenths more as keep the samples of all nodes within what can
-/// be fetched and read. `secs`: how long the run is to take, where that is known.
+/// Returns the seconds between samples on several nodes: `wanted`, or more tenths of a second where the samples of all nodes
+/// would exceed [`SAMPLES_PER_SEC`] or [`SAMPLES`]. `secs`: the length of the run, where that is known.
 pub fn sample_interval_secs(wanted: f64, nodes: u32, secs: Option<f64>) -> f64 {
     let nodes = f64::from(nodes);
     let needed = (nodes / SAMPLES_PER_SEC).max(nodes * secs.unwrap_or_default() / SAMPLES);
@@ -117,14 +117,14 @@ pub fn sample_interval_secs(wanted: f64, nodes: u32, secs: Option<f64>) -> f64 {
     if needed <= wanted { wanted } else { ((needed * 10.0 - 1e-9).ceil() / 10.0).min(3600.0) }
 }
 
-/// A node as far as it tells what machine it is on.
+/// A node, and what identifies its machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Tenant<'a> {
     /// Citus' number for it.
     pub node: i32,
     /// The name or address that other nodes reach it by.
     pub host: &'a str,
-    /// What the machine says of itself; `None` where the node has not told.
+    /// The identity of the machine; `None` where the node did not send it.
     pub identity: Option<&'a str>,
 }
 
@@ -160,8 +160,8 @@ pub struct ClockOffset {
     pub error_us: f64,
 }
 
-/// The offset that no exchange speaks against: the question arrived after it was sent, and the answer was
-/// received after it was given (the bounds of Cristian's algorithm, Distributed Computing 3, 1989, page 146 ff., over
+/// Returns the offset that fits all exchanges: each question arrived after it was sent, and each answer was received after
+/// it was given (the bounds of Cristian's algorithm, Distributed Computing 3, 1989, page 146 ff., over
 /// several exchanges). `None` without any.
 pub fn clock_offset(exchanges: &[ClockReading]) -> Option<ClockOffset> {
     let low = exchanges.iter().map(|e| e.answered_us - e.received_us).max()?;
@@ -170,8 +170,8 @@ pub fn clock_offset(exchanges: &[ClockReading]) -> Option<ClockOffset> {
     Some(ClockOffset { offset_us: (low + high) as f64 / 2.0, error_us: (high - low).abs() as f64 / 2.0 })
 }
 
-/// How many microseconds before the start the nodes are to be told of it, all at once: long enough for calls three times as
-/// slow as the slowest so far, which took `slowest_us`.
+/// How many microseconds before the start all nodes are called with its time: long enough for calls three times as slow as
+/// the slowest so far, which took `slowest_us`.
 pub fn start_margin_us(slowest_us: i64) -> i64 {
     const LEAST_US: i64 = 200_000;
     LEAST_US + 3 * slowest_us.max(0)

@@ -1,11 +1,11 @@
 //! How clients count by intervals, and how one reader takes the intervals of all of them, in memory that they share,
-//! and without anybody waiting for anybody who has no processor.
+//! without either waiting for a process that has no processor.
 //!
 //! A client counts into one of two cells of its own. When its clock has left a cell's interval it goes on with the
 //! other one; what that held has usually been moved by the reader to the interval's tally in the ring, and otherwise
 //! the client moves it there itself. So a reader that gets no processor for as long as the ring lasts costs nothing, and
 //! its work does not grow with its lateness: one tally for each interval, however many the clients are. A cell belongs to
-//! whoever has marked it as taken, and the reader takes one at a time: a client always has one.
+//! the process that has marked it as taken, and the reader takes one at a time: a client always has one.
 //!
 //! An interval is complete when each client has passed its end. A client announces itself by an odd sequence number
 //! *before* it reads the clock at the end of a transaction, and makes it even when the transaction is counted. The reader
@@ -56,7 +56,7 @@ impl ClientIntervals {
         self.sequence.load(Acquire) % 2 == 1
     }
 
-    /// Moves a cell to the ring, if nobody else has taken it. One from beyond the ring's ends goes to the interval
+    /// Moves a cell to the ring, unless the other side has taken it. One from beyond the ring's ends goes to the interval
     /// nearest to its own.
     fn hand_over(&self, cell: &IntervalCell, ring: Ring) -> bool {
         let label = cell.label.load(Relaxed);
@@ -192,7 +192,7 @@ impl<'a> IntervalWriter<'a> {
     #[cold]
     fn turn_to(&mut self, interval: u32) {
         self.label = label_of(interval);
-        // The reader may be at one of them. It does not come to the other one before it has let go of this one.
+        // The reader may have taken one of them; it releases that before it takes the other one.
         loop {
             self.at = 1 - self.at;
             let cell = &self.own.cells[self.at];

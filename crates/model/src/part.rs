@@ -28,8 +28,8 @@ pub struct KeptRows {
 }
 
 impl PartRequest {
-    /// The run asked for, with everything in it checked that SQL's own arguments would be: whoever may call a function may
-    /// send it anything.
+    /// Checks everything in the run that SQL's own arguments are checked for: a role that may call the function may send it
+    /// anything.
     ///
     /// # Errors
     /// As [`RunOptions::new`], and 22023 for scripts that do not belong to the options or to a fixture.

@@ -16,7 +16,7 @@ pub use writer::{RowColumn, RowWriter, Scene, select};
 /// How ids become rows. By default each is a row of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeySelection {
-    /// Keys come in groups of [`Self::of`], of which so many in sequence are taken, from the first on.
+    /// Keys that are taken of each group of [`Self::of`] keys, in sequence.
     pub take: i64,
     pub of: i64,
     /// The first that is taken of a group, counted from 1.
@@ -93,13 +93,13 @@ pub struct Chunk {
     pub last_id: i64,
 }
 
-/// Cuts the ids 1 … n of several tables, one table after the other, into chunks of so many ids at most; the one with
-/// that number, counted from 0, or `None` after the last.
+/// Cuts the ids 1 … n of several tables, one table after the other, into chunks of at most `size` ids. Returns the chunk with
+/// this number, counted from 0, or `None` after the last.
 pub fn chunk(rows: impl IntoIterator<Item = i64>, size: i64, number: u64) -> Option<Chunk> {
     let size = size.max(1);
     let mut number = number;
     for (table, rows) in rows.into_iter().enumerate() {
-        let chunks = (rows.max(0) / size + i64::from(rows.max(0) % size > 0)).unsigned_abs();
+        let chunks = chunk_count(rows, size);
         if number < chunks {
             let before = number.cast_signed() * size;
             let last_id = before.saturating_add(size).min(rows);
@@ -110,12 +110,15 @@ pub fn chunk(rows: impl IntoIterator<Item = i64>, size: i64, number: u64) -> Opt
     None
 }
 
+fn chunk_count(rows: i64, size: i64) -> u64 {
+    (rows.max(0) as u64).div_ceil(size.max(1) as u64)
+}
+
 /// As [`chunk`], but chunks of the tables on one side, which `sides` has as true, come in turn with those on the other, while
 /// there are both: two loaders that fill one table wait for each other at its end.
 pub fn chunk_in_turn(rows: &[i64], sides: &[bool], size: i64, number: u64) -> Option<Chunk> {
     let of = |side: bool| rows.iter().zip(sides).map(move |(&rows, &own)| if own == side { rows } else { 0 });
-    let count =
-        |side: bool| of(side).map(|rows| (rows.max(0) as u64).div_ceil(size.max(1) as u64)).sum::<u64>();
+    let count = |side: bool| of(side).map(|rows| chunk_count(rows, size)).sum::<u64>();
     let (one, other) = (count(false), count(true));
     let fewer = one.min(other);
     let (side, place) =

@@ -1,7 +1,7 @@
 //! When transactions are due under a rate, constant or changing: an open loop, whose arrivals do not wait for the server.
 //!
 //! As in a thread of pgbench (`CSTATE_PREPARE_THROTTLE` in pgbench.c), all clients take from one sequence of arrivals,
-//! whoever is free the next one: one queue with as many servers as there are clients, as a pool of connections is. With a
+//! a client that is free the next one: one queue with as many servers as there are clients, as a pool of connections is. With a
 //! sequence for each client, transactions would wait for one client while others are idle, which is no property of the
 //! server.
 //!
@@ -38,7 +38,7 @@ pub struct Schedule {
 enum Pace {
     /// Mean time between two arrivals, ns.
     Constant(f64),
-    /// Rates whose time begins so many nanoseconds after the start.
+    /// Rates, and the nanoseconds from the start to the begin of their time.
     Varying(Arc<Rates>, i64),
 }
 
@@ -68,8 +68,7 @@ impl Schedule {
         }
     }
 
-    /// How many transactions are due before `end_ns` that nobody has taken. Exact up to a million, and from there on by the
-    /// mean.
+    /// Counts the transactions that are due before `end_ns` and not taken: exactly up to a million, and from there on by the mean.
     pub fn rest_until(&self, last: &AtomicI64, end_ns: i64) -> u64 {
         const EXACT: u64 = 1_000_000;
         let end = end_ns.saturating_sub(self.start_ns);
@@ -171,7 +170,7 @@ impl Rates {
         Ok(Self { points, has_ramps })
     }
 
-    /// So many times as much at each time.
+    /// Multiplies the rates by a factor.
     pub fn scaled(&self, factor: f64) -> Self {
         Self { points: self.points.iter().map(|(at, rate)| (*at, rate * factor)).collect(), ..*self }
     }
@@ -221,7 +220,7 @@ impl Rates {
         count
     }
 
-    /// When so many transactions are due after a time, on average: the inverse of the integral, by which arrivals of a Poisson
+    /// When `count` transactions are due after a time, on average: the inverse of the integral, by which arrivals of a Poisson
     /// process of rate 1 become those of this one (Çinlar, "Introduction to Stochastic Processes", 1975, ch. 4.7), without
     /// rejections. Infinite where the rate stays 0.
     pub fn after(&self, from: f64, count: f64) -> f64 {

@@ -38,7 +38,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// Lays out a run whose warm-up begins at `start_ns` and lasts `warmup_ns` (may be 0), and whose measurement
-    /// then lasts `measure_ns`, or until somebody stops it (`None`). Lengths below 0 count as 0, an interval
+    /// then lasts `measure_ns`, or until the run is stopped (`None`). Lengths below 0 count as 0, an interval
     /// below 1 ns as 1 ns: the specification of a run refuses them long before.
     pub fn new(start_ns: i64, warmup_ns: i64, measure_ns: Option<i64>, interval_ns: i64) -> Timeline {
         Self::with_warmup(start_ns, warmup_ns, interval_ns, measure_ns, interval_ns)

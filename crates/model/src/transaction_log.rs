@@ -1,7 +1,7 @@
 //! The log of single transactions: clients put theirs into queues in memory that they share with one reader.
 //!
-//! A queue has one writer and one reader, and room for so many entries. The writer waits for nobody: an entry that finds
-//! no room is lost, and counted as such.
+//! A queue has one writer, one reader and a fixed number of places. The writer never waits: an entry that finds no place is
+//! lost, and counted as lost.
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -139,11 +139,11 @@ impl<'a> LogQueue<'a> {
             return;
         }
         self.place(number).set(entry);
-        // Release: whoever sees the number sees the entry.
+        // Release: a reader that sees the number sees the entry.
         self.ends.written.store(number + 1, Release);
     }
 
-    /// Hands the entries written so far to `take`, oldest first, at most so many. There is one reader.
+    /// Hands the entries written so far to `take`, oldest first, at most `most`. There is one reader.
     pub fn take(self, most: usize, mut take: impl FnMut(LogRecord)) {
         let first = self.ends.taken.load(Relaxed);
         let end = self.ends.written.load(Acquire).min(first.saturating_add(most as u64));

@@ -127,7 +127,7 @@ pub fn plan_changed(one: &BTreeSet<String>, other: &BTreeSet<String>) -> Option<
     (!one.is_empty() && !other.is_empty()).then(|| one.is_disjoint(other))
 }
 
-/// What tells the forms of a plan from others: their nodes, with tables and indexes. Conditions are left out, in which a custom
+/// Returns what distinguishes the forms of a plan: their nodes, with tables and indexes. Conditions are left out, in which a custom
 /// plan has the values of its parameters, and so are the headings, which say when each of several forms was met.
 pub fn plan_forms(plan: &str) -> BTreeSet<String> {
     let mut forms = BTreeSet::new();

@@ -114,7 +114,7 @@ impl Document {
         Some(machines.into_values().sum())
     }
 
-    /// The name of a row's node; `None` of the only one, which nobody has to tell from others.
+    /// The name of a row's node; `None` for the only node.
     pub fn node_name(&self, node: i32) -> Option<String> {
         if node == 0 {
             return None;
@@ -262,7 +262,7 @@ pub struct RowRange {
     pub bytes: i64,
 }
 
-/// A part: of each table in it the rows that come after so many others, and how many.
+/// A part of a document: of each table in it the number of rows before this part's, and the number of its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentChunk {
     /// From 1 on.

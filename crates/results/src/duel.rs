@@ -78,7 +78,7 @@ pub struct DuelMeasured {
     pub sessions: u32,
     /// Given for the run, which then ends as soon as it is decided.
     pub margin: Option<f64>,
-    /// Seconds of all [`BATCHES`], those included that a run has not come to.
+    /// Seconds of all [`BATCHES`], including those that a run has not reached.
     pub secs: f64,
     pub batches: Vec<[ArmBatch; 2]>,
     pub commands: Vec<DuelCommand>,
@@ -169,10 +169,10 @@ impl Duel {
 /// faults are others as well: a fraction.
 const INFLUENCE: f64 = 0.05;
 
-/// So many page faults of a transaction are none of pages that a session meets for the first time.
+/// Fewer page faults of a transaction than this are those of pages that a session meets for the first time.
 const FAULTS: f64 = 0.5;
 
-/// So many standard errors are no noise, though transactions that follow each other are not independent.
+/// A difference of this many standard errors is no noise, although transactions that follow each other are not independent.
 const CERTAIN: f64 = 5.0;
 
 /// What the arms do to each other within a session: memory that malloc has once kept instead of returning it to the kernel, it
@@ -186,7 +186,7 @@ struct Influence {
 impl Influence {
     /// `None` where none is seen, or is not known.
     fn of(alone: [Option<UsedAlone>; 2], sums: &[ArmBatch; 2]) -> Option<Self> {
-        // The duel is so much longer that its own noise is nothing beside that of the time before it.
+        // The noise of the duel is negligible: it is much longer than the time before it.
         let shared = sums.each_ref().map(|arm| {
             let (cpu_us, minor_faults) = arm.cpu_avg_us().zip(arm.minor_faults_avg())?;
             (cpu_us > 0.0).then_some(UsedAlone { cpu_us, minor_faults, ..UsedAlone::default() })
@@ -283,13 +283,13 @@ struct Pairs<'a> {
 }
 
 /// Whether a session prefers the generic plan or the custom one depends on the first values that it meets. Arms whose shares
-/// of generic plans are farther apart than this differ in that, by chance as far as anybody knows.
+/// of generic plans are farther apart than this differ in that, by chance as far as is known.
 const SHARE_OF_GENERIC: f64 = 0.1;
 
 const LOTTERY: &str = "sessions chose between generic and custom plans differently: set plan_cache_mode in both arms, or use \
                        4 clients or more";
 
-/// So many sessions of an arm do not agree by chance.
+/// This many sessions of an arm do not agree by chance.
 const AGREEING_SESSIONS: u32 = 4;
 
 /// Advises on decided statements with the same plan in both arms, beside one whose plan changed and which took more time: they

@@ -357,7 +357,7 @@ impl LogZones {
         offset
     }
 
-    /// Zones that nobody knows. One alone does no harm: only differences of times matter.
+    /// Zones whose offsets are not known. One alone does no harm: only differences of times matter.
     pub fn unknown(self) -> Vec<String> {
         let is_mixed = self.has_known || self.offsets.len() > 1;
         self.unknown.into_iter().filter(|_| is_mixed).collect()

@@ -131,7 +131,7 @@ pub struct LogCapture {
     counted: HashMap<String, i64>,
 }
 
-/// A transaction is counted as work in at most so many seconds.
+/// The most seconds of a transaction in which its session counts as working.
 const LONGEST_SECS: i64 = 86_400;
 
 /// The most sessions of a log, the most seconds in which one of them began or ended to work, and the most bytes of statements
@@ -140,7 +140,7 @@ const MAX_SESSIONS: usize = 1_000_000;
 const MAX_SECONDS: usize = 8_000_000;
 const MAX_OPEN: usize = 256 << 20;
 
-/// A message of a session is never written so much before the one before it, in milliseconds, unless a clock was set back.
+/// Messages of a session are at most this much out of order, in milliseconds, unless a clock was set back.
 const STEP_BACK_MS: f64 = 1000.0;
 
 /// A pause within a transaction that may be a clock that was set forward, in milliseconds.

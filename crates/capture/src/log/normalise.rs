@@ -485,7 +485,7 @@ impl Template {
 /// Key words that a relation's name follows.
 const BEFORE_RELATIONS: [&str; 5] = ["from", "join", "update", "into", "only"];
 
-/// Names that are told apart in a statement; further ones stay in its text.
+/// The most names with numbers in a statement; further ones stay in its text.
 const MOST_NAMES: usize = 100;
 
 /// The names in a statement that end in a number, each once, as they are written.

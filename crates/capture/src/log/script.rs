@@ -310,7 +310,7 @@ impl Writer<'_> {
     }
 }
 
-/// Transactions that it takes to tell.
+/// The fewest transactions by which a returned value is recognised.
 const FEWEST: usize = 10;
 
 /// Transactions and slots that are looked at, at most.

@@ -82,16 +82,16 @@ impl LoggedTransaction {
     }
 }
 
-/// Shapes that are told apart; transactions of further ones are counted together.
+/// The most shapes; transactions of further ones are counted together.
 const MAX_SHAPES: usize = 10_000;
 
 /// Bytes of statements and values that are kept at most, over all shapes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Relations of one form that are told apart, for each statement of a shape.
+/// The most relations of one form, for each statement of a shape.
 const MAX_VARIANTS: usize = 10_000;
 
-/// Reasons that are told apart; transactions with further ones are counted together.
+/// The most reasons; transactions with further ones are counted together.
 const MAX_REASONS: usize = 1000;
 
 /// The sequence of a transaction's statements without their values, as one role executes it.

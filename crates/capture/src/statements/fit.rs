@@ -13,7 +13,7 @@ use crate::fidelity::{Call, Likeness, likeness};
 /// The penalty on λ.
 const PENALTY: f64 = 1e-5;
 
-/// Calls with more than so many times the wanted rows or blocks get no weight.
+/// Calls with more than this multiple of the wanted rows or blocks get no weight.
 const FAR: f64 = 300.0;
 
 /// How narrow a choice of values may become, from all of them to those whose own calls are most like the captured ones: the

@@ -14,7 +14,7 @@ pub use rewrite::{
     arbiter, expanded, grouped, has_constants, highest_parameter, parsable, squashed, with_texts,
 };
 
-/// The weights of a mix: shares of the calls in at most so many parts of the whole, at least 1 each.
+/// The weights of a mix, in proportion to the calls: at least 1 each, and together about a million at most.
 pub fn weights(calls: &[i64]) -> Vec<i32> {
     const PARTS: f64 = 1e6;
     let total: f64 = calls.iter().map(|&calls| calls as f64).sum();

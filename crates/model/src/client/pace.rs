@@ -65,8 +65,8 @@ impl Pace {
     }
 }
 
-/// What has been waited for a driver, in nanoseconds. A round begins when the driver is told which connections are ready,
-/// and ends when it has served the last of them.
+/// How long ready connections waited for a driver, in nanoseconds. A round begins when the kernel reports which connections are
+/// ready, and ends when the driver has served the last of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
     /// Connections served.
@@ -75,7 +75,8 @@ pub struct Lateness {
     pub waited_ns: u64,
     /// How long one of them had waited at most.
     pub longest_ns: u64,
-    /// The longest round. Who gets ready during a round is told of at the next one: it may have waited so much longer.
+    /// The longest round. A connection that gets ready during a round is reported at the next one: it may have waited longer by
+    /// this time.
     pub longest_round_ns: u64,
 }
 

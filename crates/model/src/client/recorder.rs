@@ -62,7 +62,7 @@ pub enum Consequence {
     Retried,
     /// It was given up.
     Failed,
-    /// None counts it: the client did not come to run one, or was ended in the middle of one.
+    /// No transaction counts it: the client had not started one, or was ended in the middle of one.
     Uncounted,
 }
 
@@ -93,7 +93,7 @@ pub trait TransactionRecorder {
     /// When the ramp ends, by the clock.
     fn ramp_end_ns(&self) -> i64;
 
-    /// Whether somebody has asked for the end of the run.
+    /// Whether the end of the run has been requested.
     fn is_stopped(&self) -> bool;
 
     /// Whether what ends at this moment counts as measured.
@@ -116,7 +116,7 @@ pub trait TransactionRecorder {
     /// A command ended a measured try with an error, after which there was another try, or none.
     fn command_failed(&mut self, place: usize, again: bool);
 
-    /// A meta command was performed, or failed. Who executes statements counts those itself.
+    /// A meta command was performed, or failed. The driver counts statements itself.
     fn performed(&mut self, place: usize, succeeded: bool);
 
     /// An error ended a try.

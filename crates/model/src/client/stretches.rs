@@ -12,7 +12,7 @@ use super::recorder::TransactionRecorder;
 /// What a stretch takes at least: a switch is to cost little of it, and the machine to be the same throughout a block.
 const STRETCH_NS: i64 = 3_000_000;
 
-/// So many stretches of an arm, the latest, say how long its transactions take: a single stall does not.
+/// The latest stretches of an arm that say how long its transactions take, by the fastest one: a stall does not count.
 const LOOKED_AT: usize = 3;
 
 /// How the clients of a duel take turns.

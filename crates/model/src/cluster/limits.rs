@@ -37,7 +37,7 @@ pub struct Demand {
     pub holds: bool,
     /// The most tasks that a statement has on one node at once.
     pub tasks: u32,
-    /// The script with that statement, where a plan has told it.
+    /// The script with that statement, where a plan shows it.
     pub script: Option<String>,
 }
 
@@ -148,7 +148,7 @@ fn too_few(message: String) -> UserError {
     UserError::new(sqlstate::TOO_MANY_CONNECTIONS, message)
 }
 
-/// What a node may open to each other one, of so many nodes.
+/// Checks the connections that a node may open to each other one of `nodes`.
 ///
 /// # Errors
 /// 53300 with the numbers.
@@ -269,7 +269,7 @@ impl FanOut {
     }
 }
 
-/// Those that are not listed, or of which no node has told, may be on any.
+/// The most tasks on one node. Tasks that are not listed, or without a node, may be on any.
 fn most_on_a_node(tasks: &[Value], counted: u32) -> u32 {
     let mut nodes: BTreeMap<&str, u32> = BTreeMap::new();
     for node in tasks.iter().filter_map(|task| task.get("Node")?.as_str()) {

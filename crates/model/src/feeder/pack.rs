@@ -94,8 +94,8 @@ impl<'a> Collector<'a> {
         Ok((place < max).then_some(place as usize))
     }
 
-    /// Keeps a row, at the place that [`Self::place`] told. `cells` has one for each column, of which none is copied that there
-    /// is no room for.
+    /// Keeps a row at a place that [`Self::place`] returned. `cells` has one for each column; a cell that there is no room for is
+    /// not copied.
     ///
     /// # Errors
     /// Those of `cells`; 22023 for a weight that is none; 54000 for more bytes than there is room for; 53200.

@@ -22,17 +22,17 @@ pub enum Derived {
     /// `g = (k - 1) / size`. A size with no other prime factors than 2, 3 and 5 makes that a permutation (Rivest,
     /// Permutation polynomials modulo 2^w, and its like for other primes).
     Shuffled4 { seed: i64, size: i64 },
-    /// A numeric: `U(h, seed, least, most)` units of the last of so many decimal places.
+    /// A numeric with `places` decimal places: `U(h, seed, least, most)` units of the last one.
     Decimal { seed: i64, least: i64, most: i64, places: u8 },
     /// A text of hexadecimal digits, `U(h, seed, least, most)` of them: the hashes with the seeds after this one.
     Hex { seed: i64, least: i64, most: i64 },
     /// As [`Self::Hex`], which is of 26 digits at least; one in ten has `ORIGINAL` in it.
     Original { seed: i64, least: i64, most: i64 },
-    /// A text of so many decimal digits, 18 at most, and then this.
+    /// A text of `count` decimal digits, 18 at most, and the suffix.
     Digits { seed: i64, count: usize, suffix: String },
     /// A text of two capital letters.
     Capitals { seed: i64 },
-    /// A text that is the first of these in one row of so many, else the second.
+    /// A text: `rare` in one row of `one_in`, else `usual`.
     Rare { seed: i64, one_in: i64, rare: String, usual: String },
     /// A last name of TPC-C 4.3.2.3: three syllables for the digits of a number below 1000. That is
     /// `(k - 1) % size` where it is below 1000, and else by NURand(255, 0, 999) with this constant (2.1.6).
@@ -184,7 +184,7 @@ fn put_any_text(out: &mut [u8], at: usize, text: &[u8]) -> usize {
     if text.len() <= MAX_TEXT { put_text(out, at, text) } else { put_long_text(out, at, text) }
 }
 
-/// The longest text in bytes: a header of one byte tells no more.
+/// The longest text in bytes with a header of one byte.
 pub const MAX_TEXT: usize = 126;
 
 #[inline]
@@ -266,8 +266,7 @@ fn put_long_text(out: &mut [u8], at: usize, text: &[u8]) -> usize {
     from + text.len()
 }
 
-/// A numeric of so many units of the last of its decimal places, of which there are four at most: NumericShort of
-/// utils/adt/numeric.c, whose digits are to the base of 10,000, without zeros at either end.
+/// Writes a numeric of `units` of the last of its decimal places, at most four: NumericShort of utils/adt/numeric.c, whose digits are to the base of 10,000, without zeros at either end.
 #[inline]
 pub(super) fn put_decimal(out: &mut [u8], at: usize, units: i64, places: u8) -> usize {
     const SHORT: u16 = 0x8000;

@@ -16,7 +16,7 @@ pub enum RowColumn {
     Id4,
     /// The id as a bigint.
     Id8,
-    /// The number of the group that the id is in, counted from 1, as an integer; groups have so many ids.
+    /// The number of the group that the id is in, counted from 1, as an integer; with the number of ids in a group.
     Group4(i64),
     /// An integer.
     Constant4(i32),
@@ -26,7 +26,7 @@ pub enum RowColumn {
     Constant8(i64),
     /// A text of at most [`MAX_TEXT`] bytes.
     Text(String),
-    /// So many blanks, at most [`MAX_TEXT`]: what is left of an empty text in a column of type char(n).
+    /// Blanks, at most [`MAX_TEXT`]: an empty text in a column of type char(n).
     Blanks(usize),
     /// The id's decimal digits and then this: at most [`MAX_TEXT`] bytes.
     IdText(String),
@@ -42,7 +42,7 @@ pub enum RowColumn {
     Now,
     /// The transaction's begin as text: now()::text.
     NowText,
-    /// A numeric: so many units of the last of so many decimal places.
+    /// A numeric: units of the last decimal place, and the number of decimal places.
     ConstantDecimal(i64, u8),
     /// No integer.
     Null4,

@@ -40,9 +40,8 @@ impl Default for Extent {
 }
 
 impl Extent {
-    /// The length of a sample where none is given, in seconds: some 60 samples or more of any run, so that dips can be
-    /// told, and whole seconds of a minute and longer. All are even parts of a second, which is how often backends
-    /// report their counters.
+    /// The default length of a sample, in seconds. Runs of 15 seconds and more have at least 60 samples, so that dips are
+    /// visible. Backends report their counters once a second, which each length divides.
     pub fn sample_interval_secs(self) -> f64 {
         match self {
             Self::Secs(secs) if secs < 30.0 => 0.25,

@@ -84,14 +84,14 @@ pub struct RunSpec {
     /// That of arm b, in a duel of two.
     pub other_target: Option<TargetSpec>,
     pub starter: Starter,
-    /// As many clients its role may have in all of its runs; `None`: any number.
+    /// The most clients that its role may have in all of its runs; `None`: any number.
     pub max_clients: Option<u64>,
 }
 
-/// The session that has asked for a run, as the audit has to know it.
+/// The session that has asked for a run, for the audit, which compares counters of the fixture's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Starter {
-    /// 0: none that could change the fixture's tables meanwhile.
+    /// Process id; 0 for a session that cannot change the fixture's tables during the run.
     pub pid: i32,
     /// It has read or changed the fixture's tables, and the server's statistics do not show it yet.
     pub has_unsent: bool,
@@ -231,7 +231,7 @@ impl RunSpec {
     }
 }
 
-/// So many, divided by weights: to the largest remainders, and at least one to each.
+/// Divides a number by weights, by the method of largest remainders; each part is at least 1.
 fn divided(whole: u32, weights: &[f64]) -> Vec<u32> {
     let sum: f64 = weights.iter().sum();
     let free = whole - weights.len() as u32;
@@ -291,12 +291,12 @@ pub struct TargetSpec {
     pub is_standby: bool,
     /// A password has to be asked for: the run's role is no superuser.
     pub needs_password: bool,
-    /// It is behind a pooler: the backend is not the one that the protocol tells of.
+    /// It is behind a pooler: the process id in the protocol's BackendKeyData is not the backend's.
     pub is_pooled: bool,
     /// What of its statistics the role can read.
     #[serde(default)]
     pub views: Views,
-    /// The view pg_stat_statements there, quoted; `None` where nobody counts.
+    /// The view pg_stat_statements there, quoted; `None` without the extension.
     #[serde(default)]
     pub statements: Option<String>,
     /// The clients' search_path there; `None`: the role's own.
