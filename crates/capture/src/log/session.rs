@@ -45,7 +45,7 @@ pub struct LoggedSession {
 }
 
 /// A transaction that may go on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Open {
     is_block: bool,
     /// Its end has been seen, but not how long that took.
@@ -205,30 +205,14 @@ impl LoggedSession {
 
     fn begin(&mut self, entry: &LogEntry, is_block: bool, start_ms: f64) {
         let transaction = LoggedTransaction {
-            begin: None,
-            steps: Vec::new(),
-            ending: TransactionEnding::Implicit,
-            end_pause_ms: None,
-            frame_ms: 0.0,
-            omits: None,
-            problem: None,
             start_ms,
             end_ms: start_ms,
             idle_ms: self.last_end_ms.map(|end| (start_ms - end).max(0.0)),
             session: entry.session.clone(),
             user: entry.user.clone(),
+            ..LoggedTransaction::default()
         };
-        let id = transaction_id(entry);
-        self.open = Some(Open {
-            is_block,
-            has_ended: false,
-            id,
-            transaction,
-            bytes: 0,
-            is_forgotten: false,
-            savepoints: Vec::new(),
-            savepoint_names: SavepointNames::new(),
-        });
+        self.open = Some(Open { is_block, id: transaction_id(entry), transaction, ..Open::default() });
     }
 
     /// What it keeps of its statements, in bytes.

@@ -34,16 +34,17 @@ impl LoggedStatement {
 }
 
 /// How a transaction ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TransactionEnding {
     /// By itself: one statement, or several in one message.
+    #[default]
     Implicit,
     Commit,
     Rollback,
 }
 
 /// A transaction that is over.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoggedTransaction {
     /// The statement that began it, if it was an explicit block whose beginning is in the log.
     pub begin: Option<String>,
