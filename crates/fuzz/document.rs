@@ -3,6 +3,7 @@
 
 #![no_main]
 
+use bench_base::words::Word;
 use bench_results::Document;
 use bench_findings::findings;
 use bench_report::{ExportFormat, Format, closing, export, render};
@@ -12,13 +13,13 @@ fuzz_target!(|text: &str| {
     let Ok(mut document) = serde_json::from_str::<Document>(text) else { return };
     document.findings = findings(&document);
     let _ = closing(&document);
-    for name in Format::NAMES {
-        let report = render(&document, Format::parse(name).expect("a name"));
-        if *name == "json" {
+    for (_, format) in Format::WORDS {
+        let report = render(&document, *format);
+        if *format == Format::Json {
             serde_json::from_str::<Document>(&report).expect("a report is a document");
         }
     }
-    for name in ExportFormat::NAMES {
-        let _ = export(&document, ExportFormat::parse(name).expect("a name"));
+    for (_, format) in ExportFormat::WORDS {
+        let _ = export(&document, *format);
     }
 });

@@ -1,6 +1,7 @@
 //! bench.findings and bench.report.
 
 use bench_base::error::UserError;
+use bench_base::words::Word;
 use bench_report::{ExportFormat, Format, export, render, schema};
 use bench_results::{Document, Finding};
 use pgrx::prelude::*;
@@ -33,10 +34,10 @@ fn findings(run_id: Option<i64>) -> Rows {
 /// 22023 with the known ones.
 pub fn format_of(format: Option<String>) -> Result<Format, UserError> {
     let format = required("format", format)?;
-    Format::parse(&format).ok_or_else(|| unknown_format(&format, Format::NAMES.iter()))
+    Format::from_word(&format).ok_or_else(|| unknown_format(&format, Format::words()))
 }
 
-pub(super) fn unknown_format<'a>(format: &str, known: impl Iterator<Item = &'a &'a str>) -> UserError {
+pub(super) fn unknown_format(format: &str, known: impl Iterator<Item = &'static str>) -> UserError {
     let known: Vec<String> = known.map(|name| format!("'{name}'")).collect();
     UserError::invalid(format!("unrecognized value for format: \"{format}\""))
         .hint(format!("Available values: {}.", known.join(", ")))
@@ -47,14 +48,14 @@ pub(super) fn unknown_format<'a>(format: &str, known: impl Iterator<Item = &'a &
 fn report(run_id: Option<i64>, format: Option<String>) -> String {
     (|| {
         let format = required("format", format)?;
-        if let Some(format) = Format::parse(&format) {
+        if let Some(format) = Format::from_word(&format) {
             if format == Format::Schema {
                 return Ok(schema());
             }
             return Ok(for_client(render(&document(run_id)?, format)));
         }
-        let names = || Format::NAMES.iter().chain(ExportFormat::NAMES);
-        let format = ExportFormat::parse(&format).ok_or_else(|| unknown_format(&format, names()))?;
+        let names = || Format::words().chain(ExportFormat::words());
+        let format = ExportFormat::from_word(&format).ok_or_else(|| unknown_format(&format, names()))?;
         Ok(export(&document(run_id)?, format))
     })()
     .or_raise()

@@ -1,6 +1,7 @@
 //! bench.screen and its kin: which of several settings matter.
 
 use bench_base::error::{UserError, sqlstate};
+use bench_base::words::Word;
 use bench_model::spec::RunArguments;
 use bench_questions::comparison::check_margin;
 use bench_questions::screen::{ScreenMetric, screen_of, sentence, variants as variants_of_screen};
@@ -90,9 +91,8 @@ fn screen_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<
 }
 
 fn metric_of(name: String) -> Result<ScreenMetric, UserError> {
-    let found = ScreenMetric::ALL.iter().find(|(known, _)| *known == name);
-    found.map(|(_, metric)| *metric).ok_or_else(|| {
-        let names = ScreenMetric::ALL.map(|(name, _)| name).join(", ");
+    ScreenMetric::from_word(&name).ok_or_else(|| {
+        let names = ScreenMetric::words().collect::<Vec<_>>().join(", ");
         UserError::invalid(format!("unrecognized metric \"{name}\"")).hint(format!("Known metrics: {names}."))
     })
 }

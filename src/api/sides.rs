@@ -1,6 +1,7 @@
 //! Two sides of runs that are compared, and their report.
 
 use bench_base::error::UserError;
+use bench_base::words::Word;
 use bench_model::spec::{MAX_RUN_IDS, check_count};
 use bench_questions::calibration;
 use bench_questions::comparison::{Comparison, Design, check_margin, check_runs, compare};
@@ -162,8 +163,8 @@ const JUNIT: &str = "junit";
 /// 22023 with the known ones.
 pub(super) fn format_of_two(format: Option<String>) -> Result<Option<Format>, UserError> {
     let name = required("format", format)?;
-    match Format::parse(&name) {
-        None if name != JUNIT => Err(unknown_format(&name, Format::NAMES.iter().chain(&[JUNIT]))),
+    match Format::from_word(&name) {
+        None if name != JUNIT => Err(unknown_format(&name, Format::words().chain([JUNIT]))),
         format => Ok(format),
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bench_base::error::UserError;
+use bench_base::words;
 use bench_model::views::ServerCounters;
 use bench_results::Event;
 use pgrx::pg_sys;
@@ -358,20 +359,12 @@ impl EventWatch {
     }
 }
 
-/// What is done to tables by hand and automatically.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum WorkKind {
-    Vacuum,
-    Analyze,
-}
-
-impl WorkKind {
-    /// The word of its views, functions and events.
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Vacuum => "vacuum",
-            Self::Analyze => "analyze",
-        }
+words! {
+    /// What is done to tables by hand and automatically, by the words of its views, functions and events.
+    #[derive(Hash)]
+    enum WorkKind {
+        Vacuum = "vacuum",
+        Analyze = "analyze",
     }
 }
 

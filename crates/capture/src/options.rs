@@ -1,7 +1,7 @@
 //! The options of captures: of statements (bench.capture) and of logs (bench.capture_log).
 
 use bench_base::error::UserError;
-use bench_base::similar;
+use bench_base::words;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -182,7 +182,7 @@ fn excluded(value: &Value) -> Result<Excluded, UserError> {
 
 fn unknown(key: &str, known: [&str; 9]) -> UserError {
     let list = format!("Known options: {}.", known.join(", "));
-    UserError::invalid(format!("unknown option \"{key}\" of a capture")).hint(similar::hint(key, known, list))
+    UserError::invalid(format!("unknown option \"{key}\" of a capture")).hint(words::hint(key, known, list))
 }
 
 fn unsuitable(key: &str, value: &Value, hint: &str) -> UserError {

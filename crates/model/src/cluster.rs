@@ -7,7 +7,7 @@ mod tests;
 use bench_base::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 
-use crate::spec::words;
+use bench_base::words;
 
 pub use limits::{Demand, FanOut, Limits, check_connections, check_pool, check_worker_slots, room_for};
 

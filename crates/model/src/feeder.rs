@@ -10,7 +10,8 @@ use bench_base::error::{UserError, sqlstate};
 use bench_script::is_variable_name;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{Word, words};
+use bench_base::words;
+use bench_base::words::Word;
 
 pub use pack::{Collector, FeederRows, FeederValue, MAX_BYTES, RowSource, Stride, ValueKind, unpack};
 
@@ -40,7 +41,7 @@ impl Pick {
     /// # Errors
     /// 22023 for another word.
     pub fn new(word: &str) -> Result<Self, UserError> {
-        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, pick)| *pick).ok_or_else(|| {
+        Self::from_word(word).ok_or_else(|| {
             UserError::invalid(format!("unrecognized pick: \"{word}\""))
                 .hint("Available orders: \"random\", \"sequence\" and \"weighted\".")
         })

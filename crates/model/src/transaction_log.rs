@@ -5,47 +5,35 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
+use bench_base::words;
+use bench_base::words::Word;
 use bench_script::Prng;
 
 use crate::tally::Counter;
 
-/// How a logged transaction ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum LoggedOutcome {
-    #[default]
-    Processed = 0,
-    /// Processed, but its script ended within a block, which ended its client.
-    LeftOpen = 1,
-    /// Given up at a serialization failure or deadlock, or its connection was lost before it could be committed.
-    Failed = 2,
-    /// Another error ended it, and its client.
-    Aborted = 3,
-    /// Not started, because it was too late under a latency limit.
-    Skipped = 4,
-    /// Its connection was lost, and whether it was committed is not known.
-    Unknown = 5,
+words! {
+    /// How a logged transaction ended, by the words of bench.transactions.
+    #[derive(Default)]
+    #[repr(u8)]
+    pub enum LoggedOutcome {
+        #[default]
+        Processed = "processed",
+        /// Processed, but its script ended within a block, which ended its client.
+        LeftOpen = "left open",
+        /// Given up at a serialization failure or deadlock, or its connection was lost before it could be committed.
+        Failed = "failed",
+        /// Another error ended it, and its client.
+        Aborted = "aborted",
+        /// Not started, because it was too late under a latency limit.
+        Skipped = "skipped",
+        /// Its connection was lost, and whether it was committed is not known.
+        Unknown = "unknown",
+    }
 }
 
 impl LoggedOutcome {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Processed, Self::LeftOpen, Self::Failed, Self::Aborted, Self::Skipped, Self::Unknown];
-
-    /// As bench.transactions has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Processed => "processed",
-            Self::LeftOpen => "left open",
-            Self::Failed => "failed",
-            Self::Aborted => "aborted",
-            Self::Skipped => "skipped",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    fn of(word: u64) -> Self {
-        Self::ALL.get(word as usize).copied().unwrap_or_default()
+    fn of(number: u64) -> Self {
+        Self::WORDS.get(number as usize).map_or_else(Self::default, |(_, outcome)| *outcome)
     }
 }
 
@@ -233,16 +221,19 @@ mod tests {
     #[test]
     fn entries_come_out_as_they_went_in() {
         let owner = Owner::new(8);
-        let entries = LoggedOutcome::ALL.map(|outcome| LogRecord {
-            client: u32::MAX - outcome as u32,
-            transaction: outcome as u64 + 1,
-            script: u32::MAX - 1,
-            retries: 7,
-            outcome,
-            start_ns: i64::MIN + outcome as i64,
-            lag_ns: u64::MAX,
-            latency_ns: 3,
-        });
+        let entries: Vec<LogRecord> = LoggedOutcome::WORDS
+            .iter()
+            .map(|&(_, outcome)| LogRecord {
+                client: u32::MAX - outcome as u32,
+                transaction: outcome as u64 + 1,
+                script: u32::MAX - 1,
+                retries: 7,
+                outcome,
+                start_ns: i64::MIN + outcome as i64,
+                lag_ns: u64::MAX,
+                latency_ns: 3,
+            })
+            .collect();
         entries.iter().for_each(|entry| owner.queue().put(entry));
         let mut taken = Vec::new();
         owner.queue().take(100, |entry| taken.push(entry));

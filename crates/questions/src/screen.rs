@@ -4,6 +4,7 @@
 mod tests;
 
 use bench_base::error::UserError;
+use bench_base::words;
 use bench_model::spec::{Duel, object, plain};
 use bench_results::compared::parts;
 use bench_results::experiment::{Factor, FactorKind, Screen, ScreenLine};
@@ -89,27 +90,19 @@ pub fn variants(screen: &Screen) -> Result<Vec<Variant>, UserError> {
     Ok(variants)
 }
 
-/// What effects are on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScreenMetric {
-    /// Transactions per second.
-    Tps,
-    /// Mean latency, ms.
-    Latency,
-    /// Processor time of the server per transaction, µs.
-    Cpu,
+words! {
+    /// What effects are on, by the names that users know.
+    pub enum ScreenMetric {
+        /// Transactions per second.
+        Tps = "tps",
+        /// Mean latency, ms.
+        Latency = "latency_avg_ms",
+        /// Processor time of the server per transaction, µs.
+        Cpu = "server_cpu_us",
+    }
 }
 
 impl ScreenMetric {
-    /// All, by the names that users know.
-    pub const ALL: [(&str, Self); 3] =
-        [("tps", Self::Tps), ("latency_avg_ms", Self::Latency), ("server_cpu_us", Self::Cpu)];
-
-    /// The name that users know.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, metric)| *metric == self).map_or("", |(name, _)| name)
-    }
-
     fn better(self) -> Better {
         if self == Self::Tps { Better::Higher } else { Better::Lower }
     }

@@ -2,6 +2,7 @@
 
 use bench_base::error::cut;
 use bench_base::number::finite;
+use bench_base::words;
 use bench_questions::statements::statements_of_duel;
 use bench_results::Document;
 
@@ -10,26 +11,13 @@ use crate::run::headline::outcome;
 use crate::sanitize::one_line;
 use crate::statements::cases as cases_of_statements;
 
-/// A format of another program's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// OpenMetrics 1.0, as Prometheus reads it.
-    OpenMetrics,
-    /// JUnit's XML, as services of continuous integration read it.
-    JUnit,
-}
-
-impl ExportFormat {
-    /// The formats' names.
-    pub const NAMES: &[&str] = &["openmetrics", "junit"];
-
-    /// The format of a name.
-    pub fn parse(name: &str) -> Option<ExportFormat> {
-        match name {
-            "openmetrics" => Some(ExportFormat::OpenMetrics),
-            "junit" => Some(ExportFormat::JUnit),
-            _ => None,
-        }
+words! {
+    /// A format of another program's.
+    pub enum ExportFormat {
+        /// OpenMetrics 1.0, as Prometheus reads it.
+        OpenMetrics = "openmetrics",
+        /// JUnit's XML, as services of continuous integration read it.
+        JUnit = "junit",
     }
 }
 
@@ -145,15 +133,6 @@ pub fn run(document: &Document) -> String {
 mod tests {
     use super::*;
     use crate::tests::example::{believable, hostile};
-
-    const ALL: [ExportFormat; 2] = [ExportFormat::OpenMetrics, ExportFormat::JUnit];
-
-    #[test]
-    fn every_name_has_its_format() {
-        let parsed: Vec<_> = ExportFormat::NAMES.iter().map(|name| ExportFormat::parse(name)).collect();
-        assert_eq!(parsed, ALL.map(Some));
-        assert_eq!(ExportFormat::parse("github"), None);
-    }
 
     /// A run with figures that can be checked by head.
     fn run() -> Document {

@@ -1,5 +1,6 @@
 //! The formats of reports, and the JSON schemas of the documents that reports are made from.
 
+use bench_base::words;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -9,35 +10,19 @@ use serde_json::Value;
 use crate::report::Report;
 use crate::{html, markdown, sanitize, text};
 
-/// What a report is written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For a terminal, at most 100 columns wide.
-    Text,
-    /// With the tables of GitHub's dialect.
-    Markdown,
-    /// The document, on one line.
-    Json,
-    /// One page that needs nothing but itself.
-    Html,
-    /// The JSON schema of the document.
-    Schema,
-}
-
-impl Format {
-    /// The formats' names.
-    pub const NAMES: &[&str] = &["text", "markdown", "json", "html", "schema"];
-
-    /// The format of a name.
-    pub fn parse(name: &str) -> Option<Format> {
-        match name {
-            "text" => Some(Format::Text),
-            "markdown" => Some(Format::Markdown),
-            "json" => Some(Format::Json),
-            "html" => Some(Format::Html),
-            "schema" => Some(Format::Schema),
-            _ => None,
-        }
+words! {
+    /// What a report is written as.
+    pub enum Format {
+        /// For a terminal, at most 100 columns wide.
+        Text = "text",
+        /// With the tables of GitHub's dialect.
+        Markdown = "markdown",
+        /// The document, on one line.
+        Json = "json",
+        /// One page that needs nothing but itself.
+        Html = "html",
+        /// The JSON schema of the document.
+        Schema = "schema",
     }
 }
 

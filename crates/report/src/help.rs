@@ -12,7 +12,7 @@ mod tests;
 use std::collections::HashMap;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_base::similar;
+use bench_base::words;
 
 use crate::sanitize::wrapped;
 
@@ -105,7 +105,7 @@ impl Help {
         }
         let all = "SELECT * FROM bench.help() lists all functions.".to_owned();
         Err(UserError::new(sqlstate::UNDEFINED_FUNCTION, format!("function bench.{bare} does not exist"))
-            .hint(similar::hint(bare, self.names(), all)))
+            .hint(words::hint(bare, self.names(), all)))
     }
 
     /// What an argument of a function means, as plain text; `None` where no page says it.

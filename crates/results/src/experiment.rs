@@ -3,6 +3,7 @@
 //! bench_questions plans experiments and draws their results.
 
 use bench_base::number::mean;
+use bench_base::words;
 use bench_model::spec::Duel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -359,29 +360,18 @@ pub enum Purpose {
     Operating,
 }
 
-/// What keeps a rate from being sustained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Limit {
-    /// The percentile is beyond the objective.
-    Latency,
-    /// Transactions were not done, or ever later.
-    Throughput,
-    /// More failed than may.
-    Errors,
-    /// All clients were busy while the server was not: with more of them it could do more.
-    Clients,
-}
-
-impl Limit {
-    /// As bench.capacities has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Latency => "latency",
-            Self::Throughput => "throughput",
-            Self::Errors => "errors",
-            Self::Clients => "clients",
-        }
+words! {
+    /// What keeps a rate from being sustained.
+    #[derive(JsonSchema)]
+    pub enum Limit {
+        /// The percentile is beyond the objective.
+        Latency = "latency",
+        /// Transactions were not done, or ever later.
+        Throughput = "throughput",
+        /// More failed than may.
+        Errors = "errors",
+        /// All clients were busy while the server was not: with more of them it could do more.
+        Clients = "clients",
     }
 }
 

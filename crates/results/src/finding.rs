@@ -1,54 +1,24 @@
 //! A finding: one sentence about a run, with its figures and its advice. The room `findings` draws them.
 
+use bench_base::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How much a finding matters, the gravest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The figures are not what they seem to be.
-    Critical,
-    /// They are right, but something kept them from being better, or from being the same tomorrow.
-    Warning,
-    /// Good to know when they are compared with others.
-    Notice,
-}
-
-impl Severity {
-    /// The word that users read.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Critical => "critical",
-            Self::Warning => "warning",
-            Self::Notice => "notice",
-        }
+words! {
+    /// How much a finding matters, the gravest first.
+    #[derive(JsonSchema)]
+    pub enum Severity {
+        /// The figures are not what they seem to be.
+        Critical = "critical",
+        /// They are right, but something kept them from being better, or from being the same tomorrow.
+        Warning = "warning",
+        /// Good to know when they are compared with others.
+        Notice = "notice",
     }
 }
 
-/// An enum of topics, each with the word that users read.
-#[macro_export]
-macro_rules! topics {
-    ($(#[$doc:meta])* pub enum $name:ident { $($topic:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        pub enum $name {
-            $(#[serde(rename = $word)] $topic,)*
-        }
-
-        impl $name {
-            /// The word that users read.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$topic => $word,)*
-                }
-            }
-        }
-    };
-}
-
-topics! {
+words! {
     /// What a finding is about.
     #[derive(JsonSchema)]
     pub enum Topic {

@@ -1,7 +1,7 @@
 //! Settings of a run, and this project's own parameters.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_base::similar;
+use bench_base::words;
 use bench_model::cluster::Nodes;
 use bench_model::spec::{Driver, Observation, PLAN_ADVICE, Role, RunOptions};
 use bench_protocol::is_startup_word;
@@ -189,7 +189,7 @@ fn with_hint(name: &str, error: UserError) -> UserError {
     let hint = match error.sqlstate.as_str() {
         sqlstate::UNDEFINED_OBJECT => {
             let names = guc::names().unwrap_or_default();
-            similar::perhaps(name, names.iter().map(String::as_str))
+            words::perhaps(name, names.iter().map(String::as_str))
         }
         sqlstate::CANT_CHANGE_RUNTIME_PARAM if guc::is_reloadable(name) => Some(format!(
             "It belongs to the whole server: a superuser's sweep can set it, with variants => '{{\"…\": {{\"system\": {{\"{name}\": …}}}}}}'."

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_base::similar;
+use bench_base::words;
 use bench_model::shard_keys;
 use bench_model::spec::{Driver, FixtureSpec, QueryMode, Role, RunOptions, SCRIPT, ScriptSpec, Share};
 use bench_script as script;
@@ -52,7 +52,7 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         }
         let of_pgbench = NAMES_OF_PGBENCH.iter().map(|(theirs, _)| *theirs);
         let known = names.iter().map(String::as_str).chain(of_pgbench);
-        return Err(error.hint(similar::hint(name, known, list)));
+        return Err(error.hint(words::hint(name, known, list)));
     };
     Ok(workload)
 }

@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
+use bench_base::words;
 use bench_results::UnwrittenParts;
 
 use super::extension_hold::hold;
@@ -15,26 +16,15 @@ use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 use crate::store::lock_timeout::{LockTimeout, try_to_write};
 
-/// How a run, or a sweep of them, ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunStatus {
-    Completed,
-    /// Clients were lost on the way, or runs of a sweep; the rest is there.
-    Incomplete,
-    Canceled,
-    /// Nothing was measured.
-    Failed,
-}
-
-impl RunStatus {
-    /// As the columns status have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Incomplete => "incomplete",
-            Self::Canceled => "canceled",
-            Self::Failed => "failed",
-        }
+words! {
+    /// How a run, or a sweep of them, ended, as the columns status have it.
+    pub enum RunStatus {
+        Completed = "completed",
+        /// Clients were lost on the way, or runs of a sweep; the rest is there.
+        Incomplete = "incomplete",
+        Canceled = "canceled",
+        /// Nothing was measured.
+        Failed = "failed",
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use bench_base::words;
 use bench_model::spec::{Before, Extent, RunOptions};
-use bench_results::{Severity, topics};
+use bench_results::Severity;
 use bench_stats::until_steady::LONGEST_SECS;
 use serde::Deserialize;
 
@@ -235,7 +236,7 @@ pub struct MachineState {
     pub memory_bytes: Option<f64>,
 }
 
-topics! {
+words! {
     /// What a risk is about.
     pub enum RiskTopic {
         Autovacuum = "autovacuum",

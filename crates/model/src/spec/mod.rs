@@ -15,8 +15,7 @@ pub use options::{DEFAULT_SECS, Extent, RunOptions, SCRIPT, workload};
 pub use run::{Address, Encryption, FixtureSpec, HostAddress, Observation, RunSpec, Starter, TargetSpec};
 pub(crate) use script::{MAX_SCRIPTS, check_deck};
 pub use script::{Role, ScriptSpec, Share, Terminal, expand, is_name, mix};
-pub(crate) use values::words;
 pub use values::{
-    Before, Driver, MAX_ARGUMENT, MAX_RUN_IDS, OnDisconnect, QueryMode, Results, Word, check_count,
-    check_text, object, plain, required, variables,
+    Before, Driver, MAX_ARGUMENT, MAX_RUN_IDS, OnDisconnect, QueryMode, Results, check_count, check_text,
+    object, plain, required, variables,
 };

@@ -1,6 +1,8 @@
 //! Values of arguments: their limits, words of which one is to be chosen, and JSON objects.
 
 use bench_base::error::{UserError, sqlstate};
+use bench_base::words;
+use bench_base::words::Word;
 use bench_script::is_variable_name;
 use serde_json::{Map, Value};
 
@@ -72,44 +74,12 @@ pub(super) fn settings(value: Value) -> Result<Vec<(String, String)>, UserError>
 pub(super) fn word<T: Word>(argument: &str, value: Option<String>) -> Result<T, UserError> {
     let value = required(argument, value)?;
     check_text(argument, &value)?;
-    let found = T::WORDS.iter().find(|(word, _)| *word == value).map(|(_, meant)| *meant);
-    found.ok_or_else(|| {
-        let listed: Vec<String> = T::WORDS.iter().map(|(word, _)| format!("'{word}'")).collect();
+    T::from_word(&value).ok_or_else(|| {
+        let listed: Vec<String> = T::words().map(|word| format!("'{word}'")).collect();
         UserError::invalid(format!("unrecognized value for {argument}: \"{value}\""))
             .hint(format!("Available values: {}.", listed.join(", ")))
     })
 }
-
-/// What users write as a word.
-pub trait Word: Copy + 'static {
-    /// All words, with what they mean.
-    const WORDS: &'static [(&'static str, Self)];
-}
-
-/// Defines an enum whose variants are words that users write, in JSON as in SQL.
-macro_rules! words {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$meaning:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-        pub enum $name {
-            $($(#[$meaning])* #[serde(rename = $word)] $variant,)*
-        }
-
-        impl $crate::spec::Word for $name {
-            const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant),)*];
-        }
-
-        impl $name {
-            /// The word users write.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-        }
-    };
-}
-pub(crate) use words;
 
 pub(super) fn unsupported(what: &str) -> UserError {
     UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet"))
@@ -174,13 +144,12 @@ impl Before {
         }
         let mut steps = Vec::new();
         for word in text.split(',').map(str::trim) {
-            let known = Self::WORDS.iter().find(|(known, _)| *known == word);
-            let (_, step) = known.ok_or_else(|| {
+            let step = Self::from_word(word).ok_or_else(|| {
                 UserError::invalid(format!("unrecognized value for before: \"{word}\"")).hint(
                     "Available values: 'none', 'reload', 'truncate', 'vacuum', 'prewarm', 'checkpoint', or several of them: 'vacuum,checkpoint'.",
                 )
             })?;
-            steps.push(*step);
+            steps.push(step);
         }
         steps.sort();
         steps.dedup();

@@ -26,7 +26,7 @@ pub use crate::foreign_server::options::{
     DEFAULT_PORT, Host, OptionOf, SYSTEM_ROOTS, TlsOptions, check_option, check_options,
 };
 pub use crate::foreign_server::words::{
-    ChannelBinding, LoadBalance, SessionAttributes, SslMode, SslNegotiation, Suitability, TlsVersion, Word,
+    ChannelBinding, LoadBalance, SessionAttributes, SslMode, SslNegotiation, Suitability, TlsVersion,
     parse_conninfo,
 };
 

@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use bench_base::error::{UserError, sqlstate};
-use bench_base::similar;
+use bench_base::words;
+use bench_base::words::Word;
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_server::words::{
     CatalogOptions, ChannelBinding, LoadBalance, SessionAttributes, SslMode, SslNegotiation, Switch,
-    TlsVersion, Word, boolean, integer, max_version, min_version,
+    TlsVersion, boolean, integer, max_version, min_version, parse_word,
 };
 
 /// What an option is given to, by the catalogs that a validator is called for.
@@ -121,7 +122,7 @@ pub fn check_option(of: OptionOf, name: &str, value: &str, is_superuser: bool) -
     let Some((_, place, check)) = KEYWORDS.iter().find(|(keyword, ..)| *keyword == name) else {
         let valid = || KEYWORDS.iter().filter(|(_, place, _)| *place == own).map(|(keyword, ..)| *keyword);
         let list = format!("Valid options in this context are: {}.", valid().collect::<Vec<_>>().join(", "));
-        return Err(no_such(name).hint(similar::hint(name, valid(), list)));
+        return Err(no_such(name).hint(words::hint(name, valid(), list)));
     };
     match place {
         Place::Refused(reason) => {
@@ -205,7 +206,7 @@ fn anything(_: &str, _: &str) -> Result<(), UserError> {
 }
 
 fn word<T: Word>(name: &str, value: &str) -> Result<(), UserError> {
-    T::parse(name, value).map(drop)
+    parse_word::<T>(name, value).map(drop)
 }
 
 fn without_gss_encryption(name: &str, value: &str) -> Result<(), UserError> {
@@ -367,7 +368,7 @@ impl TlsOptions {
         let version = |name| server.text(name).unwrap_or("");
         let options = Self {
             sslmode: match server.text("sslmode") {
-                Some(mode) => SslMode::parse("sslmode", mode)?,
+                Some(mode) => parse_word("sslmode", mode)?,
                 None if server.text("sslrootcert") == Some(SYSTEM_ROOTS) => SslMode::VerifyFull,
                 None => SslMode::default(),
             },
@@ -375,7 +376,7 @@ impl TlsOptions {
             sslrootcert: owned(server.text("sslrootcert")),
             sslcert: owned(mapping.text("sslcert")),
             sslkey: owned(mapping.text("sslkey")),
-            sslsni: server.text("sslsni").map_or(Ok(Switch(true)), |value| Switch::parse("sslsni", value))?.0,
+            sslsni: server.text("sslsni").map_or(Ok(Switch(true)), |value| parse_word("sslsni", value))?.0,
             ssl_min_protocol_version: min_version(
                 "ssl_min_protocol_version",
                 version("ssl_min_protocol_version"),
@@ -399,8 +400,7 @@ impl TlsOptions {
                 .hint("Set ssl_min_protocol_version no higher than ssl_max_protocol_version."));
         }
         let weak = |with: &str, use_: &str| {
-            let word =
-                SslMode::WORDS.iter().find(|(_, mode)| *mode == self.sslmode).map_or("", |found| found.0);
+            let word = self.sslmode.as_str();
             UserError::invalid(format!("weak sslmode \"{word}\" may not be used with {with} (use {use_})"))
         };
         if self.sslrootcert.as_deref() == Some(SYSTEM_ROOTS) && self.sslmode != SslMode::VerifyFull {

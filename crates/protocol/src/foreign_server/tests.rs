@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use bench_base::error::UserError;
+use bench_base::words::Word;
 use proptest::prelude::*;
-use serde::Serialize;
 
 use crate::foreign_server::options::{KEYWORDS, Place};
 use crate::foreign_server::words::SessionAttributes::{
@@ -457,24 +457,6 @@ fn a_role_that_is_no_superuser_needs_a_password_that_is_asked_for() {
     check_password_used(false, &with, true).expect("asked for");
     check_password_used(false, &free, false).expect("a mapping without");
     check_password_used(true, &with, false).expect("a superuser");
-}
-
-/// Each word is read as it is written.
-fn words_round_trip<T: Word + PartialEq + std::fmt::Debug + Serialize>() {
-    for (word, meaning) in T::WORDS {
-        assert_eq!(T::parse("option", word).as_ref(), Ok(meaning));
-        assert_eq!(serde_json::to_value(meaning).expect("JSON"), serde_json::json!(word));
-    }
-}
-
-#[test]
-fn words_are_serialized_as_they_are_written() {
-    words_round_trip::<SslMode>();
-    words_round_trip::<SslNegotiation>();
-    words_round_trip::<TlsVersion>();
-    words_round_trip::<ChannelBinding>();
-    words_round_trip::<LoadBalance>();
-    words_round_trip::<SessionAttributes>();
 }
 
 fn a_word<T: Word + std::fmt::Debug>() -> impl Strategy<Value = String> {

@@ -1,118 +1,87 @@
 //! What texts mean: options whose value is one of a few words, a number or a version, and libpq's connection strings.
 
 use bench_base::error::UserError;
-use serde::{Deserialize, Serialize};
+use bench_base::words;
+use bench_base::words::Word;
 
-/// A type whose values users write as words, which are libpq's and are serialized as they are written.
-pub trait Word: Copy + 'static {
-    /// Each word and what it means.
-    const WORDS: &'static [(&'static str, Self)];
+/// Returns the meaning of an option's word, by libpq's messages.
+///
+/// # Errors
+/// 22023 for a text that is none of the words.
+pub fn parse_word<T: Word>(option: &str, value: &str) -> Result<T, UserError> {
+    T::from_word(value).ok_or_else(|| {
+        let words: Vec<String> = T::words().map(|word| format!("\"{word}\"")).collect();
+        UserError::invalid(format!("invalid {option} value: \"{value}\""))
+            .hint(format!("Valid values are: {}.", words.join(", ")))
+    })
+}
 
-    /// What a word means.
-    ///
-    /// # Errors
-    /// 22023 for a text that is none of the words.
-    fn parse(option: &str, value: &str) -> Result<Self, UserError> {
-        let found = Self::WORDS.iter().find(|(word, _)| *word == value);
-        found.map(|(_, meaning)| *meaning).ok_or_else(|| {
-            let words: Vec<String> = Self::WORDS.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-            UserError::invalid(format!("invalid {option} value: \"{value}\""))
-                .hint(format!("Valid values are: {}.", words.join(", ")))
-        })
+words! {
+    /// How much of TLS there is, from nothing to a server whose name is proved (`sslmode`).
+    #[derive(Default)]
+    pub enum SslMode {
+        /// No TLS.
+        Disable = "disable",
+        /// Without TLS first, and with it if that fails.
+        Allow = "allow",
+        /// With TLS first, and without it if the server has none or that fails.
+        #[default]
+        Prefer = "prefer",
+        /// Only with TLS; the certificate is verified only where there is a root certificate, as for `VerifyCa`.
+        Require = "require",
+        /// Only with TLS and a certificate that a root certificate vouches for.
+        VerifyCa = "verify-ca",
+        /// And the certificate is that of the host.
+        VerifyFull = "verify-full",
     }
 }
 
-/// How much of TLS there is, from nothing to a server whose name is proved (`sslmode`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SslMode {
-    /// No TLS.
-    Disable,
-    /// Without TLS first, and with it if that fails.
-    Allow,
-    /// With TLS first, and without it if the server has none or that fails.
-    #[default]
-    Prefer,
-    /// Only with TLS; the certificate is verified only where there is a root certificate, as for `VerifyCa`.
-    Require,
-    /// Only with TLS and a certificate that a root certificate vouches for.
-    VerifyCa,
-    /// And the certificate is that of the host.
-    VerifyFull,
+words! {
+    /// How TLS begins (`sslnegotiation`).
+    #[derive(Default)]
+    pub enum SslNegotiation {
+        /// The server is asked by an SSLRequest.
+        #[default]
+        Postgres = "postgres",
+        /// The handshake comes first, with the protocol "postgresql" by ALPN: servers since PostgreSQL 17.
+        Direct = "direct",
+    }
 }
 
-impl Word for SslMode {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("disable", Self::Disable),
-        ("allow", Self::Allow),
-        ("prefer", Self::Prefer),
-        ("require", Self::Require),
-        ("verify-ca", Self::VerifyCa),
-        ("verify-full", Self::VerifyFull),
-    ];
+words! {
+    /// A version of TLS that this driver speaks.
+    pub enum TlsVersion {
+        /// TLS 1.2.
+        V1_2 = "TLSv1.2",
+        /// TLS 1.3.
+        V1_3 = "TLSv1.3",
+    }
 }
 
-/// How TLS begins (`sslnegotiation`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SslNegotiation {
-    /// The server is asked by an SSLRequest.
-    #[default]
-    Postgres,
-    /// The handshake comes first, with the protocol "postgresql" by ALPN: servers since PostgreSQL 17.
-    Direct,
+words! {
+    /// Whether SCRAM binds itself to the TLS connection (`channel_binding`).
+    #[derive(Default)]
+    pub enum ChannelBinding {
+        /// Never.
+        Disable = "disable",
+        /// Where the server can.
+        #[default]
+        Prefer = "prefer",
+        /// Always, and no other authentication is good enough.
+        Require = "require",
+    }
 }
 
-impl Word for SslNegotiation {
-    const WORDS: &'static [(&'static str, Self)] = &[("postgres", Self::Postgres), ("direct", Self::Direct)];
-}
-
-/// A version of TLS that this driver speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TlsVersion {
-    /// TLS 1.2.
-    #[serde(rename = "TLSv1.2")]
-    V1_2,
-    /// TLS 1.3.
-    #[serde(rename = "TLSv1.3")]
-    V1_3,
-}
-
-impl Word for TlsVersion {
-    const WORDS: &'static [(&'static str, Self)] = &[("TLSv1.2", Self::V1_2), ("TLSv1.3", Self::V1_3)];
-}
-
-/// Whether SCRAM binds itself to the TLS connection (`channel_binding`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChannelBinding {
-    /// Never.
-    Disable,
-    /// Where the server can.
-    #[default]
-    Prefer,
-    /// Always, and no other authentication is good enough.
-    Require,
-}
-
-impl Word for ChannelBinding {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("disable", Self::Disable), ("prefer", Self::Prefer), ("require", Self::Require)];
-}
-
-/// Which host of several gets a connection (`load_balance_hosts`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadBalance {
-    /// The first that answers, in the order in which they are given.
-    #[default]
-    Disable,
-    /// The first that answers, in an order drawn for each connection.
-    Random,
-}
-
-impl Word for LoadBalance {
-    const WORDS: &'static [(&'static str, Self)] = &[("disable", Self::Disable), ("random", Self::Random)];
+words! {
+    /// Which host of several gets a connection (`load_balance_hosts`).
+    #[derive(Default)]
+    pub enum LoadBalance {
+        /// The first that answers, in the order in which they are given.
+        #[default]
+        Disable = "disable",
+        /// The first that answers, in an order drawn for each connection.
+        Random = "random",
+    }
 }
 
 /// The word "0" or "1".
@@ -123,34 +92,24 @@ impl Word for Switch {
     const WORDS: &'static [(&'static str, Self)] = &[("0", Self(false)), ("1", Self(true))];
 }
 
-/// The sessions that are good enough (`target_session_attrs`), as libpq's PQconnectPoll decides it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SessionAttributes {
-    /// All.
-    #[default]
-    Any,
-    /// Those that may write: not a standby's, and not read-only by default.
-    ReadWrite,
-    /// Those that may not write.
-    ReadOnly,
-    /// Those of a server that is not in hot standby.
-    Primary,
-    /// Those of a server in hot standby.
-    Standby,
-    /// Those of a server in hot standby if there is one, else all.
-    PreferStandby,
-}
-
-impl Word for SessionAttributes {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("any", Self::Any),
-        ("read-write", Self::ReadWrite),
-        ("read-only", Self::ReadOnly),
-        ("primary", Self::Primary),
-        ("standby", Self::Standby),
-        ("prefer-standby", Self::PreferStandby),
-    ];
+words! {
+    /// The sessions that are good enough (`target_session_attrs`), as libpq's PQconnectPoll decides it.
+    #[derive(Default)]
+    pub enum SessionAttributes {
+        /// All.
+        #[default]
+        Any = "any",
+        /// Those that may write: not a standby's, and not read-only by default.
+        ReadWrite = "read-write",
+        /// Those that may not write.
+        ReadOnly = "read-only",
+        /// Those of a server that is not in hot standby.
+        Primary = "primary",
+        /// Those of a server in hot standby.
+        Standby = "standby",
+        /// Those of a server in hot standby if there is one, else all.
+        PreferStandby = "prefer-standby",
+    }
 }
 
 /// Whether a session is one of [`SessionAttributes`].
@@ -231,7 +190,7 @@ impl<'a> CatalogOptions<'a> {
 
     /// The value of an option of a few words, and the default where it is not given.
     pub fn word<T: Word + Default>(self, name: &str) -> Result<T, UserError> {
-        self.text(name).map_or_else(|| Ok(T::default()), |value| T::parse(name, value))
+        self.text(name).map_or_else(|| Ok(T::default()), |value| parse_word(name, value))
     }
 
     /// The value of an option whose values are numbers above zero; zero and negative ones are none, as for libpq.

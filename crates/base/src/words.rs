@@ -1,6 +1,47 @@
-//! The name that was probably meant by a mistyped one.
+//! Words that users write: enums that consist of them, and the name that was probably meant by a mistyped one.
 
 use strsim::damerau_levenshtein;
+
+/// A type whose values users write as words.
+pub trait Word: Copy + 'static {
+    /// Each word and its meaning.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// Returns the meaning of a word; `None` for others.
+    fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning)
+    }
+
+    /// Returns all words, in the order of the type's declaration.
+    fn words() -> impl Iterator<Item = &'static str> {
+        Self::WORDS.iter().map(|(word, _)| *word)
+    }
+}
+
+/// Defines an enum whose variants are words that users write, in JSON as in SQL.
+#[macro_export]
+macro_rules! words {
+    ($(#[$about:meta])* $vis:vis enum $name:ident { $($(#[$meaning:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        $vis enum $name {
+            $($(#[$meaning])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $crate::words::Word for $name {
+            const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant),)*];
+        }
+
+        impl $name {
+            /// Returns the word that users write.
+            $vis fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
 
 /// A hint for a mistyped name: the nearest of the names where one is near enough, and in any case the list of those that
 /// are known.
@@ -16,8 +57,8 @@ pub fn hint<'a>(mistyped: &str, names: impl IntoIterator<Item = &'a str>, list: 
 ///
 /// ```
 /// let names = ["pk_select", "pk_update"];
-/// assert_eq!(bench_base::similar::perhaps("pk_slect", names).as_deref(), Some("Perhaps you meant \"pk_select\"."));
-/// assert_eq!(bench_base::similar::perhaps("orders", names), None);
+/// assert_eq!(bench_base::words::perhaps("pk_slect", names).as_deref(), Some("Perhaps you meant \"pk_select\"."));
+/// assert_eq!(bench_base::words::perhaps("orders", names), None);
 /// ```
 pub fn perhaps<'a>(mistyped: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(mistyped, names).map(|name| format!("Perhaps you meant \"{name}\"."))
@@ -48,6 +89,22 @@ mod tests {
     use super::*;
 
     const NAMES: [&str; 5] = ["log_insert", "pk_select", "pk_update", "tpcb_like", "wide_insert"];
+
+    words! {
+        enum Wish {
+            Always = "always",
+            IfPossible = "if possible",
+        }
+    }
+
+    #[test]
+    fn words_are_read_and_serialized_as_they_are_written() {
+        for (word, wish) in Wish::WORDS {
+            assert_eq!((Wish::from_word(word), wish.as_str()), (Some(*wish), *word));
+            assert_eq!(serde_json::to_value(wish).unwrap(), *word);
+        }
+        assert_eq!(Wish::from_word("never"), None);
+    }
 
     #[test]
     fn typing_errors_are_found() {
