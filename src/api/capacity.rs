@@ -12,7 +12,7 @@ use super::arguments::{Argument, Json, Name, run_function, run_functions, with_r
 use crate::error::{OrRaise, notice};
 use crate::experiment::launch::{answer, start};
 use crate::run::prepare::default_clients;
-use crate::store::searches;
+use crate::store::sweeps;
 
 run_functions! {
     /// Searches for the rate that a server sustains and waits for the end. See the COMMENT ON.
@@ -53,7 +53,7 @@ fn search_for(
 
 fn search_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
     let sweep_id = answer(arguments)?;
-    for found in searches::answers(sweep_id)? {
+    for found in sweeps::answers(sweep_id)? {
         notice(
             answer_sentence(&found),
             format!(

@@ -7,14 +7,12 @@ use serde_json::json;
 use super::required;
 use crate::error::OrRaise;
 use crate::launch::checks::check_length;
-use crate::load::fixture;
-use crate::load::fixture::FixtureStatements;
-use crate::server::parser::is_one_select;
+use crate::load::fixture::{self, FixtureStatements};
+use crate::server::query::is_one_select;
 use crate::server::roles;
 use crate::server::rows::{Rows, rows};
 use crate::server::spi::quote_literal;
-use crate::store;
-use crate::store::Definition;
+use crate::store::{self, Definition};
 
 /// Defines a fixture. See the COMMENT ON.
 #[pg_extern(sql = false)]

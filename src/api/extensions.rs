@@ -8,7 +8,7 @@ use crate::error::OrRaise;
 use crate::guard::client_role;
 use crate::guard::extension::LIBRARY_VERSION;
 use crate::guard::other_extensions::check_extension_trusted;
-use crate::server::prewarm;
+use crate::server::pages;
 
 /// Which library this is. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -23,7 +23,7 @@ fn version() -> String {
 /// Reads a table into shared buffers. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
-    required("relation", relation).and_then(prewarm::prewarm).or_raise()
+    required("relation", relation).and_then(pages::prewarm).or_raise()
 }
 
 /// Whom the caller would have to trust. See the COMMENT ON.

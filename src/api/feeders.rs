@@ -11,8 +11,7 @@ use crate::launch::checks::{check_encoding, check_length};
 use crate::run::feeders;
 use crate::server::roles;
 use crate::server::spi::quote_identifier;
-use crate::store;
-use crate::store::Workload;
+use crate::store::{self, Workload};
 
 /// Gives a workload a feeder. See the COMMENT ON.
 #[pg_extern(sql = false)]

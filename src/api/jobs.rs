@@ -15,13 +15,12 @@ use crate::guard::session_role::check_stored_run_as;
 use crate::run::coordinator;
 use crate::run::prepare::run::{check, start};
 use crate::run::prepare::under_way;
-use crate::server::locks::OwnLock;
+use crate::server::relations::OwnLock;
 use crate::server::roles::current_role_oid;
 use crate::server::spi::quote_literal;
-use crate::server::{database, worker_slots};
+use crate::server::{background_worker, database};
 use crate::shm::Work;
-use crate::store;
-use crate::store::pg_cron;
+use crate::store::{self, pg_cron};
 
 /// The tag that holds the name of the job that has started a run.
 const TAG: &str = "job";
@@ -52,7 +51,7 @@ fn schedule_runs(
     check_run_as(&arguments)?;
     let request = check(arguments.clone())?;
     // Slots that are taken now may be free by then; those that there are not may not.
-    worker_slots::check_configured(u64::from(request.options.clients) + 1, coordinator::KIND.noun)?;
+    background_worker::check_configured(u64::from(request.options.clients) + 1, coordinator::KIND.noun)?;
     if let Some(Value::Object(tags)) = &mut arguments.tags
         && tags.insert(TAG.to_owned(), name.as_str().into()).is_some()
     {

@@ -13,7 +13,7 @@ use super::required;
 use crate::cluster::citus;
 use crate::error::{OrRaise, internal};
 use crate::launch::checks::MAX_SCRIPT;
-use crate::observe::node::{self, NodeState};
+use crate::observe::machine::{self, NodeState};
 use crate::run::nodes::{fetch_parts, node_connectivity};
 use crate::run::prepare::run_part;
 use crate::server::jsonb::{Jsonb, json_of};
@@ -42,7 +42,7 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
         let is_superuser = superuser();
         citus::check_installed("the state of a node")?;
         let may_run = store::may_run()?;
-        store::as_owner(|| node::read(&tables, is_superuser))
+        store::as_owner(|| machine::read_node(&tables, is_superuser))
             .map(|state| json(&NodeState { may_run, ..state }))
     })()
     .or_raise()

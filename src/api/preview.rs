@@ -21,8 +21,7 @@ use crate::run::prepare::workload::find;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
 use crate::server::rows::{Rows, rows};
-use crate::store;
-use crate::store::Workload;
+use crate::store::{self, Workload};
 
 /// More than anybody reads.
 const MAX_TRANSACTIONS: i32 = 100_000;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bench_base::error::UserError;
 use bench_capture::fidelity::{Activity, CPU, Counts};
 
-use crate::observe::server;
+use crate::observe::observer;
 use crate::server::database;
 use crate::server::spi::{fetch, fetch_all, timestamp};
 use crate::server::transaction::{self, transaction};
@@ -54,7 +54,7 @@ impl ActivityMoment {
 
     /// Reads them, in transactions of its own.
     pub fn read(&mut self) -> Result<(), UserError> {
-        let server = server::read()?;
+        let server = observer::read()?;
         let of_database = transaction(|| {
             let sql = "SELECT ARRAY[pg_stat_get_db_xact_commit($1) + pg_stat_get_db_xact_rollback($1), \
                                     pg_stat_get_db_active_time($1)]";

@@ -17,8 +17,7 @@ use crate::launch::checks::{check_length, check_server};
 use crate::run::feeders::check_select;
 use crate::server::process::current_timestamp;
 use crate::server::roles;
-use crate::store;
-use crate::store::{CaptureEnd, CapturedStatement, Workload};
+use crate::store::{self, CaptureEnd, CapturedStatement, Workload};
 
 /// The version of the document that bench.export_capture makes and bench.import_capture reads.
 const FORMAT_VERSION: i32 = 1;

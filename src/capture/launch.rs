@@ -9,14 +9,13 @@ use bench_capture::log::{CapturedLog, begins_transaction};
 use bench_capture::options::{LogOptions, Roles};
 
 use super::activity::with_statements;
-use super::log::{Read, StatementCounts};
+use super::log::{self, Read, StatementCounts};
 use super::spec::CaptureSpec;
-use super::{log, name, statements};
+use super::{name, statements};
 use crate::error::warn;
-use crate::observe::statement_calls::{self, StatementCalls};
+use crate::observe::counters::{self, StatementCalls};
 use crate::server::process::{current_timestamp, nap};
-use crate::store;
-use crate::store::{CaptureEnd, CapturedStatement};
+use crate::store::{self, CaptureEnd, CapturedStatement};
 
 /// Removes a capture.
 ///
@@ -42,13 +41,13 @@ impl FirstReading {
     pub fn read(spec: &CaptureSpec) -> Result<Self, UserError> {
         let mut counts = HashMap::new();
         if spec.secs > 0.0 {
-            for StatementCalls { user, query_id, counts: found, .. } in statement_calls::snapshot(false)? {
+            for StatementCalls { user, query_id, counts: found, .. } in counters::snapshot(false)? {
                 if let Some(id) = query_id {
                     counts.insert((user, id), found);
                 }
             }
         }
-        Ok(Self { at: current_timestamp(), counts, deallocations: statement_calls::deallocations()? })
+        Ok(Self { at: current_timestamp(), counts, deallocations: counters::deallocations()? })
     }
 
     /// What has been executed since.
@@ -66,7 +65,7 @@ impl FirstReading {
 
     /// What has been counted since.
     pub fn entries_since(&self) -> Result<Vec<StatementCalls>, UserError> {
-        let mut entries = statement_calls::snapshot(true)?;
+        let mut entries = counters::snapshot(true)?;
         for entry in &mut entries {
             if let Some(before) = entry.query_id.and_then(|id| self.counts.get(&(entry.user, id))) {
                 entry.counts = entry.counts.since(before);
@@ -128,7 +127,7 @@ pub fn tell(spec: &CaptureSpec) -> Result<Vec<CapturedStatement>, UserError> {
 pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Result<(), UserError> {
     let options = spec.checked_options()?;
     let entries = window.entries;
-    let dropped = match (beginning.deallocations, statement_calls::deallocations()?) {
+    let dropped = match (beginning.deallocations, counters::deallocations()?) {
         (Some(before), Some(now)) if spec.secs > 0.0 => Some((now - before).max(0)),
         (_, now) => now,
     };

@@ -10,7 +10,7 @@ use super::log::sampling;
 use super::name;
 use super::sessions::Sessions;
 use crate::launch::checks::{check_role, check_server};
-use crate::observe::statement_calls;
+use crate::observe::counters;
 use crate::server::roles;
 
 /// The longest capture in seconds: a week.
@@ -65,7 +65,7 @@ impl CaptureSpec {
         Sessions::new(checked.run_as.as_deref())?;
         name::check(&name)?;
         // Says what is missing.
-        statement_calls::snapshot(false)?;
+        counters::snapshot(false)?;
         if checked.transactions == Some(true)
             && let Some(obstacle) = sampling::obstacle()?
         {

@@ -14,25 +14,22 @@ use pgrx::pg_sys;
 
 use super::activity::{ActivityMoment, WaitWatch, sessions_at_work};
 use super::launch::{FirstReading, Window, keep, tell};
-use super::log::sampling;
-use super::log::sampling::LogSampling;
-use super::progress;
-use super::progress::CaptureReporter;
+use super::log::sampling::{self, LogSampling};
+use super::progress::{self, CaptureReporter};
 use super::spec::CaptureSpec;
 use crate::driver::session::Session;
 use crate::error::internal;
 use crate::guard::session_role::check_session;
 use crate::launch::handle::{LaunchHandle, releasable_or_warn};
 use crate::run::server_parameters;
-use crate::server::background_worker::{WorkerKind, may_return_after_crash, return_only_after_crash};
+use crate::server::background_worker::{self, WorkerKind, may_return_after_crash, return_only_after_crash};
 use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
 use crate::server::roles::{current_role_oid, superuser};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
-use crate::server::{database, guc, worker_slots};
+use crate::server::{database, guc};
 use crate::shm::{CapturePhase, RunState, Segment, SegmentShape, StopReason};
-use crate::store;
-use crate::store::{CaptureEnd, CapturedStatement};
+use crate::store::{self, CaptureEnd, CapturedStatement};
 use crate::worker::{attach, connect_after_crash, drop_extension};
 
 /// The kind of worker that captures.
@@ -46,7 +43,7 @@ const KIND: WorkerKind = WorkerKind {
 
 /// Starts the worker.
 fn launch(spec: &CaptureSpec) -> Result<LaunchHandle, UserError> {
-    worker_slots::check_slots(1, KIND.noun)?;
+    background_worker::check_slots(1, KIND.noun)?;
     let json = serde_json::to_string(spec).unwrap_or_default();
     let segment = Segment::create(SegmentShape::LEADER, &json, &[]);
     segment.header().caller_pid.store(my_pid(), Relaxed);

@@ -7,8 +7,7 @@ use bench_results::Document;
 use super::leader::{Order, RunningSweep};
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::shm::StopReason;
-use crate::store;
-use crate::store::searches;
+use crate::store::{self, sweeps};
 
 impl RunningSweep<'_> {
     /// Makes trials until the search is over, and writes down what it has shown. A search that was broken off goes on after
@@ -18,10 +17,10 @@ impl RunningSweep<'_> {
     /// Why a trial was not made or does not count: what comes after it would rest on nothing.
     pub(super) fn search(&mut self, search: &CapacitySearch) -> Result<(), UserError> {
         while self.header().stop() == StopReason::None {
-            let trials = transaction(|| searches::trials(self.sweep_id))?;
+            let trials = transaction(|| sweeps::trials(self.sweep_id))?;
             let Some(step) = next(search, &trials) else {
                 let answers = answers(search, &trials);
-                return durable_transaction(|| searches::keep_answers(self.sweep_id, &answers));
+                return durable_transaction(|| sweeps::keep_answers(self.sweep_id, &answers));
             };
             let Some(()) = self.make_trial(search, &step)? else { break };
         }
@@ -33,7 +32,7 @@ impl RunningSweep<'_> {
         let spec = self.spec;
         let options = &spec.options;
         let place =
-            durable_transaction(|| searches::plan_trial(self.sweep_id, step, options.setup.clients[0]))?;
+            durable_transaction(|| sweeps::plan_trial(self.sweep_id, step, options.setup.clients[0]))?;
         let order = Order {
             place,
             round: step.round,
@@ -58,7 +57,7 @@ impl RunningSweep<'_> {
         let mut outcome = outcome_of(&document, search.percentile);
         // One on another server is not among the run's events.
         outcome.checkpoints = outcome.checkpoints.max(u32::from(self.has_checkpoint));
-        durable_transaction(|| searches::keep_outcome(self.sweep_id, place, &outcome))?;
+        durable_transaction(|| sweeps::keep_outcome(self.sweep_id, place, &outcome))?;
         self.count(place);
         Ok(Some(()))
     }

@@ -26,13 +26,13 @@ use crate::guard::session_role::check_session;
 use crate::launch::checks::check_session_of;
 use crate::launch::handle::LaunchHandle;
 use crate::server::background_worker::WorkerKind;
+use crate::server::database;
 use crate::server::process::{
     forget_cancel, is_backend, my_pid, nap_until_canceled, report_idle, terminate, wait_for_latch, wake,
 };
-use crate::server::signals::OnTerminate;
-use crate::server::spi::quote_identifier;
+use crate::server::signals::{self, OnTerminate};
+use crate::server::spi::{self, quote_identifier};
 use crate::server::transaction::{durable_transaction, transaction};
-use crate::server::{at_exit, database, spi};
 use crate::shm::{Header, RunState, Segment, SegmentShape, StopReason};
 use crate::store;
 use crate::worker::{WorkerContext, attach};
@@ -143,7 +143,7 @@ pub extern "C-unwind" fn pgbench_ext_hand_main(segment: pg_sys::Datum) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
-    at_exit::register(&REVERT_UNFINISHED);
+    signals::register(&REVERT_UNFINISHED);
     if let Err(error) = work(&context) {
         header.fail(&error);
     }
@@ -151,10 +151,10 @@ pub extern "C-unwind" fn pgbench_ext_hand_main(segment: pg_sys::Datum) {
     wake(header.caller_pid.load(Relaxed));
 }
 
-static REVERT_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+static REVERT_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(task) = UNFINISHED.take() {
         // Where that fails, bench.sweep_changes says what is left.
-        let _ = at_exit::put_in_order(|| revert(&mut Session::new(Results::Discard), task, &UNDONE, &mut 0));
+        let _ = signals::put_in_order(|| revert(&mut Session::new(Results::Discard), task, &UNDONE, &mut 0));
     }
 });
 

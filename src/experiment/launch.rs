@@ -21,11 +21,11 @@ use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::run::{PreparedRun, prepare};
 use crate::run::prepare::sessions::{slots_of, tell_role};
 use crate::run::prepare::{preflight, settings};
-use crate::server::background_worker::WorkerKind;
+use crate::server::background_worker::{self, WorkerKind};
+use crate::server::database;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::transaction::rolled_back;
-use crate::server::{database, worker_slots};
 use crate::shm::{Segment, SegmentShape, Work};
 use crate::store;
 
@@ -63,7 +63,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     if needed > own {
         role_limit::check(u64::from(most) + own)?;
     }
-    worker_slots::check_slots(needed, KIND.noun)?;
+    background_worker::check_slots(needed, KIND.noun)?;
     parameters::check(options)?;
     changes::check(options)?;
     let mut is_told = false;
@@ -79,7 +79,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
             pairs = NodePairs::Known;
             if run.cluster.is_some() {
                 let needed = slots_of(&run.options, run.cluster.as_ref()) + own;
-                worker_slots::check_slots(needed, KIND.noun)?;
+                background_worker::check_slots(needed, KIND.noun)?;
             }
             before::check_run(&options.before, &run, &secrets[0])?;
             // Once, for all runs.

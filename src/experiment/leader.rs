@@ -12,11 +12,10 @@ use bench_questions::sweep::{Resumption, SweepSpec, Variant};
 use pgrx::pg_sys;
 
 use super::changes::Changes;
-use super::hand;
-use super::parameters;
 use super::restarts::Restarts;
 use super::state::State;
 use super::stops::{await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled};
+use super::{hand, parameters};
 use crate::driver::session::Session;
 use crate::error::internal;
 use crate::guard::session_role::check_stored_run_as;
@@ -25,20 +24,17 @@ use crate::run::before;
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::run;
-use crate::run::server_parameters;
-use crate::run::server_parameters::{Reach, ServerParameters, put_back_own};
+use crate::run::server_parameters::{self, Reach, ServerParameters, put_back_own};
 use crate::server::background_worker::{WorkerKind, may_return_after_crash, return_only_after_crash};
+use crate::server::guc;
 use crate::server::process::{forget_cancel, my_pid, now_ns, wake};
 use crate::server::roles::superuser;
-use crate::server::signals::OnTerminate;
+use crate::server::signals::{self, OnTerminate};
 use crate::server::transaction::{durable_transaction, transaction};
-use crate::server::{at_exit, guc};
 use crate::shm::{DetachCallback, Header, RunState, Segment, StopReason, Work, ask_to_stop};
-use crate::store;
-use crate::store::lock_timeout::try_to_write;
-use crate::store::{Changer, Planned, Wait};
-use crate::worker::drop_extension;
-use crate::worker::{WorkerContext, attach, connect_after_crash};
+use crate::store::extension_owner::try_to_write;
+use crate::store::{self, Changer, Planned, Wait};
+use crate::worker::{WorkerContext, attach, connect_after_crash, drop_extension};
 
 /// The kind of worker that a sweep's leader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -61,9 +57,9 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     header.coordinator_pid.store(my_pid(), Release);
     context.segment.on_detach(&STOP);
     // The last one is called first.
-    at_exit::register(&CLOSE_UNFINISHED);
-    at_exit::register(&PUT_BACK_UNFINISHED);
-    at_exit::register(&REVERT_UNFINISHED);
+    signals::register(&CLOSE_UNFINISHED);
+    signals::register(&PUT_BACK_UNFINISHED);
+    signals::register(&REVERT_UNFINISHED);
     if let Err(error) = lead(&context) {
         header.fail(&error);
     }
@@ -107,7 +103,7 @@ struct Unfinished {
 }
 
 /// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
-static CLOSE_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+static CLOSE_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(Unfinished { sweep_id, changes_system, .. }) = UNFINISHED.take() {
         if changes_system {
             guc::reload();
@@ -117,17 +113,17 @@ static CLOSE_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
             "the sweep's leader was terminated by an administrator's command",
         );
         // Where it cannot be written, the sweep counts as crashed.
-        let _ = at_exit::put_in_order(|| {
+        let _ = signals::put_in_order(|| {
             durable_transaction(|| store::finish_sweep(sweep_id, true, Some(&error)))
         });
     }
 });
 
 /// Called before [`CLOSE_UNFINISHED`], which has the file read also where this does not come to its end.
-static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+static PUT_BACK_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(Unfinished { sweep_id, changes_system: true, .. }) = UNFINISHED.get() {
         // Where that fails, what is written down of it stays.
-        let _ = at_exit::put_in_order(|| {
+        let _ = signals::put_in_order(|| {
             let own = Changer::Sweep(sweep_id);
             server_parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(&own))
         });
@@ -135,7 +131,7 @@ static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
 });
 
 /// Called before the two above.
-static REVERT_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+static REVERT_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(Unfinished { segment, .. }) = UNFINISHED.get() {
         // The run under way, whose clients use what is to be undone, would be stopped only after this.
         let run = Segment::peek(segment, |sweep| sweep.header().sweep.under_way.load(Acquire));
@@ -278,7 +274,7 @@ impl<'a> RunningSweep<'a> {
             return Ok(());
         }
         if let Some(search) = &self.spec.options.search {
-            let made = transaction(|| store::searches::trials(self.sweep_id))?;
+            let made = transaction(|| store::sweeps::trials(self.sweep_id))?;
             // How many there will be is for the search to say.
             self.announce(0, made.len() as u32);
             return self.search(search);

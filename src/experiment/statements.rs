@@ -12,10 +12,10 @@ use pgrx::pg_sys;
 use crate::driver::session::Session;
 use crate::error::internal;
 use crate::run::before::execute;
-use crate::server::own_settings::is_own;
+use crate::server::guc::is_own;
 use crate::server::rows::select;
 use crate::server::transaction::transaction;
-use crate::server::{parser, relations, spi};
+use crate::server::{query, relations, spi};
 
 /// Classes of errors of a statement that undoes what is not there: undefined and duplicate objects of all kinds.
 pub(super) const UNDONE: [&str; 10] =
@@ -36,7 +36,7 @@ pub(super) fn check(options: &SweepOptions, variant: &Variant) -> Result<(), Use
             .hint("Apply it there between two runs, and compare them with bench.compare."));
     }
     for text in sql.apply.iter().chain(&sql.revert) {
-        parser::parse(&CString::new(text.as_str()).map_err(|e| internal(e.to_string()))?);
+        query::parse(&CString::new(text.as_str()).map_err(|e| internal(e.to_string()))?);
     }
     Ok(())
 }

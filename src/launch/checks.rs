@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use crate::guard::client_role;
 use crate::server::roles::{self, current_role_oid};
 use crate::server::spi::{self, quote_identifier};
-use crate::server::{database, locks};
+use crate::server::{database, relations};
 use crate::store;
 
 /// A server that can be written to.
@@ -131,7 +131,7 @@ pub fn check_own_locks(
         )
     })?;
     for (relation, mode) in held {
-        if locks::do_conflict(locks::mode_of_name(&mode), needed) {
+        if relations::do_conflict(relations::mode_of_name(&mode), needed) {
             return Err(UserError::new(
                 sqlstate::OBJECT_IN_USE,
                 format!("this session holds a lock on {relation} that {who_waits} would wait for"),

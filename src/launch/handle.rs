@@ -11,13 +11,13 @@ use pgrx::pg_sys;
 
 use super::role_session::check_may_start;
 use crate::error::warn;
-use crate::server::background_worker::{Worker, WorkerKind};
+use crate::server::background_worker::{self, Worker, WorkerKind};
 use crate::server::horizon::{ISOLATION, Releasable, can_release};
-use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{
     check_client_connection, forget_cancel_request, is_backend, nap, serve_interrupts, wait_for_latch,
 };
-use crate::server::{timeouts, worker_slots};
+use crate::server::relations::is_blocked_by_me;
+use crate::server::signals;
 use crate::shm::{DetachCallback, RunState, Segment, StopReason, Work, ask_to_stop, is_under_way};
 
 /// How often a waiting session looks up when nobody wakes it.
@@ -50,7 +50,7 @@ impl LaunchHandle {
             None => {
                 segment.header().secret.wipe();
                 segment.detach();
-                Err(worker_slots::no_slots(u64::from(workers) + 1, kind.noun))
+                Err(background_worker::no_slots(u64::from(workers) + 1, kind.noun))
             }
         }
     }
@@ -90,7 +90,7 @@ impl LaunchHandle {
             if let Err(canceled) = watch.pause(&self.segment) {
                 forget_cancel_request();
                 watch.end();
-                return Err(timeouts::explain(canceled));
+                return Err(signals::explain(canceled));
             }
         };
         watch.end();

@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 use super::checks::check_session_of;
 use crate::error::internal;
 use crate::guard::session_role::{check_session, may_be_special};
-use crate::server::background_worker::WorkerKind;
+use crate::server::background_worker::{self, WorkerKind};
+use crate::server::database;
 use crate::server::guc::{set_as_session, set_for_session};
-use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{check_client_connection, is_backend, my_pid, nap, wake};
+use crate::server::relations::is_blocked_by_me;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{rolled_back, transaction};
-use crate::server::{database, worker_slots};
 use crate::shm::{Segment, SegmentShape};
 use crate::worker::attach;
 use crate::worker::workers::OneMore;
@@ -105,7 +105,7 @@ pub fn ask_and_watch<Q: Serialize, A: DeserializeOwned>(
 ) -> Result<RoleAnswer<A>, UserError> {
     check_may_start()?;
     check_session_of(role)?;
-    worker_slots::check_slots(1, kind.noun)?;
+    background_worker::check_slots(1, kind.noun)?;
     let may_be_special = may_be_special(role, run_as);
     let segment = segment_of(&Asked { role: role.clone(), may_be_special, question }, &[])?;
     segment.header().caller_pid.store(my_pid(), Relaxed);

@@ -11,9 +11,8 @@ use bench_model::spec::RunSpec;
 use pgrx::pg_sys;
 use serde::Serialize;
 
-use super::counters::{Counters, Tuples};
-use super::node::NodeState;
-use super::statement_calls;
+use super::counters::{self, Counters, Tuples};
+use super::machine::NodeState;
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, TotalsOf, unclear, untracked};
 
@@ -358,8 +357,7 @@ impl HarnessAndServer<'_> {
     /// Whether so many calls may have been counted under other identifiers than those that the statements began with.
     fn has_changed_identifiers(&self, missing: i64) -> bool {
         let Some(known) = self.after.statements.as_ref().filter(|_| missing > 0) else { return false };
-        transaction(|| statement_calls::of_other_identifiers(self.spec, known))
-            .is_ok_and(|calls| calls >= missing)
+        transaction(|| counters::of_other_identifiers(self.spec, known)).is_ok_and(|calls| calls >= missing)
     }
 
     /// Calls of the run's statements, where pg_stat_statements counts them.

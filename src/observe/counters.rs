@@ -1,15 +1,23 @@
-//! The server's own counters around a run, for the [audit](super::audit).
+//! The server's own counters around a run, of the server, of relations and of statements, for the audit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::CStr;
 
-use bench_base::error::UserError;
+use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::Counts;
-use bench_model::spec::RunSpec;
-use pgrx::pg_sys;
+use bench_capture::log::is_utility;
+use bench_model::spec::{Observation, RunSpec, TargetSpec};
+use bench_protocol::foreign_server::Secrets;
+use pgrx::{JsonB, pg_sys};
+use serde_json::Value;
 
-use super::statement_calls;
 use crate::cluster::distributed;
-use crate::server::process::{current_timestamp, forget_statistics};
+use crate::driver::connection::{PolledSession, Route};
+use crate::guard::switch_role::as_run_role;
+use crate::server::database;
+use crate::server::guc::{current, set_local};
+use crate::server::process::{current_timestamp, forget_statistics, nap, now_ns};
+use crate::server::set_function::{ResultValue, SetFunction, bigint_of_row};
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 use crate::shm::{CommandCounters, Segment};
@@ -130,7 +138,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
     })
     .map(|counters| Counters {
         // Its library may be missing, or its SQL of another version: then there is nothing to compare.
-        statements: transaction(|| statement_calls::of_run(spec, query_ids)).ok().flatten(),
+        statements: transaction(|| of_run(spec, query_ids)).ok().flatten(),
         ..counters
     })
 }
@@ -174,3 +182,314 @@ pub fn query_ids(segment: &Segment) -> Vec<i64> {
     ids.dedup();
     ids
 }
+
+// What pg_stat_statements has counted: of a run's statements, whose identifiers the roles of its sessions see, and of all statements of
+// this database, for captures.
+
+/// The extension and its function.
+const PG_STAT_STATEMENTS: &str = "pg_stat_statements";
+
+/// Columns that are read, by their names: their places differ by version. Before 1.9 there is no toplevel.
+const COLUMNS: [&CStr; 10] = [
+    c"userid",
+    c"dbid",
+    c"toplevel",
+    c"queryid",
+    c"query",
+    c"calls",
+    c"rows",
+    c"shared_blks_hit",
+    c"shared_blks_read",
+    c"total_exec_time",
+];
+
+/// How a statement begins that is this project's own and not a client's, in the session of a client.
+pub const OWN: &str = "SELECT /* pgbench_ext */ ";
+
+/// A line of the view: what one role has had executed of a statement.
+pub struct StatementCalls {
+    pub user: u32,
+    /// `None` where this role may not see it.
+    pub query_id: Option<i64>,
+    /// `None` where it was not asked for, or has been lost.
+    pub query: Option<String>,
+    pub counts: Counts,
+}
+
+impl StatementCalls {
+    /// Whether it is a utility command, as far as its text is known.
+    pub fn is_utility(&self) -> bool {
+        self.query.as_deref().is_some_and(is_utility)
+    }
+}
+
+/// The function, where statements are counted.
+fn function() -> Result<Option<SetFunction>, UserError> {
+    // The parameter is there where the library is loaded.
+    if current("pg_stat_statements.max").is_none() {
+        return Ok(None);
+    }
+    SetFunction::find(PG_STAT_STATEMENTS)
+}
+
+/// The lines of a database's top-level statements, with their texts where asked for and then without [`OWN`] ones, as this role sees them; `None` where the
+/// view has not the columns.
+fn lines(
+    function: &SetFunction,
+    database: u32,
+    texts: bool,
+) -> Result<Option<Vec<StatementCalls>>, UserError> {
+    let mut found = Vec::new();
+    let is_read = function.for_each_row(COLUMNS, texts, |row| {
+        let [user, of, toplevel, id, query, calls, rows, hit, read, exec_ms] = row;
+        if of.integer() != i64::from(database) || toplevel.integer() == 0 {
+            return;
+        }
+        let query = if let ResultValue::Text(text) = query { Some(text) } else { None };
+        if query.as_ref().is_some_and(|text| text.starts_with(OWN)) {
+            return;
+        }
+        found.push(StatementCalls {
+            user: user.integer() as u32,
+            query_id: (id != ResultValue::Null).then(|| id.integer()),
+            query,
+            counts: Counts {
+                calls: calls.integer(),
+                rows: rows.integer(),
+                hit: hit.integer(),
+                read: read.integer(),
+                exec_ms: exec_ms.float(),
+            },
+        });
+    })?;
+    Ok(is_read.then_some(found))
+}
+
+/// The lines of the roles of a run's sessions, with their identifiers; `None` where nobody counts.
+fn lines_of_roles(spec: &RunSpec, texts: bool) -> Result<Option<Vec<(i64, StatementCalls)>>, UserError> {
+    let Some(function) = function()? else { return Ok(None) };
+    let mut all = Vec::new();
+    for role in spec.roles() {
+        let found = as_run_role(pg_sys::Oid::from(role.oid), || lines(&function, spec.database_oid, texts))?;
+        let Some(found) = found else { return Ok(None) };
+        let of_role = found.into_iter().filter(|line| line.user == role.oid);
+        // Another role's identifier is NULL.
+        all.extend(of_role.filter_map(|line| Some((line.query_id?, line))));
+    }
+    Ok(Some(all))
+}
+
+/// What was counted of the run's statements by its role, in all of its sessions and before the run as well, by their
+/// identifiers; `None` where nobody counts.
+///
+/// # Errors
+/// What pg_stat_statements says, as when its library is not loaded.
+pub fn of_run(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<HashMap<i64, Counts>>, UserError> {
+    if query_ids.is_empty() {
+        return Ok(None);
+    }
+    let Some(lines) = lines_of_roles(spec, false)? else { return Ok(None) };
+    let mut counts: HashMap<i64, Counts> = HashMap::new();
+    for (id, line) in lines.iter().filter(|(id, _)| query_ids.binary_search(id).is_ok()) {
+        counts.entry(*id).or_default().add(&line.counts);
+    }
+    Ok(Some(counts))
+}
+
+/// Calls, also before the run, of statements that have role and text of one of the `known` ones, and another identifier: one
+/// changes with the types and the OIDs of what its statement names. Reads the texts of all statements.
+///
+/// # Errors
+/// As [`of_run`].
+pub fn of_other_identifiers(spec: &RunSpec, known: &HashMap<i64, Counts>) -> Result<i64, UserError> {
+    let lines = lines_of_roles(spec, true)?.unwrap_or_default();
+    let (known, others): (Vec<_>, Vec<_>) = lines.iter().partition(|(id, _)| known.contains_key(id));
+    let role_and_text = |line: &StatementCalls| Some((line.user, line.query.clone()?));
+    let texts: HashSet<_> = known.into_iter().filter_map(|(_, line)| role_and_text(line)).collect();
+    let has_text = |line: &StatementCalls| role_and_text(line).is_some_and(|text| texts.contains(&text));
+    Ok(others.into_iter().filter(|(_, line)| has_text(line)).map(|(_, line)| line.counts.calls).sum())
+}
+
+/// All lines of this database's top-level statements, as this role sees them.
+///
+/// # Errors
+/// 55000 where nobody counts, or an older version of the extension does.
+pub fn snapshot(texts: bool) -> Result<Vec<StatementCalls>, UserError> {
+    let missing =
+        |message: &str, hint: &str| UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(hint);
+    if current("pg_stat_statements.max").is_none() {
+        return Err(missing(
+            "pg_stat_statements is not loaded",
+            "Add it to shared_preload_libraries, restart the server, and CREATE EXTENSION pg_stat_statements.",
+        ));
+    }
+    let Some(function) = function()? else {
+        let message = "extension \"pg_stat_statements\" is not installed in this database";
+        return Err(missing(message, "CREATE EXTENSION pg_stat_statements."));
+    };
+    lines(&function, database::oid().to_u32(), texts)?.ok_or_else(|| {
+        missing("pg_stat_statements is older than version 1.9", "ALTER EXTENSION pg_stat_statements UPDATE.")
+    })
+}
+
+/// How often pg_stat_statements has dropped its least-executed entries.
+pub fn deallocations() -> Result<Option<i64>, UserError> {
+    bigint_of_row(PG_STAT_STATEMENTS, "pg_stat_statements_info", c"dealloc")
+}
+
+// What pg_stat_statements of a run's targets counts of its statements: read once before and once after, over connections of
+// their own.
+
+/// How long a reading may take.
+const LONGEST_NS: i64 = 2_000_000_000;
+
+/// The longest answer that is taken, in bytes: a line for each statement of a run.
+const LONGEST_ANSWER: usize = 1 << 22;
+
+/// What was counted of statements, by their identifiers.
+pub type CountsById = HashMap<i64, Counts>;
+
+/// The targets whose counts are read, in the order of a duel's arms.
+#[derive(Default)]
+pub struct TargetStatements {
+    targets: [Option<(Route, String)>; 2],
+}
+
+impl TargetStatements {
+    /// Those of a run's targets that count its statements.
+    pub fn new(spec: &RunSpec, secrets: &[Secrets; 2]) -> Self {
+        let arm = |place: usize| {
+            let target = [&spec.target, &spec.other_target][place].as_ref();
+            let target = target.filter(|_| spec.observation != Observation::Off)?;
+            let question = question(spec, target, spec.other_target.is_some().then_some(place))?;
+            Some((Route::of_watch(target, &secrets[place]).ok()?.into_iter().next()?, question))
+        };
+        Self { targets: [arm(0), arm(1)] }
+    }
+
+    /// What has been counted by now; `None` for a target that does not count, or does not say so in time.
+    pub fn read(&self, is_stopped: impl Fn() -> bool) -> [Option<CountsById>; 2] {
+        [0, 1].map(|place| {
+            let (route, question) = self.targets[place].as_ref()?;
+            ask(route, question, &is_stopped).ok().flatten()
+        })
+    }
+}
+
+/// What is asked of a target: the counts of the run's statements, or of those of an arm.
+fn question(spec: &RunSpec, target: &TargetSpec, arm: Option<usize>) -> Option<String> {
+    let view = target.statements.as_ref()?;
+    let scripts = spec.scripts.iter().filter(|script| arm.is_none() || script.arm == arm);
+    let ids: Vec<String> = scripts.flat_map(|script| script.query_ids.values()).map(i64::to_string).collect();
+    let sql = format!(
+        "SELECT json_agg(json_build_array(s.queryid, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
+             s.total_exec_time)) \
+         FROM {view} s JOIN pg_roles r ON r.oid = s.userid AND r.rolname = current_user \
+         JOIN pg_database d ON d.oid = s.dbid \
+             AND d.datname = current_database() \
+         WHERE s.toplevel AND s.queryid = ANY ('{{{}}}'::int8[])",
+        ids.join(",")
+    );
+    (!ids.is_empty()).then_some(sql)
+}
+
+/// Asks over a connection that is made for it.
+fn ask(
+    route: &Route,
+    question: &str,
+    is_stopped: impl Fn() -> bool,
+) -> Result<Option<CountsById>, UserError> {
+    let deadline_ns = now_ns() + LONGEST_NS;
+    let may_wait = || now_ns() < deadline_ns && !is_stopped();
+    let mut session = loop {
+        match PolledSession::connect(route)? {
+            Some(session) => break session,
+            None if may_wait() => nap(2),
+            None => return Ok(None),
+        }
+    };
+    let mut is_asked = false;
+    loop {
+        if !session.turn(route)? {
+            if !may_wait() || session.received() > LONGEST_ANSWER {
+                return Ok(None);
+            }
+            nap(2);
+        } else if is_asked {
+            break;
+        } else {
+            route.check(session.session())?;
+            session.ask(question)?;
+            is_asked = true;
+        }
+    }
+    let answer = session.value()?;
+    session.terminate(route);
+    type Line = (i64, i64, i64, i64, i64, f64);
+    let lines: Option<Vec<Line>> = answer.and_then(|json| serde_json::from_str(&json).ok());
+    let counts = |(id, calls, rows, hit, read, exec_ms)| (id, Counts { calls, rows, hit, read, exec_ms });
+    // Without a line there is nothing that was counted yet.
+    Ok(Some(lines.unwrap_or_default().into_iter().map(counts).collect()))
+}
+
+// The run's tables and their indexes: sizes and the server's statistics of them.
+
+/// A reading of nothing.
+pub fn no_relations() -> Value {
+    Value::Array(Vec::new())
+}
+
+/// The names of those of the tables that are unlogged.
+pub fn unlogged(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
+    let found = transaction(|| {
+        fetch::<Vec<String>>(
+            "SELECT array_agg(c.oid::regclass::text ORDER BY c.oid) \
+             FROM pg_class c WHERE c.oid = ANY ($1) AND c.relpersistence = 'u'",
+            &[tables.to_vec().into()],
+        )
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
+/// One reading, an array of objects; the recorder stores the difference of two.
+pub fn read_relations(tables: &[pg_sys::Oid]) -> Result<Value, UserError> {
+    if tables.is_empty() {
+        return Ok(no_relations());
+    }
+    // A size needs a lock, which somebody's LOCK TABLE may keep for long; the counts are there without one.
+    read_with(tables, true).or_else(|_| read_with(tables, false))
+}
+
+fn read_with(tables: &[pg_sys::Oid], sizes: bool) -> Result<Value, UserError> {
+    let found = transaction(|| {
+        set_local(c"lock_timeout", c"50ms");
+        forget_statistics();
+        fetch::<JsonB>(READ, &[tables.to_vec().into(), sizes.into()])
+    })?;
+    Ok(found.map_or_else(no_relations, |json| json.0))
+}
+
+const READ: &str = "\
+SELECT jsonb_agg(to_jsonb(r)) FROM ( \
+    SELECT c.oid::int8 AS oid, c.oid::regclass::text AS relation, 'table' AS kind, \
+           CASE WHEN $2 THEN pg_table_size(c.oid) END AS bytes, \
+           pg_stat_get_live_tuples(c.oid) AS live, pg_stat_get_dead_tuples(c.oid) AS dead, \
+           pg_stat_get_tuples_inserted(c.oid) AS inserted, pg_stat_get_tuples_updated(c.oid) AS updated, \
+           pg_stat_get_tuples_hot_updated(c.oid) AS hot_updated, pg_stat_get_tuples_deleted(c.oid) AS deleted, \
+           pg_stat_get_mod_since_analyze(c.oid) AS mod_since_analyze, \
+           pg_stat_get_numscans(c.oid) AS seq_scan, pg_stat_get_tuples_returned(c.oid) AS seq_tup_read, \
+           (SELECT sum(pg_stat_get_numscans(i.indexrelid))::int8 \
+            FROM pg_index i WHERE i.indrelid = c.oid) AS idx_scan, \
+           pg_stat_get_vacuum_count(c.oid) AS vacuums, pg_stat_get_autovacuum_count(c.oid) AS autovacuums, \
+           pg_stat_get_analyze_count(c.oid) AS analyzes, pg_stat_get_autoanalyze_count(c.oid) AS autoanalyzes, \
+           pg_stat_get_last_vacuum_time(c.oid) AS last_vacuum, \
+           pg_stat_get_last_autovacuum_time(c.oid) AS last_autovacuum, \
+           pg_stat_get_last_analyze_time(c.oid) AS last_analyze, \
+           pg_stat_get_last_autoanalyze_time(c.oid) AS last_autoanalyze \
+    FROM pg_class c WHERE c.oid = ANY ($1) \
+    UNION ALL \
+    SELECT i.indexrelid::int8, i.indexrelid::regclass::text, 'index', \
+           CASE WHEN $2 THEN pg_relation_size(i.indexrelid) END, \
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, pg_stat_get_numscans(i.indexrelid), \
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
+    FROM pg_index i WHERE i.indrelid = ANY ($1)) AS r";

@@ -3,17 +3,19 @@
 use bench_base::error::UserError;
 use bench_model::spec::{Observation, RunSpec};
 use bench_model::timeline::Timeline;
-use bench_model::views::{Lag, Replication, ServerCounters, Standby};
+use bench_model::views::{Lag, Replication, ServerCounters, Standby, counters_query, replication_query};
 use bench_protocol::foreign_server::Secrets;
 use bench_results::Event;
+use pgrx::pg_sys;
 use serde_json::{Map, Value, json};
 
 use super::events::EventWatch;
 use super::machine::{self, MachineReading};
-use super::server;
 use super::target::{TargetObserved, TargetWatch};
 use super::waits::{WaitSampler, WaitTimes};
 use crate::server::jsonb::{json_of, merged};
+use crate::server::spi::fetch;
+use crate::server::transaction::transaction;
 use crate::shm::Segment;
 
 /// In each stretch of this length there is one look at what the clients wait for: a hundred in a second.
@@ -189,7 +191,7 @@ impl<'a> Observer<'a> {
         if self.mode != Observation::Off && !self.is_remote {
             let prepared = self.events.prepare(now_ns);
             self.tolerate(prepared);
-            let shows = server::shows_standbys_to(self.role_oid);
+            let shows = shows_standbys_to(self.role_oid);
             self.tells_standbys = self.tolerate(shows).unwrap_or_default();
         }
     }
@@ -223,7 +225,7 @@ impl<'a> Observer<'a> {
             return;
         }
         self.machine = machine::read();
-        let counters = server::read();
+        let counters = read();
         self.server = self.tolerate(counters).unwrap_or_default();
         self.waits.begin(now_ns);
         self.stretch_ns = now_ns;
@@ -305,13 +307,13 @@ impl<'a> Observer<'a> {
                     Observed { waits: self.waits.cut(), machine: Some(machine), ..Observed::default() }
                 }
             };
-            let counters = server::read();
+            let counters = read();
             if let Some(now) = self.tolerate(counters) {
                 let since = now.since(std::mem::replace(&mut self.server, now));
                 self.events.label_checkpoints(&since);
                 observed.server = Some(since);
             }
-            let replication = server::replication();
+            let replication = replication();
             if let Some(replication) = self.tolerate(replication) {
                 observed.set_replication(replication, self.tells_standbys);
             }
@@ -364,4 +366,26 @@ impl<'a> Observer<'a> {
             }
         }
     }
+}
+
+// The server's cumulative counters of WAL, checkpoints and buffers, and how far its standbys are behind.
+
+/// Reads the counters: of the whole server, buffers found and temporary files of this database.
+pub fn read() -> Result<ServerCounters, UserError> {
+    let query = counters_query(pg_sys::PG_VERSION_NUM.cast_signed(), &[]);
+    let values = transaction(|| fetch::<Vec<Option<i64>>>(&query, &[]))?;
+    Ok(ServerCounters::new(values.unwrap_or_default()))
+}
+
+/// Reads what replicates from this server.
+pub fn replication() -> Result<Replication, UserError> {
+    let query = format!("SELECT ({})::text", replication_query());
+    let json = transaction(|| fetch::<String>(&query, &[]))?;
+    Ok(json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
+}
+
+/// Whether a role may read who replicates from this server (pg_stat_replication).
+pub fn shows_standbys_to(role_oid: u32) -> Result<bool, UserError> {
+    let sql = "SELECT pg_has_role($1, 'pg_read_all_stats', 'USAGE')";
+    Ok(transaction(|| fetch::<bool>(sql, &[pg_sys::Oid::from(role_oid).into()]))?.unwrap_or_default())
 }

@@ -11,7 +11,6 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use super::context_switches::{self, Switches};
 use crate::server::process::cpu_ns;
 use crate::shm::{ClientSession, Segment};
 
@@ -281,7 +280,7 @@ impl Watched {
     /// Reads its context switches anew. One that has ended has left its own; where it has not, it is left out from here on.
     fn read_switches(&mut self, session: &ClientSession) {
         let left = session.switches;
-        let count = if left > 0 { Some(left) } else { context_switches::of_process(self.pid) };
+        let count = if left > 0 { Some(left) } else { of_process(self.pid) };
         self.switches = count.map(|count| (count, session.attempts));
     }
 
@@ -295,5 +294,46 @@ impl Watched {
             let event = (&raw const process.wait_event_info).read_volatile();
             (pid == self.pid).then_some(event)
         }
+    }
+}
+
+// Context switches of processes, on platforms that provide them.
+
+/// Context switches of a process so far, voluntary or not, as /proc/PID/status has them (proc(5)); `None` where there is no
+/// such process, or the platform does not tell.
+pub fn of_process(pid: i32) -> Option<i64> {
+    if pid == 0 {
+        return None;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let count = |key: &str| -> Option<i64> {
+        let mut lines = status.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(name, _)| *name == key)?.1.trim().parse().ok()
+    };
+    Some(count("voluntary_ctxt_switches")? + count("nonvoluntary_ctxt_switches")?)
+}
+
+/// Context switches, and the transactions that had ended with them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Switches {
+    count: i64,
+    transactions: u64,
+}
+
+impl Switches {
+    /// Adds others.
+    pub fn add(&mut self, count: i64, transactions: u64) {
+        self.count += count;
+        self.transactions += transactions;
+    }
+
+    /// Adds those of another time.
+    pub fn merge(&mut self, other: Self) {
+        self.add(other.count, other.transactions);
+    }
+
+    /// For each transaction; `None` without one.
+    pub fn per_transaction(self) -> Option<f64> {
+        (self.transactions > 0).then(|| self.count as f64 / self.transactions as f64)
     }
 }

@@ -20,14 +20,12 @@ use super::before::execute;
 use crate::driver::session::Session;
 use crate::error::warn;
 use crate::guard::switch_role::as_bootstrap_superuser;
-use crate::server::guc;
-use crate::server::locks::OwnLock;
-use crate::server::own_settings::is_own;
+use crate::server::guc::{self, is_own};
 use crate::server::process::{forget_cancel, nap_until_canceled};
+use crate::server::relations::OwnLock;
 use crate::server::spi::{self, quote_identifier, quote_literal};
 use crate::server::transaction::{durable_transaction, transaction};
-use crate::store;
-use crate::store::{Changer, FileSettings, ForRestart, Forgotten, SavedSettings};
+use crate::store::{self, Changer, FileSettings, ForRestart, Forgotten, SavedSettings};
 
 /// How long a reload may take to reach this process, in looks of 20 ms.
 const LOOKS: u32 = 500;

@@ -1,8 +1,9 @@
-//! This process and the others of the server: clocks, ids, latches and signals.
+//! This process and the others of the server: clocks, ids, latches, waits and signals.
 
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::os::fd::AsRawFd;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use bench_base::error::UserError;
@@ -351,4 +352,165 @@ pub fn request_checkpoint() {
     let flags = fast | pg_sys::CHECKPOINT_FORCE | pg_sys::CHECKPOINT_WAIT;
     // SAFETY: outside of a transaction, as there; it waits with a latch, and looks at interrupts.
     unsafe { pg_sys::RequestCheckpoint(flags.cast_signed()) };
+}
+
+// Waits that look to others as a session's that waits for its client.
+
+/// A session that waits for its client's next command: so do the sessions of pgbench while a script of
+/// theirs sleeps, or waits for its turn. (WAIT_EVENT_CLIENT_READ, the first of its class in PostgreSQL 15 to 18.)
+const CLIENT_READ: u32 = pg_sys::PG_WAIT_CLIENT;
+
+/// Shows this session as waiting for its client meanwhile.
+pub fn as_idle<T>(wait: impl FnOnce() -> T) -> T {
+    // SAFETY: what pgstat_report_wait_start and pgstat_report_wait_end do (utils/wait_event.h): the word is this
+    // process's own, and read by others.
+    unsafe { pg_sys::my_wait_event_info.write_volatile(CLIENT_READ) };
+    let result = wait();
+    // SAFETY: as above.
+    unsafe { pg_sys::my_wait_event_info.write_volatile(0) };
+    result
+}
+
+/// Waits until the latch is set or so many milliseconds have passed, as an idle session. Interrupts are the caller's.
+pub fn wait_idle(milliseconds: i64) {
+    wait_for_latch(milliseconds, CLIENT_READ);
+}
+
+/// Sleeps to a moment of CLOCK_MONOTONIC, or to the next signal.
+pub fn sleep_until(until_ns: i64) {
+    let until = libc::timespec { tv_sec: until_ns / 1_000_000_000, tv_nsec: until_ns % 1_000_000_000 };
+    // SAFETY: valid pointers; an early return is the caller's to notice.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const until,
+            std::ptr::null_mut(),
+        );
+    }
+}
+
+// A timer that an event loop can wait for, to the nanosecond: a timerfd(2).
+
+/// Readable from the moment on that it is set to.
+pub struct Timer {
+    descriptor: OwnedFd,
+    /// When it goes off, by CLOCK_MONOTONIC; `i64::MAX`: never.
+    set_to_ns: i64,
+}
+
+impl Timer {
+    /// One that is not set.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: makes a new descriptor, which nobody else knows, or fails.
+        let descriptor = unsafe {
+            match libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) {
+                -1 => return Err(io::Error::last_os_error()),
+                descriptor => OwnedFd::from_raw_fd(descriptor),
+            }
+        };
+        Ok(Self { descriptor, set_to_ns: i64::MAX })
+    }
+
+    /// Sets it to a moment of CLOCK_MONOTONIC, which may be past; `i64::MAX`: never.
+    pub fn set(&mut self, until_ns: i64) -> io::Result<()> {
+        if until_ns == self.set_to_ns {
+            return Ok(());
+        }
+        // All zeroes would mean never.
+        let at_ns = if until_ns == i64::MAX { 0 } else { until_ns.max(1) };
+        let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let at = libc::timespec { tv_sec: at_ns / 1_000_000_000, tv_nsec: at_ns % 1_000_000_000 };
+        let setting = libc::itimerspec { it_interval: none, it_value: at };
+        let flags = libc::TFD_TIMER_ABSTIME;
+        // SAFETY: its own descriptor, and a valid pointer.
+        let result = unsafe {
+            libc::timerfd_settime(
+                self.descriptor.as_raw_fd(),
+                flags,
+                &raw const setting,
+                std::ptr::null_mut(),
+            )
+        };
+        if result == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        self.set_to_ns = until_ns;
+        Ok(())
+    }
+
+    /// It has gone off: it is not readable any more until it is set again.
+    pub fn acknowledge(&mut self) {
+        let mut count = 0_u64;
+        // SAFETY: its own descriptor, and a buffer of the length that is given.
+        unsafe { libc::read(self.descriptor.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+        self.set_to_ns = i64::MAX;
+    }
+}
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}
+
+/// Counters that the server keeps in each process anyway.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Blocks of shared buffers looked up, found there or read.
+    pub blocks: u64,
+    /// Bytes of WAL inserted.
+    pub wal_bytes: u64,
+}
+
+impl Usage {
+    /// Up to now.
+    #[inline]
+    pub fn of_session() -> Self {
+        // SAFETY: both are of this process, which has one thread, and are plain numbers, read and let go of at once.
+        unsafe {
+            let buffers = &raw const pg_sys::pgBufferUsage;
+            let wal = &raw const pg_sys::pgWalUsage;
+            let blocks = (*buffers).shared_blks_hit + (*buffers).shared_blks_read;
+            Self { blocks: blocks.cast_unsigned(), wal_bytes: (*wal).wal_bytes }
+        }
+    }
+}
+
+/// The largest blocks that holes are filled with, and the smallest, in bytes. What is larger than the largest is filled by several.
+const LARGEST: usize = 64 << 10;
+const SMALLEST: usize = 1 << 10;
+
+/// So many blocks of a size at most.
+const MOST: usize = 64;
+
+/// Leaves malloc as it is in a backend that has just begun: with no holes between what is in use, and with nothing kept at the end
+/// of the heap. A worker frees much while it prepares. Statements that find room in such holes do not take memory from the kernel
+/// and return it, which in a backend can be a third of what they cost. Does nothing where malloc is not glibc's.
+pub fn fill_holes() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: neither touches a block that is in use.
+        let end = unsafe {
+            libc::malloc_trim(0);
+            libc::sbrk(0) as usize
+        };
+        // What is left at the end is less than two pages.
+        let top = end.saturating_sub(2 * 4096);
+        let mut size = LARGEST;
+        while size >= SMALLEST {
+            for _ in 0..MOST {
+                // SAFETY: a block that is not returned is nobody's until the process ends, which is what fills the hole.
+                let block = unsafe { libc::malloc(size) };
+                if block.is_null() || block as usize + size > top {
+                    // SAFETY: it came from malloc just now, or is null.
+                    unsafe { libc::free(block) };
+                    break;
+                }
+            }
+            size /= 2;
+        }
+        // SAFETY: as above.
+        unsafe { libc::malloc_trim(0) };
+    }
 }

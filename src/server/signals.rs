@@ -1,11 +1,15 @@
-//! How workers take signals.
+//! How workers take signals, and how they end: limits to what they execute, callbacks of the process's exit, and its last error.
 
-use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
 
+use bench_base::error::{SqlError, UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::timeouts::{LOCK_TIMEOUT, STATEMENT_TIMEOUT};
+use super::process::{self, forget_cancel};
 
 /// How a worker takes SIGTERM.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -158,5 +162,197 @@ mod raw {
         #[cfg(since_18)]
         #[link_name = "pqsignal_be"]
         pub fn pqsignal(signal: c_int, handler: Option<super::Handler>);
+    }
+}
+
+// A limit to how long a statement of a worker's own may take, as statement_timeout is to a session's.
+
+/// LOCK_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
+pub const LOCK_TIMEOUT: u32 = 2;
+
+/// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
+pub const STATEMENT_TIMEOUT: u32 = 3;
+
+unsafe extern "C-unwind" {
+    fn enable_timeout_after(id: u32, delay_ms: c_int);
+    fn disable_timeout(id: u32, keep_indicator: bool);
+    fn get_timeout_indicator(id: u32, reset_indicator: bool) -> bool;
+}
+
+/// Cancels `work`, which has to be a transaction of its own that returns its errors, when it takes longer.
+///
+/// # Errors
+/// Those of the work, 57014 among them.
+pub fn within<T>(limit_ms: i32, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    // SAFETY: every backend that is connected to a database has this timeout registered (InitPostgres); neither call
+    // raises an error.
+    unsafe { enable_timeout_after(STATEMENT_TIMEOUT, limit_ms) };
+    let result = work();
+    // SAFETY: as above. A cancel that came too late must not hit what follows.
+    unsafe { disable_timeout(STATEMENT_TIMEOUT, false) };
+    forget_cancel();
+    result
+}
+
+/// What [`limited`] fails with where the time runs out.
+const LIMIT: &str = "53400";
+
+/// Whether an error says that the time of [`limited`] has run out.
+pub fn is_limit(error: &UserError) -> bool {
+    error.sqlstate == LIMIT
+}
+
+/// As [`within`], in a worker that users may cancel: their cancel is not forgotten, and fails with 57014.
+///
+/// # Errors
+/// Those of the work; 53400 where it took longer.
+pub fn limited<T>(limit: Duration, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let began = Instant::now();
+    let limit_ms = limit.as_millis() as c_int;
+    // SAFETY: as in `within`; the last call reads a flag that says whether the time has run out without having been served.
+    let (result, is_late) = unsafe {
+        enable_timeout_after(STATEMENT_TIMEOUT, limit_ms);
+        let result = work();
+        disable_timeout(STATEMENT_TIMEOUT, true);
+        (result, get_timeout_indicator(STATEMENT_TIMEOUT, true))
+    };
+    if is_late {
+        forget_cancel();
+    }
+    result.map_err(|error| match error.sqlstate == sqlstate::QUERY_CANCELED && began.elapsed() >= limit {
+        true => UserError::new(LIMIT, format!("a call took more than {limit_ms} ms")),
+        false => error,
+    })
+}
+
+/// statement_timeout of this session in seconds, if it has one.
+pub fn of_statement() -> Option<f64> {
+    // SAFETY: a configuration variable of the process's.
+    let milliseconds = unsafe { pg_sys::StatementTimeout };
+    (milliseconds > 0).then(|| f64::from(milliseconds) / 1000.0)
+}
+
+/// The error that ended a statement which waited for work; where that was statement_timeout, with what to do. The server's
+/// message is in the language of lc_messages, and so the time tells.
+pub fn explain(error: UserError) -> UserError {
+    // SAFETY: reads the clock, and when the statement under way began.
+    let waited_us = unsafe { pg_sys::GetCurrentTimestamp() - pg_sys::GetCurrentStatementStartTimestamp() };
+    let is_over = of_statement().is_some_and(|secs| waited_us as f64 >= secs * 1e6);
+    if error.sqlstate == sqlstate::QUERY_CANCELED && is_over {
+        return error.hint(
+            "statement_timeout covers calls that wait. Use bench.start, bench.start_load or another start function, which do not wait, or SET statement_timeout = 0.",
+        );
+    }
+    error
+}
+
+// What a worker still has to put in order when it is terminated, from a callback of its process's exit.
+//
+// In such a callback the server interrupts no wait: a lock that somebody else holds would keep the process for as long. So interrupts
+// are let in, and locks and statements are limited. And an ERROR is a FATAL error there, which nothing catches (errstart in
+// utils/error/elog.c): so meanwhile the server does not know that the process exits.
+
+/// What is called before this process lets go of shared memory, however it ends. A static, by whose address the server knows
+/// it.
+pub struct Callback(pub fn());
+
+/// Has the server call it: what was registered last is called first.
+pub fn register(callback: &'static Callback) {
+    // SAFETY: the function is of this library, which stays loaded, and its argument lives as long.
+    unsafe {
+        pg_sys::before_shmem_exit(Some(call_back), pg_sys::Datum::from(std::ptr::from_ref(callback)));
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn call_back(_code: i32, argument: pg_sys::Datum) {
+    // SAFETY: the argument is what `register` has registered.
+    let Callback(function) = unsafe { &*argument.cast_mut_ptr::<Callback>() };
+    function();
+}
+
+/// How long a lock is waited for. A setting of the session's.
+const EXIT_LOCK_TIMEOUT: &CStr = c"2s";
+
+/// How long all of it may take.
+const LIMIT_MS: i32 = 5000;
+
+/// Runs `work`, which opens transactions of its own, within seconds, as the session's user: the exit may have come while a
+/// switch of roles was in force outside of a transaction, which no abort takes back.
+///
+/// # Errors
+/// Those of the work, the server's among them.
+pub fn put_in_order(work: impl FnOnce() -> Result<(), UserError>) -> Result<(), UserError> {
+    // SAFETY: leaves whatever was open; outside a transaction it does nothing. The counter is what keeps interrupts off
+    // (proc_exit_prepare sets it to 1); with no transaction open nothing is held that an interrupt could leave behind. The
+    // flag is what makes ERRORs FATAL and signals of termination ignored, which the handler now does. Where something exits all
+    // the same, proc_exit sets it again and goes on with the next callback, for it has taken this one off its list.
+    unsafe {
+        pg_sys::AbortOutOfAnyTransaction();
+        pg_sys::SetUserIdAndSecContext(pg_sys::GetOuterUserId(), 0);
+        take_signals_at_exit();
+        let exits = (&raw mut pg_sys::proc_exit_inprogress).replace(false);
+        pg_sys::SetConfigOption(
+            c"lock_timeout".as_ptr(),
+            EXIT_LOCK_TIMEOUT.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+        );
+        process::forget_cancel();
+        let held_off = pg_sys::InterruptHoldoffCount;
+        pg_sys::InterruptHoldoffCount = 0;
+        let result = within(LIMIT_MS, work);
+        pg_sys::InterruptHoldoffCount = held_off;
+        pg_sys::proc_exit_inprogress = exits;
+        result
+    }
+}
+
+// The FATAL error that ends this process. No trap catches it, and the server has forgotten it by the time exit
+// callbacks run; so it is recorded on its way to the server's log.
+
+thread_local! {
+    static FATAL: RefCell<Option<SqlError>> = const { RefCell::new(None) };
+    /// Whoever listened before.
+    static NEXT: Cell<pg_sys::emit_log_hook_type> = const { Cell::new(None) };
+}
+
+/// From now on, takes down a FATAL error. Once in a process.
+pub fn listen() {
+    // SAFETY: a hook of this process's; the function is of this library, which stays loaded, and calls on the one that was
+    // there before.
+    unsafe {
+        NEXT.set(pg_sys::emit_log_hook);
+        pg_sys::emit_log_hook = Some(take_down);
+    }
+}
+
+/// What ended this process, if that was an error of its own: not the command of an administrator, who knows why. Unknown
+/// where log_min_messages is panic.
+pub fn fatal_error() -> Option<SqlError> {
+    FATAL.take().filter(|error| !error.is(sqlstate::ADMIN_SHUTDOWN))
+}
+
+unsafe extern "C-unwind" fn take_down(error: *mut pg_sys::ErrorData) {
+    // SAFETY: the server passes the error that it reports, whose texts are NUL-terminated or NULL; nothing in here raises
+    // another.
+    unsafe {
+        if (*error).elevel == pg_sys::FATAL as i32 {
+            let text = |text: *const std::ffi::c_char| {
+                (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+            };
+            FATAL.set(Some(SqlError {
+                sqlstate: (*error).sqlerrcode,
+                message: text((*error).message).unwrap_or_default(),
+                detail: text((*error).detail),
+                hint: text((*error).hint),
+                position: 0,
+                context: text((*error).context),
+                is_of_client: false,
+            }));
+        }
+        if let Some(next) = NEXT.get() {
+            next(error);
+        }
     }
 }

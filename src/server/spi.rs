@@ -2,7 +2,7 @@
 //! those [`in_session`], which find names as the session does.
 
 use std::cell::Cell;
-use std::ffi::CString;
+use std::ffi::{CStr, CString, c_char, c_int};
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
@@ -10,8 +10,6 @@ use pgrx::prelude::*;
 use pgrx::spi::{PreparedStatement, SpiClient, SpiHeapTupleData, SpiTupleTable};
 use pgrx::{PgTrigger, Spi, pg_sys};
 
-use super::local_settings::{as_origin, as_replica, restricted, with_own_syntax};
-use super::own_plans::with_own_plans;
 use crate::error::{OrRaise, internal};
 
 /// Sees to something before a statement is executed.
@@ -251,4 +249,250 @@ pub fn fetch_as_of_statement(sql: &str, ids: &[i64]) -> Result<Option<String>, U
 pub fn timestamp(at: i64) -> Option<TimestampWithTimeZone> {
     // SAFETY: every i64 is a TimestampTz.
     unsafe { TimestampWithTimeZone::from_datum(pg_sys::Datum::from(at), false) }
+}
+
+// Plans of this project's own queries, which neither jit compiles nor parallel workers execute: compiling a query over the
+// catalog takes many times as long as its execution, and a run needs the worker slots for its clients.
+//
+// The parameters `jit` and `max_parallel_workers_per_gather` stay as they are: runs record them, and users' statements are
+// planned under them.
+
+/// What a plan may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Allowed {
+    /// What the session's parameters allow.
+    All,
+    /// No jit.
+    Interpreted,
+    /// Neither jit nor parallel workers.
+    Plain,
+}
+
+thread_local! {
+    /// What the plans may have that are made now.
+    static ALLOWED: Cell<Allowed> = const { Cell::new(Allowed::All) };
+    static IS_INSTALLED: Cell<bool> = const { Cell::new(false) };
+    static PREVIOUS: Cell<pg_sys::planner_hook_type> = const { Cell::new(None) };
+}
+
+/// Runs `work`, whose statements are this project's own.
+pub fn with_own_plans<T>(work: impl FnOnce() -> T) -> T {
+    allowing(Allowed::Plain, work)
+}
+
+/// Runs `work`, which executes users' statements for their rows and blocks, not for their time: jit changes only that.
+pub fn without_jit<T>(work: impl FnOnce() -> T) -> T {
+    allowing(Allowed::Interpreted, work)
+}
+
+fn allowing<T>(allowed: Allowed, work: impl FnOnce() -> T) -> T {
+    struct Restore(Allowed);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ALLOWED.set(self.0);
+        }
+    }
+    install();
+    let _restore = Restore(ALLOWED.replace(allowed));
+    work()
+}
+
+fn install() {
+    if IS_INSTALLED.replace(true) {
+        return;
+    }
+    // SAFETY: the hook is set and called on the process's only thread; this library stays loaded.
+    unsafe {
+        PREVIOUS.set(pg_sys::planner_hook);
+        pg_sys::planner_hook = Some(plan);
+    }
+}
+
+/// Called by the server for each statement that is planned; an ERROR of the server's leaves through it, and nothing in it has to
+/// be dropped.
+unsafe extern "C-unwind" fn plan(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: pg_sys::ParamListInfo,
+    #[cfg(since_19)] explain: *mut pg_sys::ExplainState,
+) -> *mut pg_sys::PlannedStmt {
+    let allowed = ALLOWED.get();
+    let options = match allowed {
+        Allowed::Plain => options & !(pg_sys::CURSOR_OPT_PARALLEL_OK as c_int),
+        Allowed::All | Allowed::Interpreted => options,
+    };
+    // SAFETY: by the server, with live arguments, which the hook before or the standard planner gets as they are; the plan is live
+    // and this process's own.
+    unsafe {
+        let planned = PREVIOUS.get().unwrap_or(raw::standard_planner)(
+            query,
+            text,
+            options,
+            parameters,
+            #[cfg(since_19)]
+            explain,
+        );
+        if allowed != Allowed::All {
+            (*planned).jitFlags = pg_sys::PGJIT_NONE as c_int;
+        }
+        planned
+    }
+}
+
+/// Without a guard around it, whose work each statement's planning would pay.
+mod raw {
+    use super::*;
+
+    unsafe extern "C-unwind" {
+        pub fn standard_planner(
+            query: *mut pg_sys::Query,
+            text: *const c_char,
+            options: c_int,
+            parameters: pg_sys::ParamListInfo,
+            #[cfg(since_19)] explain: *mut pg_sys::ExplainState,
+        ) -> *mut pg_sys::PlannedStmt;
+    }
+}
+
+// Configuration parameters that are set for a while: up to the end of a transaction, or of a piece of work.
+
+/// Sets a configuration parameter until the transaction, or the settings' nest level, ends. Outside of
+/// both it does nothing.
+pub fn set_local(name: &CStr, value: &CStr) {
+    // SAFETY: NUL-terminated strings; what is to be restored is remembered by the nest level, if there is one.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
+/// Does something under another search_path.
+pub fn with_search_path<T>(path: &str, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    with_setting(c"search_path", &CString::new(path).unwrap_or_default(), work)
+}
+
+/// Does something with another value of a parameter.
+pub fn with_setting<T>(
+    name: &CStr,
+    value: &CStr,
+    work: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    in_nest_level(|| {
+        set_local(name, value);
+        work()
+    })
+}
+
+/// The search_path of this project's own SQL.
+pub const SAFE_PATH: &CStr = c"pg_catalog, pg_temp";
+
+/// Runs this project's own SQL: names and operators in it are the server's, whatever other roles have created, and texts are
+/// read and written as by default, whatever the session, its role or its database has set. As TimescaleDB's
+/// RestrictSearchPath and pg_dump do it.
+pub fn restricted<T>(work: impl FnOnce() -> T) -> T {
+    if has_own_syntax() && has_safe_path() {
+        return work();
+    }
+    in_nest_level(|| {
+        restrict();
+        work()
+    })
+}
+
+/// Sets what [`restricted`] sets, up to the end of the nest level.
+pub fn restrict() {
+    set_local(c"search_path", SAFE_PATH);
+    set_own_syntax();
+}
+
+/// Has only those triggers and rules fire that are enabled always, up to the end of the nest level: those of a role that may make
+/// triggers on a table are not, for only the table's owner enables them so.
+pub fn as_replica() {
+    set_replication_role(pg_sys::SESSION_REPLICATION_ROLE_REPLICA, c"replica");
+}
+
+/// Does something in which triggers fire as in an ordinary session.
+pub fn as_origin<T>(work: impl FnOnce() -> T) -> T {
+    in_nest_level(|| {
+        set_replication_role(pg_sys::SESSION_REPLICATION_ROLE_ORIGIN, c"origin");
+        work()
+    })
+}
+
+/// Changes nothing where it is so already, as each change has the session's plans made anew.
+fn set_replication_role(role: u32, value: &CStr) {
+    // SAFETY: a variable of the process's; otherwise as `set_local`, with the rights that the parameter takes.
+    unsafe {
+        if pg_sys::SessionReplicationRole == role as i32 {
+            return;
+        }
+        pg_sys::set_config_option(
+            c"session_replication_role".as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
+fn has_safe_path() -> bool {
+    // SAFETY: a variable of the process's: the value of a parameter, which is never NULL.
+    unsafe { CStr::from_ptr(pg_sys::namespace_search_path) == SAFE_PATH }
+}
+
+/// Does something with texts that are read and written as by default, whatever the session, its role or its database has set.
+pub fn with_own_syntax<T>(work: impl FnOnce() -> T) -> T {
+    if has_own_syntax() {
+        return work();
+    }
+    in_nest_level(|| {
+        set_own_syntax();
+        work()
+    })
+}
+
+/// Does something at whose end all parameters that it has set are as before.
+pub fn in_nest_level<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: as functions with a SET clause do it (fmgr_security_definer in utils/fmgr/fmgr.c): an
+    // error that leaves from here ends the transaction, and the nest level with it.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        let result = work();
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+fn has_own_syntax() -> bool {
+    // SAFETY: variables of the process's.
+    unsafe {
+        // Always on from 19 on.
+        #[cfg(not(since_19))]
+        if !pg_sys::standard_conforming_strings {
+            return false;
+        }
+        !pg_sys::quote_all_identifiers
+    }
+}
+
+/// What [`with_own_syntax`] sets, up to the end of the nest level.
+fn set_own_syntax() {
+    if has_own_syntax() {
+        return;
+    }
+    set_local(c"standard_conforming_strings", c"on");
+    set_local(c"quote_all_identifiers", c"off");
 }

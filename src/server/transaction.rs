@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 use bench_base::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
-use super::local_settings::set_local;
+use super::spi::set_local;
 use crate::error::from_caught;
 
 thread_local! {

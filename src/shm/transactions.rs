@@ -15,8 +15,9 @@ use super::{
     BatchOfArms, ClientSlot, CommandCounters, CommandTimes, Header, PhaseTotals, Segment, StopReason, Tally,
     TotalsOf,
 };
-use crate::server::process::{cpu_ns, current_timestamp, now_ns, own_cpu_ns, own_minor_faults, own_switches};
-use crate::server::usage::Usage;
+use crate::server::process::{
+    Usage, cpu_ns, current_timestamp, now_ns, own_cpu_ns, own_minor_faults, own_switches,
+};
 
 /// One client's pen.
 pub struct ClientCounters<'a> {

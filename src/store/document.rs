@@ -1,16 +1,26 @@
-//! Everything that is known of a run, read back for findings and reports.
+//! Everything that is known of a run or of a sweep, read back for findings and reports.
 
 use std::collections::BTreeMap;
 
-use bench_base::error::UserError;
+use bench_base::error::{UserError, sqlstate};
+use bench_questions::index_worth::{VariantDuels, index_worth};
+use bench_questions::screen::{CombinedRun, ScreenMetric, ScreenRuns, above_limit, row_of, screen};
+use bench_questions::sweep::{Question, SweepOptions};
+use bench_results::experiment::{ExperimentDocument, ExperimentRun, Sweep};
+use bench_results::experiment::{AskedIndex, IndexLine, IndexWorth};
+use bench_results::experiment::{Screen, ScreenLine};
 use bench_results::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
 use bench_stats::histogram::LAST;
 use pgrx::JsonB;
 
+use super::duels::{self, duel_batches};
+use super::extension_owner::read;
+use super::sweeps::{reached, sweep_options, sweep_runs_of};
 use super::work::check_visible;
-use super::{as_owner, duels, fidelity};
+use super::{as_owner, fidelity, visible};
 use crate::error::internal;
-use crate::server::spi::{fetch, fetch_all, read};
+use crate::server::spi::{self, fetch, fetch_all};
+use crate::shm::Work;
 
 /// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\
@@ -124,7 +134,7 @@ fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, User
         columns.join(", ")
     );
     let mut samples = Samples::default();
-    let waits = read(|client| {
+    let waits = spi::read(|client| {
         let row = client.select(&sql, Some(1), &[run_id.into()])?.first();
         for (place, column) in (1..).zip(samples.columns_mut()) {
             *column = row.get(place)?.unwrap_or_default();
@@ -193,4 +203,168 @@ fn latency_histogram(
         }
     }
     Ok(together)
+}
+
+/// A sweep and its runs, for its report.
+///
+/// # Errors
+/// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
+pub fn sweep_document(sweep_id: i64) -> Result<ExperimentDocument, UserError> {
+    visible(Work::Sweep(sweep_id))?;
+    const DOCUMENT: &str = "\
+        SELECT jsonb_strip_nulls(jsonb_build_object( \
+            'changes', (SELECT l.changes FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
+            'capacities', (SELECT l.answers FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
+            'sweep', (SELECT to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
+            'runs', (SELECT jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
+            'environment', (SELECT r.environment FROM bench.runs r JOIN bench_internal.sweep_run_log s USING (run_id) \
+                            WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
+    let document: ExperimentDocument = read(DOCUMENT, &[sweep_id.into()])?.unwrap_or_default();
+    // What is not understood of its options, as a later version may write them, is not shown.
+    let (sure_within, (screen, indexes)) = match sweep_options(sweep_id) {
+        Ok(options) => {
+            let answer = match &options.question {
+                Some(Question::Screen(asked)) => {
+                    (screened_lines(sweep_id, asked, &options, None, None)?, Vec::new())
+                }
+                Some(Question::IndexWorth(asked)) => (Vec::new(), lines_of_indexes(sweep_id, asked, false)?),
+                None => Default::default(),
+            };
+            (reached(sweep_id, &options)?, answer)
+        }
+        Err(_) => Default::default(),
+    };
+    let first = document.runs.iter().find(|run| run.status.as_deref() == Some("completed"));
+    let unreplayed = first.and_then(|run| run.run_id).map_or(Ok(None), fidelity::unreplayed)?;
+    let sweep = Sweep { sure_within, ..document.sweep };
+    Ok(ExperimentDocument { schema_version: 1, sweep, unreplayed, screen, indexes, ..document })
+}
+
+/// The effects of the settings that a sweep screens; `metric`: `None`: tps, or the latency of an open loop.
+///
+/// # Errors
+/// 42704 and 42501 as of a sweep, 55000 for one that screens nothing.
+pub fn screen_lines(
+    sweep_id: i64,
+    metric: Option<ScreenMetric>,
+    margin: Option<f64>,
+) -> Result<Vec<ScreenLine>, UserError> {
+    visible(Work::Sweep(sweep_id))?;
+    let options = sweep_options(sweep_id)?;
+    let Some(Question::Screen(asked)) = &options.question else {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("sweep {sweep_id} does not screen settings"),
+        )
+        .hint("bench.screen and bench.start_screen make such sweeps."));
+    };
+    screened_lines(sweep_id, asked, &options, metric, margin)
+}
+
+/// As [`screen_lines`], of a sweep that the caller may see.
+pub(super) fn screened_lines(
+    sweep_id: i64,
+    asked: &Screen,
+    options: &SweepOptions,
+    metric: Option<ScreenMetric>,
+    margin: Option<f64>,
+) -> Result<Vec<ScreenLine>, UserError> {
+    let is_open_loop = options.setup.rate.is_some() || options.setup.run.contains_key("rates");
+    let metric = metric.unwrap_or(if is_open_loop { ScreenMetric::Latency } else { ScreenMetric::Tps });
+    let limit = options.setup.run.get("latency_limit").and_then(serde_json::Value::as_f64);
+    let mut runs = ScreenRuns { latency_limit_ms: limit, ..ScreenRuns::default() };
+    for run in sweep_runs_of(sweep_id)? {
+        pgrx::check_for_interrupts!();
+        let value = value_of(&run, metric, limit);
+        match (row_of(&run.variant), value) {
+            // Not run yet.
+            (_, None) => {}
+            (Some(row), Some(value)) => runs.combined.push(CombinedRun { row, round: run.round, value }),
+            (None, Some(Err(error))) => runs.failed_duels.push((run.variant, error)),
+            (None, Some(Ok(_))) => {
+                let batches = run.run_id.map_or_else(|| Ok(Vec::new()), duel_batches)?;
+                runs.duels.push((run.variant, batches));
+            }
+        }
+    }
+    Ok(screen(asked, &runs, metric, margin.unwrap_or(asked.margin)))
+}
+
+/// The metric of a run; why it does not count; `None`: it has not been made.
+fn value_of(run: &ExperimentRun, metric: ScreenMetric, limit: Option<f64>) -> Option<Result<f64, String>> {
+    if run.error.is_some() || run.status.as_deref() != Some("completed") {
+        let is_over = !matches!(run.status.as_deref(), None | Some("starting" | "running"));
+        let status = run.status.as_deref().filter(|_| is_over).map(|status| format!("the run is {status}"));
+        return run.error.clone().or(status).map(Err);
+    }
+    // The arms of a duel are looked at one by one.
+    let is_combination = row_of(&run.variant).is_some();
+    if let Some((p99, limit)) =
+        run.figures.latency_p99_ms.zip(limit).filter(|(p99, limit)| is_combination && p99 > limit)
+    {
+        return Some(Err(above_limit(&run.variant, p99, limit)));
+    }
+    let value = match metric {
+        ScreenMetric::Tps => run.tps,
+        ScreenMetric::Latency => run.figures.latency_avg_ms,
+        ScreenMetric::Cpu => run.figures.server_cpu_us,
+    };
+    Some(value.ok_or_else(|| format!("the run has no {}", metric.as_str())))
+}
+
+/// What the indexes are worth that a sweep looks at; in latency, or in processor time.
+///
+/// # Errors
+/// 42704 and 42501 as of a sweep, 55000 for one that looks at no index.
+pub fn index_lines(
+    sweep_id: i64,
+    of_processor: bool,
+    margin: Option<f64>,
+) -> Result<Vec<IndexLine>, UserError> {
+    visible(Work::Sweep(sweep_id))?;
+    let Some(Question::IndexWorth(asked)) = sweep_options(sweep_id)?.question else {
+        let message = format!("sweep {sweep_id} does not look at indexes");
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+            .hint("bench.index_worth and bench.start_index_worth make such sweeps."));
+    };
+    let margin = margin.unwrap_or(asked.margin);
+    lines_of_indexes(sweep_id, &IndexWorth { margin, ..asked }, of_processor)
+}
+
+/// As [`index_lines`], of a sweep that the caller may see.
+pub(super) fn lines_of_indexes(
+    sweep_id: i64,
+    asked: &IndexWorth,
+    of_processor: bool,
+) -> Result<Vec<IndexLine>, UserError> {
+    let mut duels: BTreeMap<String, VariantDuels> = BTreeMap::new();
+    for run in sweep_runs_of(sweep_id)? {
+        pgrx::check_for_interrupts!();
+        let of = duels.entry(run.variant.clone()).or_default();
+        of.variant.clone_from(&run.variant);
+        match (run.run_id, run.error) {
+            (_, Some(error)) => of.error = Some(error),
+            (Some(run_id), None) if run.status.as_deref() == Some("completed") => {
+                of.run_id = Some(run_id);
+                match elsewhere(&asked.indexes, &run.variant, run_id)? {
+                    Some(error) => of.error = Some(error),
+                    None => of.batches.extend(duel_batches(run_id)?),
+                }
+            }
+            _ => {}
+        }
+    }
+    let duels: Vec<VariantDuels> = duels.into_values().collect();
+    Ok(index_worth(asked, &duels, of_processor))
+}
+
+/// That a run on copies has written to the table itself, so that it says nothing of the copies.
+fn elsewhere(indexes: &[AskedIndex], variant: &str, run_id: i64) -> Result<Option<String>, UserError> {
+    let Some(index) = indexes.iter().find(|index| index.writes == variant) else { return Ok(None) };
+    let sql = "SELECT true FROM bench_internal.relation_log WHERE run_id = $1 AND relation = $2 \
+               AND COALESCE(inserted, 0) + COALESCE(updated, 0) + COALESCE(deleted, 0) > 0 LIMIT 1";
+    let found = read::<bool>(sql, &[run_id.into(), index.table.as_str().into()])?;
+    Ok(found.map(|_| {
+        format!("the workload wrote to {} itself, and not to its copies: it names the schema", index.table)
+    }))
 }

@@ -19,9 +19,8 @@ use crate::guard::extension::anchor;
 use crate::guard::switch_role::as_role;
 use crate::server::guc::set_local;
 use crate::server::jsonb::json_of;
-use crate::server::locks;
 use crate::server::process::nap;
-use crate::server::relations::schema_exists;
+use crate::server::relations::{self, schema_exists};
 use crate::server::roles::name_of;
 use crate::server::rows::select_from;
 use crate::server::spi::{define, fetch, quote_identifier, run};
@@ -228,7 +227,7 @@ fn lock_tables(schema: &str, timeout: Duration) -> Result<(), UserError> {
     let setting = CString::new(timeout.as_millis().to_string()).unwrap_or_default();
     set_local(c"lock_timeout", &setting);
     for table in tables.unwrap_or_default() {
-        while !locks::try_lock(table, pg_sys::AccessExclusiveLock) {
+        while !relations::try_lock(table, pg_sys::AccessExclusiveLock) {
             if began.elapsed() >= timeout {
                 return Err(UserError::new(
                     sqlstate::LOCK_NOT_AVAILABLE,

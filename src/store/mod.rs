@@ -5,66 +5,38 @@
 //! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. The
 //! search_path is pg_catalog. [`guard::own_tables`] sees to it that what is touched belongs to superusers.
 
-mod captured_rows;
 mod captures;
-mod definitions;
+mod deletion;
 mod document;
 mod duels;
-mod extension_owner;
-mod feeders;
+mod export;
+pub mod extension_owner;
 pub mod fidelity;
 mod fixtures;
-mod history;
 mod horizon;
-mod in_use;
-mod index_worth;
+mod import;
 mod loads;
-pub mod lock_timeout;
 pub mod nodes;
-mod owners;
 pub mod pg_cron;
 pub mod recorder;
-mod runs;
-mod screens;
-pub mod searches;
-mod statements;
-mod sweep_document;
-mod sweeps;
-mod system_settings;
+pub mod sweeps;
 mod totals;
-mod transfer;
-pub mod version;
 mod work;
 mod workloads;
 
-pub use captured_rows::*;
 pub use captures::*;
-pub use definitions::*;
-pub use document::{document, headline, visible_headline};
-pub use duels::{duel_of, find_duel};
-pub use extension_owner::{as_owner, may_see};
-pub use feeders::*;
+pub use deletion::{delete_runs, forget_runs, prune};
+pub use document::{document, headline, index_lines, screen_lines, sweep_document, visible_headline};
+pub use duels::{duel_of, find_duel, statements_of};
+pub use export::{chunk, chunks, export, export_piece};
+pub use extension_owner::{as_owner, may_see, reassign_owned};
 pub use fixtures::*;
-pub use history::{Past, calibration_of, history};
 pub use horizon::*;
-pub use in_use::{check_clients, check_unused, clients_of, runs_of_job};
-pub use index_worth::index_lines;
+pub use import::{Imported, import, samples_after, take_part, take_samples};
 pub use loads::*;
 pub use nodes::{
     add_up_again, fetched, is_of_several_nodes, is_part, may_run, names_of, run_error, table_of,
 };
-pub use owners::reassign_owned;
-pub use runs::*;
-pub use screens::screen_lines;
-pub use statements::statements_of;
-pub use sweep_document::sweep_document;
 pub use sweeps::*;
-pub use system_settings::*;
-pub use transfer::{
-    Imported, chunk, chunks, delete_runs, export, export_piece, forget_runs, import, prune, samples_after,
-    take_part, take_samples,
-};
-pub use work::{
-    WorkHandle, check_visible, current_status, handle_of, is_led, is_open, may_stop, status, visible,
-};
+pub use work::*;
 pub use workloads::*;

@@ -9,11 +9,11 @@ use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
 
 use super::as_owner;
-use super::lock_timeout::with_lock_timeout;
+use super::extension_owner::with_lock_timeout;
 use super::recorder::{RunColumns, RunEnd, RunStatus, hold, status_only};
 use crate::observe::audit::SHARED;
 use crate::observe::counters::Tuples;
-use crate::observe::node::NodeState;
+use crate::observe::machine::NodeState;
 use crate::server::rows::{select, select_one};
 use crate::server::spi::{fetch, run};
 use crate::server::transaction::transaction;

@@ -3,17 +3,21 @@
 //! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
 //! recorder's, as for any run.
 
+use std::collections::BTreeMap;
+
 use bench_base::error::{UserError, sqlstate};
+use bench_questions::capacity::{CapacityAnswer, NextTrial, Trial, TrialOutcome};
 use bench_questions::sweep::{SweepCell, SweepOptions, SweepSpec};
 use bench_results::experiment::{ExperimentRun, SweepChange};
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::extension_owner::{read, write};
 use super::recorder::RunStatus;
 use super::work::missing;
-use super::{ForRestart, as_owner, is_led, is_open};
+use super::{as_owner, is_led, is_open};
+use crate::error::internal;
 use crate::server::database;
 use crate::server::jsonb::json_of;
 use crate::server::rows::{select, select_one};
@@ -348,4 +352,171 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
         &[sweep_id.into(), place.into()],
     )?;
     Ok(line.unwrap_or_default())
+}
+
+// What postgresql.auto.conf had of the parameters that a sweep or a capture has changed there, until it has that again.
+
+/// Who has changed parameters of the whole server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changer {
+    Sweep(i64),
+    /// By its name.
+    Capture(String),
+}
+
+/// By parameter; null for one that the file did not have.
+pub type FileSettings = Map<String, Value>;
+
+/// What is written into the file, and what it had before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SavedSettings {
+    /// Written into the file, by name.
+    pub set: BTreeMap<String, String>,
+    /// What it had instead; null for nothing.
+    pub own: FileSettings,
+}
+
+/// What the file has, and had, while a restart is waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForRestart {
+    #[serde(flatten)]
+    pub saved: SavedSettings,
+    /// Parameters that a restart gives other values.
+    pub pending: Vec<String>,
+}
+
+/// Keeps what the file has and is about to have, before it is changed; `None`: it has its own again.
+pub fn keep_system_settings(changer: &Changer, settings: Option<&SavedSettings>) -> Result<(), UserError> {
+    let settings = settings.map(|SavedSettings { set, own }| {
+        JsonB(json!({"server": database::identity(), "set": set, "own": own}))
+    });
+    as_owner(|| {
+        match changer {
+            Changer::Sweep(sweep_id) => run(
+                "UPDATE bench_internal.sweep_log SET system_settings = $2 WHERE sweep_id = $1",
+                &[(*sweep_id).into(), settings.into()],
+            ),
+            Changer::Capture(name) => run(
+                "UPDATE bench_internal.capture_list SET system_settings = $2 WHERE name = $1",
+                &[name.as_str().into(), settings.into()],
+            ),
+        }
+        .map(drop)
+    })
+}
+
+/// What has not been put back.
+pub struct Forgotten {
+    /// By `own`, and by sweeps and captures whose processes are gone.
+    pub settings: Vec<(Changer, SavedSettings)>,
+    /// Whether another process has changed the file and is still at it.
+    pub is_in_use: bool,
+}
+
+/// Forgets what sweeps and captures have not put back into another server's file, or have changed in a database that this one
+/// is a copy of: a dump or CREATE DATABASE brings such rows.
+fn disown_copies() -> Result<(), UserError> {
+    for table in ["sweep_log", "capture_list"] {
+        run(
+            &format!(
+                "UPDATE bench_internal.{table} SET system_settings = NULL WHERE system_settings IS NOT NULL \
+                 AND system_settings ->> 'server' IS DISTINCT FROM $1"
+            ),
+            &[database::identity().into()],
+        )?;
+    }
+    Ok(())
+}
+
+/// What sweeps and captures whose processes are gone, and `own`, have not put back.
+pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, UserError> {
+    let of_sweeps = "SELECT sweep_id, segment, system_settings, status = 'waiting for restart' \
+                     FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL";
+    let of_captures = "SELECT l.name, EXISTS (SELECT FROM pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL AND a.backend_start <= l.started_at), \
+                           l.system_settings FROM bench_internal.capture_list l WHERE l.system_settings IS NOT NULL";
+    let (sweeps, captures) = as_owner(|| {
+        disown_copies()?;
+        let sweeps = select::<(i64, i64, Value, bool)>(of_sweeps, &[])?;
+        Ok((sweeps, select::<(String, bool, Value)>(of_captures, &[])?))
+    })?;
+    let sweeps = sweeps
+        .into_iter()
+        // What waits for a restart goes on, though nobody leads it.
+        .map(|(id, segment, settings, waits)| {
+            (Changer::Sweep(id), waits || is_led(Work::Sweep(id), segment as u32), settings)
+        });
+    let captures =
+        captures.into_iter().map(|(name, lives, settings)| (Changer::Capture(name), lives, settings));
+    let mut forgotten = Forgotten { settings: Vec::new(), is_in_use: false };
+    for (changer, lives, settings) in sweeps.chain(captures) {
+        if lives && Some(&changer) != own {
+            forgotten.is_in_use = true;
+        } else {
+            forgotten.settings.push((changer, serde_json::from_value(settings).unwrap_or_default()));
+        }
+    }
+    Ok(forgotten)
+}
+
+// Searches for a capacity: sweeps whose runs are trials, each of which decides on the next.
+
+/// The trials that a search has made, in their order.
+pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
+    #[derive(Deserialize)]
+    struct Row {
+        place: u32,
+        #[serde(flatten)]
+        step: NextTrial,
+        outcome: TrialOutcome,
+    }
+    let rows = as_owner(|| {
+        select::<Row>(
+            "SELECT place, round, rate, purpose, outcome FROM bench_internal.sweep_run_log \
+             WHERE sweep_id = $1 AND outcome IS NOT NULL ORDER BY place",
+            &[sweep_id.into()],
+        )
+    })?;
+    Ok(rows.into_iter().map(|Row { place, step, outcome }| Trial { step, place, outcome }).collect())
+}
+
+/// Writes down the trial that a search is to make; its place. One that was not made, or did not count, gives way to it.
+pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, UserError> {
+    as_owner(|| {
+        run(
+            "DELETE FROM bench_internal.sweep_run_log WHERE sweep_id = $1 AND outcome IS NULL",
+            &[sweep_id.into()],
+        )?;
+        let place = fetch::<i32>(
+            "INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients, rate, purpose) \
+             SELECT $1, COALESCE(max(l.place), 0) + 1, $2, '', $3, $4, $5 \
+             FROM bench_internal.sweep_run_log l WHERE l.sweep_id = $1 RETURNING place",
+            &[
+                sweep_id.into(),
+                step.round.cast_signed().into(),
+                clients.cast_signed().into(),
+                step.rate.into(),
+                json_of(&step.purpose).as_str().unwrap_or_default().into(),
+            ],
+        )?;
+        place.ok_or_else(|| internal("no place for a trial"))
+    })
+}
+
+/// What a trial has shown.
+pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &TrialOutcome) -> Result<(), UserError> {
+    let sql = "UPDATE bench_internal.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
+    write(sql, &[sweep_id.into(), place.into(), JsonB(json_of(outcome)).into()])
+}
+
+/// What a search has shown, which is its end.
+pub fn keep_answers(sweep_id: i64, answers: &[CapacityAnswer]) -> Result<(), UserError> {
+    let sql = "UPDATE bench_internal.sweep_log SET answers = $2 WHERE sweep_id = $1";
+    write(sql, &[sweep_id.into(), JsonB(json_of(answers)).into()])
+}
+
+/// What a search has shown; nothing where it has not ended.
+pub fn answers(sweep_id: i64) -> Result<Vec<CapacityAnswer>, UserError> {
+    let sql = "SELECT answers FROM bench_internal.sweep_log WHERE sweep_id = $1";
+    Ok(read(sql, &[sweep_id.into()])?.unwrap_or_default())
 }

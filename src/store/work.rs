@@ -1,12 +1,20 @@
-//! Runs, loads and sweeps as their rows tell of them, for those who wait for one, stop it, or ask how it went.
+//! Runs, loads and sweeps as their rows show them: for those who wait for one, stop it, ask how it went, or look for earlier ones.
 
 use bench_base::error::{UserError, sqlstate};
-use pgrx::pg_sys;
+use bench_model::spec::RunSpec;
+use pgrx::datum::DatumWithOid;
+use pgrx::{JsonB, pg_sys};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use super::extension_owner::read;
 use super::{as_owner, may_see};
+use crate::server::background_worker;
 use crate::server::database::is_standby;
-use crate::server::roles::{self, acts_for};
-use crate::server::rows::select_one;
+use crate::server::relations::OwnLock;
+use crate::server::roles::{self, acts_for, current_role_oid, name_of};
+use crate::server::rows::{select, select_one};
+use crate::server::spi::fetch;
 use crate::shm::{Segment, Work, build, is_under_way};
 
 /// How to find the leader of what may be under way.
@@ -135,4 +143,218 @@ pub fn is_led(work: Work, segment: u32) -> bool {
 pub fn may_stop(role: pg_sys::Oid) -> bool {
     // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
     acts_for(role) || acts_for(roles::SIGNAL_BACKEND) && !roles::is_superuser(role)
+}
+
+/// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench_internal.run_log.
+fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u32)>, UserError> {
+    as_owner(|| {
+        let sql = format!(
+            "SELECT run_id, segment FROM bench_internal.run_log WHERE status IN ('starting', 'running') AND {condition} ORDER BY run_id"
+        );
+        let runs = select::<(i64, i64)>(&sql, arguments)?;
+        Ok(runs.into_iter().map(|(run_id, segment)| (run_id, segment as u32)).collect())
+    })
+}
+
+/// The current role's runs under way that a job has started, by the tag that it gives them.
+pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
+    let role = current_role_oid();
+    let mut open = open_runs("owner_oid = $1 AND tags ->> 'job' = $2", &[role.into(), job.into()])?;
+    open.retain(|&(run_id, segment)| is_led(Work::Run(run_id), segment));
+    Ok(open.into_iter().map(|(run_id, _)| run_id).collect())
+}
+
+/// What a role has at a time: clients of its runs in this database, workers of its loads and sweeps, and workers in other
+/// databases.
+pub fn clients_of(role: pg_sys::Oid) -> Result<u64, UserError> {
+    // Of a run on several nodes, this node's part counts.
+    let mut open = open_runs("owner_oid = $1 AND (nodes = 'local' OR part_of IS NOT NULL)", &[role.into()])?;
+    open.retain(|&(run_id, segment)| is_led(Work::Run(run_id), segment));
+    let ids: Vec<i64> = open.into_iter().map(|(run_id, _)| run_id).collect();
+    let sql = "SELECT sum(clients)::int8 FROM bench_internal.run_log WHERE run_id = ANY ($1)";
+    let clients = as_owner(|| fetch::<i64>(sql, &[ids.into()]))?.unwrap_or_default().unsigned_abs();
+    let (other_databases, others) = background_worker::workers_of_role(role);
+    Ok(clients + other_databases + others)
+}
+
+/// Sees that a role has at most `limit` with so many more.
+///
+/// # Errors
+/// 53300.
+pub fn check_clients(role: pg_sys::Oid, more: u64, limit: u64) -> Result<(), UserError> {
+    let in_use = clients_of(role)?;
+    if in_use + more <= limit {
+        return Ok(());
+    }
+    let role = name_of(role).unwrap_or_default();
+    Err(UserError::new(sqlstate::TOO_MANY_CONNECTIONS, format!("too many clients for role \"{role}\""))
+        .detail(format!(
+            "Needed: {more}; in its runs, loads and sweeps under way: {in_use}; pgbench_ext.max_clients_per_role: {limit}."
+        ))
+        .hint("Use fewer clients, end others of the role's runs with bench.stop, or have a superuser raise the limit."))
+}
+
+/// As [`check_clients`], for a run that is about to be recorded, whose row counts as soon as this transaction has committed. Two
+/// at a time would not see each other.
+pub(super) fn check_clients_alone(spec: &RunSpec) -> Result<(), UserError> {
+    let Some(limit) = spec.max_clients else { return Ok(()) };
+    // Whoever calls has them, whosever sessions they are.
+    let owner = spec.owner().oid;
+    OwnLock::new(spec.database_oid, owner, CLIENTS_LOCK).acquire();
+    check_clients(owner.into(), spec.options.clients.into(), limit)
+}
+
+/// The third number of the lock: another than those of jobs of pg_cron would not have to be, for they are hashes.
+const CLIENTS_LOCK: u32 = 0x636c_6e74;
+
+/// # Errors
+/// 55006 with the run that works on one of the tables.
+pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let open = open_runs("true", &[])?;
+    let works_on_it = |run_id: i64, segment: &Segment| {
+        segment.is_of(Work::Run(run_id))
+            && is_under_way(segment)
+            && serde_json::from_str::<RunSpec>(segment.spec()).is_ok_and(|spec| {
+                let used = spec.fixtures.iter().flat_map(|f| &f.tables);
+                used.copied().any(|used| tables.iter().any(|table| table.to_u32() == used))
+            })
+    };
+    for (run_id, segment) in open {
+        let is_used = Segment::peek(segment, |segment| works_on_it(run_id, segment)) == Some(true)
+            || build::is_led_by_other(segment, Work::Run(run_id)) && is_named(run_id, fixture)?;
+        if is_used {
+            return Err(UserError::new(
+                sqlstate::OBJECT_IN_USE,
+                format!("fixture \"{fixture}\" is being used by run {run_id}"),
+            )
+            .hint(format!("Wait for it, or end it: SELECT bench.stop({run_id}).")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a run works on a fixture of this name: all that is known of one of another build of the library.
+fn is_named(run_id: i64, fixture: &str) -> Result<bool, UserError> {
+    let sql = "run_id = $1 AND $2 = ANY (string_to_array(fixture, ','))";
+    Ok(!open_runs(sql, &[run_id.into(), fixture.into()])?.is_empty())
+}
+
+/// Buckets of a run's histogram as (low ms, high ms, count), in ascending order.
+pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
+    as_owner(|| {
+        select(
+            "SELECT low_ms, high_ms, sum(count)::int8 FROM bench.latencies \
+             WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
+            &[run_id.into()],
+        )
+    })
+}
+
+/// Transactions of a run that are in the sample of an earlier interval than their own, if there are any.
+pub fn misplaced(run_id: i64) -> Result<Option<i64>, UserError> {
+    let sql = "SELECT harness FROM bench_internal.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0";
+    read(sql, &[run_id.into()])
+}
+
+/// Why a run did not complete, as a line.
+pub fn error_line(run_id: i64) -> Result<Option<String>, UserError> {
+    let sql = "SELECT error ->> 'message' || coalesce(' (' || (error ->> 'detail') || ')', '') \
+               FROM bench_internal.run_log WHERE run_id = $1";
+    read(sql, &[run_id.into()])
+}
+
+/// What to do about it, where that is known.
+pub fn error_hint(run_id: i64) -> Result<Option<String>, UserError> {
+    let sql = "SELECT error ->> 'hint' FROM bench_internal.run_log WHERE run_id = $1";
+    read(sql, &[run_id.into()])
+}
+
+/// How many transactions of a run each SQLSTATE has failed, the most frequent first.
+pub fn failures(run_id: i64) -> Result<Vec<(String, i64)>, UserError> {
+    let sql = "SELECT sqlstate, sum(failed)::int8 AS failed FROM bench_internal.error_log \
+               WHERE run_id = $1 AND failed > 0 GROUP BY sqlstate ORDER BY failed DESC, sqlstate";
+    as_owner(|| select(sql, &[run_id.into()]))
+}
+
+/// Whether errors of a run's transactions have been kept.
+pub fn has_errors(run_id: i64) -> Result<bool, UserError> {
+    let sql = "SELECT true FROM bench_internal.error_log WHERE run_id = $1 LIMIT 1";
+    Ok(read::<bool>(sql, &[run_id.into()])?.is_some())
+}
+
+// Runs of the same kind, in the order of time, and what was found to be their spread.
+
+/// A run in a series.
+#[derive(Deserialize)]
+pub struct Past {
+    /// What makes runs comparable: the same for all of a series.
+    pub group: String,
+    pub run_id: i64,
+    /// As the server writes it.
+    pub started_at: String,
+    pub value: f64,
+}
+
+/// Metrics of bench.history of which series can be made.
+const METRICS: [&str; 6] =
+    ["tps", "latency_avg_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "server_cpu_us"];
+
+/// Completed runs of a workload that the caller may see and whose tags include these, series by series.
+///
+/// # Errors
+/// 22023 for an unknown metric.
+pub fn history(workload: &str, metric: &str, tags: Map<String, Value>) -> Result<Vec<Past>, UserError> {
+    let Some(metric) = METRICS.into_iter().find(|known| *known == metric) else {
+        let listed = METRICS.map(|known| format!("'{known}'")).join(", ");
+        return Err(UserError::invalid(format!("unrecognized value for metric: \"{metric}\""))
+            .hint(format!("Available values: {listed}.")));
+    };
+    // As the caller, for the views show each their own.
+    let sql = format!(
+        "SELECT h.options::text || h.tags::text AS \"group\", h.run_id, h.started_at, h.{metric} AS value \
+         FROM bench.history h \
+         WHERE h.workload = $1 AND h.tags @> $2 AND h.{metric} IS NOT NULL \
+           AND h.started_at IS NOT NULL ORDER BY 1, h.started_at, h.run_id"
+    );
+    select(&sql, &[workload.into(), JsonB(Value::Object(tags)).into()])
+}
+
+/// Sweeps of bench.calibrate that are looked through, the latest.
+const MOST_CALIBRATIONS: i64 = 50;
+
+/// The latest sweep of bench.calibrate that the caller may see and whose runs, at least so many, are of the same kind as all
+/// of these: of one workload with the same options, and with no tag that these do not have. Its id and those of its
+/// completed runs.
+pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<i64>)>, UserError> {
+    let made = as_owner(|| {
+        select::<(i64, pg_sys::Oid, Vec<i64>)>(
+            "SELECT s.sweep_id, s.owner_oid, array_agg(l.run_id ORDER BY l.place) \
+             FROM bench_internal.sweep_log s JOIN bench_internal.sweep_run_log l USING (sweep_id) JOIN bench_internal.run_log r USING (run_id) \
+             WHERE s.options ->> 'calibrates' = 'true' AND l.error IS NULL AND r.status = 'completed' \
+             GROUP BY s.sweep_id, s.owner_oid HAVING count(*) >= $1 ORDER BY s.sweep_id DESC LIMIT $2",
+            &[(least as i64).into(), MOST_CALIBRATIONS.into()],
+        )
+    })?;
+    for (sweep_id, role, runs) in made {
+        pgrx::check_for_interrupts!();
+        let Some(&first) = runs.first() else { continue };
+        if may_see(role) && are_of_kind(run_ids, first)? {
+            return Ok(Some((sweep_id, runs)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether all of these runs are of the kind of another.
+fn are_of_kind(run_ids: &[i64], other: i64) -> Result<bool, UserError> {
+    let found = as_owner(|| {
+        fetch::<bool>(
+            "SELECT bool_and(h.workload = o.workload AND h.options = o.options AND h.tags @> o.tags) \
+                    AND count(*) = cardinality($1) \
+             FROM bench.history h CROSS JOIN (SELECT workload, options, tags FROM bench.history WHERE run_id = $2) AS o \
+             WHERE h.run_id = ANY ($1)",
+            &[run_ids.to_vec().into(), other.into()],
+        )
+    })?;
+    Ok(found == Some(true))
 }

@@ -8,9 +8,8 @@ use pgrx::pg_sys;
 use super::session_settings::{isolate_statements, leave_out_this_session, remain};
 use crate::error::OrRaise;
 use crate::server::background_worker::{self, begin, connect};
-use crate::server::fatal_error_log;
 use crate::server::process::{current_timestamp, my_pid};
-use crate::server::signals::OnTerminate;
+use crate::server::signals::{self, OnTerminate};
 use crate::shm::{DetachCallback, Segment, build};
 
 /// What a worker has once it is connected.
@@ -74,14 +73,14 @@ static FORGET_ME: DetachCallback = DetachCallback(|segment| {
 
 /// Has a client or a loader leave the FATAL error that ends it in its slot, which has its pid.
 pub fn report_fatal_error(context: &WorkerContext) {
-    fatal_error_log::listen();
+    signals::listen();
     context.segment.on_detach(&LEAVE_LAST_WORDS);
 }
 
 static LEAVE_LAST_WORDS: DetachCallback = DetachCallback(|segment| {
     let mine = my_pid();
     if let Some(slot) = segment.slots().find(|slot| slot.pid.load(Relaxed) == mine)
-        && let Some(error) = fatal_error_log::fatal_error()
+        && let Some(error) = signals::fatal_error()
     {
         slot.count_error(&error, current_timestamp(), Consequence::Uncounted);
         slot.told_fatal.store(1, Release);

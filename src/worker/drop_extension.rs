@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::server::at_exit;
 use crate::server::guc::set_local;
+use crate::server::signals;
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 
@@ -64,12 +64,12 @@ fn first() -> Lock {
         }
     });
     LOCK.set(Some(lock));
-    at_exit::register(&GIVE_BACK);
+    signals::register(&GIVE_BACK);
     lock
 }
 
 /// The server gives such locks back when a transaction is aborted, not when a process ends.
-static GIVE_BACK: at_exit::Callback = at_exit::Callback(|| {
+static GIVE_BACK: signals::Callback = signals::Callback(|| {
     if let Some(lock) = LOCK.take()
         && lock.take()
     {

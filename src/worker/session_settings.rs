@@ -5,8 +5,7 @@ use std::ffi::CStr;
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::server::guc;
-use crate::server::own_settings::own_settings;
+use crate::server::guc::{self, own_settings};
 use crate::server::roles::{current_role, is_session_of};
 use crate::server::transaction::transaction;
 

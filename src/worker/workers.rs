@@ -6,10 +6,9 @@ use std::ops::Range;
 use bench_base::error::UserError;
 
 use super::stop::stop_reason;
-use crate::server::at_exit;
-use crate::server::background_worker::{Worker, WorkerKind};
+use crate::server::background_worker::{Worker, WorkerKind, no_slots};
 use crate::server::process::nap;
-use crate::server::worker_slots::no_slots;
+use crate::server::signals;
 use crate::shm::{Segment, StopReason};
 
 thread_local! {
@@ -54,7 +53,7 @@ pub fn launch_more(
 /// The server keeps a few callbacks of a process and no more.
 fn terminate_at_exit() {
     if !REGISTERED.replace(true) {
-        at_exit::register(&TERMINATE);
+        signals::register(&TERMINATE);
     }
 }
 
@@ -145,4 +144,4 @@ pub fn terminate() {
 }
 
 /// Called at the exit of this process.
-static TERMINATE: at_exit::Callback = at_exit::Callback(terminate);
+static TERMINATE: signals::Callback = signals::Callback(terminate);

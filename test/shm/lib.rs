@@ -52,9 +52,7 @@ mod server {
         pub fn cancel(_pid: i32) -> bool {
             false
         }
-    }
 
-    pub mod usage {
         #[derive(Clone, Copy, Default)]
         pub struct Usage {
             pub blocks: u64,

@@ -16,12 +16,11 @@ use bench_model::spec::Results;
 use super::{LogPosition, LogSource, Read, obstacle_of_stderr};
 use crate::driver::session::Session;
 use crate::error::internal;
-use crate::run::server_parameters;
-use crate::run::server_parameters::{Reach, ServerParameters};
+use crate::run::server_parameters::{self, Reach, ServerParameters};
 use crate::server::process::{nap_until_canceled, random_seed};
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
-use crate::server::{at_exit, guc};
+use crate::server::{guc, signals};
 use crate::store::Changer;
 
 /// Executions that are logged at most, as far as the rate before tells.
@@ -60,10 +59,10 @@ thread_local! {
 }
 
 /// What is done where the process is terminated, before the server's shared memory goes.
-static PUT_BACK: at_exit::Callback = at_exit::Callback(|| {
+static PUT_BACK: signals::Callback = signals::Callback(|| {
     if let Some(changer) = UNFINISHED.take() {
         // Where that fails, what is written down of it stays.
-        let _ = at_exit::put_in_order(|| {
+        let _ = signals::put_in_order(|| {
             server_parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(&changer))
         });
         guc::reload();
@@ -146,7 +145,7 @@ impl LogSampling {
         let names = wanted.keys().cloned().collect();
         let mut parameters = ServerParameters::new(changer.clone(), names);
         if UNFINISHED.replace(Some(changer)).is_none() {
-            at_exit::register(&PUT_BACK);
+            signals::register(&PUT_BACK);
         }
         // The collector reads the configuration when it gets to it.
         let mut position = match has_collector {

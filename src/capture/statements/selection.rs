@@ -14,11 +14,10 @@ use super::other_roles::{self, CapturedCall};
 use crate::capture::sessions::{Replayer, SessionNotes, Sessions, kept};
 use crate::capture::spec::CaptureSpec;
 use crate::capture::values::StatementReplay;
-use crate::observe::statement_calls::StatementCalls;
+use crate::observe::counters::StatementCalls;
 use crate::server::roles;
 use crate::server::spi::fetch_all;
-use crate::store;
-use crate::store::{CapturedStatement, Workload};
+use crate::store::{self, CapturedStatement, Workload};
 
 /// A statement as one role has executed it: under the same identifier, another role's text may name something else.
 struct RoleStatement {

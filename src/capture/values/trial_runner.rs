@@ -12,8 +12,8 @@ use super::sampling::{FeederShape, SamplingStrategy};
 use super::trial_statement::{PlanKind, TrialStatement};
 use crate::driver::parameters::How;
 use crate::server::process::own_cpu_ns;
+use crate::server::signals::{is_limit, limited};
 use crate::server::spi::in_session::fetch_all;
-use crate::server::timeouts::{is_limit, limited};
 use crate::server::transaction::rolled_back;
 
 /// Rows of values that are drawn at a time.

@@ -13,9 +13,9 @@ use pgrx::{Spi, pg_sys};
 use crate::driver::session::plans::only_plannable;
 use crate::driver::session::results::ReceiverFactory;
 use crate::error::internal;
-use crate::server::lists::{list_first, list_length};
-use crate::server::own_plans::without_jit;
 use crate::server::process::accessed_blocks;
+use crate::server::query::{list_first, list_length};
+use crate::server::spi::without_jit;
 use crate::server::transaction::rolled_back;
 
 /// Which plans an execution gets.

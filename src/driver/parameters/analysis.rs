@@ -10,8 +10,7 @@ use super::operators::{may_write, type_name};
 use super::parameter::{Analysed, Parameter, ParameterPlace};
 use super::walk::Walk;
 use crate::error::internal;
-use crate::server::lists::{list_first, list_length};
-use crate::server::parser::{in_text, parse};
+use crate::server::query::{in_text, list_first, list_length, parse};
 
 /// Analyses a statement with parameters whose types are to be found.
 ///

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::operators::{bare, is_a, nth};
 use super::walk::{ColumnExpression, Walk};
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 
 /// The column of a relation that a variable stands for, through the aliases of joins, subqueries, CTEs and groups.
 ///

@@ -6,7 +6,7 @@ use super::How;
 use super::columns::source;
 use super::operators::{bare, is_a, name_of, nth};
 use super::walk::{ColumnExpression, Walk};
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 
 /// A field that a row's object has, the same whenever it is asked for, so that its value goes with it.
 fn field_of(object: &str) -> String {

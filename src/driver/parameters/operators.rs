@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys;
 
 use super::How;
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 
 /// # Safety
 /// A live list of pointers that is longer than `place`.

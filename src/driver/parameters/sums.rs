@@ -6,7 +6,7 @@ use super::columns::{deparse, source};
 use super::operators::{is_without_variables, name_of, nth, type_name};
 use super::walk::Walk;
 use super::{How, Wrap};
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 
 impl Walk {
     /// A sum or a difference of a parameter and a value that is the same for all rows, which may be another parameter.

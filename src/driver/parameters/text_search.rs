@@ -6,7 +6,7 @@ use super::columns::{resolved, source};
 use super::operators::{bare, is_a, nth, type_name};
 use super::walk::Walk;
 use super::{How, Wrap};
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 
 impl Walk {
     /// `vector @@ to_tsquery($1)` and its like, also where the query is a function in FROM: the parameter's value is made of the

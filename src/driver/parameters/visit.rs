@@ -10,7 +10,7 @@ use super::operators::{
 };
 use super::walk::{ColumnExpression, Scope, Walk};
 use super::{How, Meeting, NeededPrivileges, ParameterPlace};
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 
 /// `pg_catalog.interval(interval, integer)`, which cuts an interval to the fields that its type has.
 const CUT_INTERVAL: u32 = 1200;

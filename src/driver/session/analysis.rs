@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::conditions::look_at_index_ends;
 use super::raw;
-use crate::server::lists::{list_first, list_length};
+use crate::server::query::{list_first, list_length};
 
 /// What a session executes: plain data, to be held inside a trap.
 #[derive(Clone, Copy)]

@@ -10,16 +10,16 @@ use bench_model::spec::Results;
 use bench_script::{CapturedRows, Variables};
 use pgrx::pg_sys;
 
-pub use self::commands::drive;
-
 use super::plans::StatementStats;
 use super::raw;
 use super::results::{self, ReceiverFactory};
 use super::statement::{PreparedStatement, Unprepared};
 use super::trap::trap;
-use crate::server::own_settings::own_settings;
+use crate::server::guc::own_settings;
 use crate::server::roles::current_role_oid;
 use crate::shm::CommandCounters;
+
+pub use commands::drive;
 
 /// The session of a background worker that is connected to its database.
 pub struct Session {

@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use pgrx::pg_sys;
 
 use super::raw;
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 
 /// Whether the planner may look up the ends of an index for one of the query's conditions.
 ///

@@ -10,8 +10,8 @@ use pgrx::pg_sys;
 
 use super::raw;
 use super::trap::in_subtransaction;
-use crate::server::lists::{list_first, list_length};
 use crate::server::process::now_ns;
+use crate::server::query::{list_first, list_length};
 use crate::shm::{CommandCounters, CommandPlans, PlanForm};
 
 /// Where it is written what becomes of a command.

@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 #[cfg(any(not(since_18), since_19))]
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 use crate::shm::{CommandCounters, unclear};
 
 /// How many index scans an execution stands for in the server's statistics; `None` where the plan

@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 use super::raw;
-use crate::server::timeouts::STATEMENT_TIMEOUT;
+use crate::server::signals::STATEMENT_TIMEOUT;
 
 /// Arms statement_timeout.
 ///

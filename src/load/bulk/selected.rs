@@ -9,7 +9,7 @@ use super::sink::{BulkRows, Sink};
 use crate::driver::session::analysis::refuse_what_needs_a_client;
 use crate::driver::session::client_session::{Session, drive};
 use crate::driver::session::raw;
-use crate::server::lists::{list_first, list_length};
+use crate::server::query::{list_first, list_length};
 use crate::shm::CommandCounters;
 
 impl Session {

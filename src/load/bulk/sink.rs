@@ -9,7 +9,7 @@ use super::batch::{BATCH_ROWS, Batch, forget_expressions};
 use super::routing::Routing;
 use crate::driver::session::analysis::error;
 use crate::driver::session::raw;
-use crate::server::lists::list_length;
+use crate::server::query::list_length;
 use crate::shm::Counter;
 
 /// Bytes after which the rows that are held back are enough: MAX_BUFFERED_BYTES of copyfrom.c.

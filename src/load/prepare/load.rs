@@ -14,13 +14,12 @@ use crate::guard::switch_role::as_session_of;
 use crate::launch::checks::{check_own_locks, check_server, check_session_of};
 use crate::launch::handle::{LaunchHandle, releasable_or_warn};
 use crate::launch::role_limit;
-use crate::load::fixture;
-use crate::load::fixture::{Known, LoadSpec};
+use crate::load::fixture::{self, Known, LoadSpec};
 use crate::load::workers::leader;
 use crate::server::horizon::can_release;
 use crate::server::process::{has_client, my_pid};
 use crate::server::transaction::is_in_block;
-use crate::server::{relations, roles, worker_slots};
+use crate::server::{background_worker, relations, roles};
 use crate::shm::{Segment, SegmentShape};
 use crate::store;
 
@@ -66,7 +65,7 @@ pub fn begin(
         }
     }
     role_limit::check(u64::from(spec.jobs) + 1)?;
-    worker_slots::check_slots(u64::from(spec.jobs) + 1, leader::KIND.noun)?;
+    background_worker::check_slots(u64::from(spec.jobs) + 1, leader::KIND.noun)?;
     let json = serde_json::to_string(&spec).unwrap_or_default();
     let shape = SegmentShape { slots: spec.jobs, scripts: 1, commands: 1, ..SegmentShape::LEADER };
     let segment = Segment::create(shape, &json, &[]);
@@ -185,7 +184,7 @@ pub fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
         None => {
             let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
             let allowed = role_limit::room()?.unwrap_or(u64::MAX);
-            let free = worker_slots::free_slots().min(allowed).saturating_sub(1).max(1);
+            let free = background_worker::free_slots().min(allowed).saturating_sub(1).max(1);
             let deserved = rows.unsigned_abs() / 50_000 + 1;
             let wanted = processors.min(deserved).clamp(1, MAX_JOBS as u64);
             if free < wanted {

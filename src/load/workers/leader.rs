@@ -10,25 +10,23 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Results;
 use pgrx::pg_sys;
 
-use super::loaders::check_stop;
+use super::loaders::{self, check_stop};
 use super::tables::{create_tables, largest_key, make_schema, put_in_place, replaceable_tables, tables_made};
-use super::{loader, loaders, settings};
+use super::{loader, settings};
 use crate::cluster::distributed;
 use crate::driver::session::{Session, StatementStats};
 use crate::error::internal;
 use crate::load::fixture::{LoadSpec, OWN_PATH};
 use crate::server::background_worker::WorkerKind;
-use crate::server::new_pages::set_up_new_pages;
+use crate::server::pages::set_up_new_pages;
 use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, now_ns, wake};
-use crate::server::signals::OnTerminate;
+use crate::server::signals::{self, OnTerminate};
 use crate::server::spi::quote_identifier;
 use crate::server::transaction::{locked, transaction};
-use crate::server::{at_exit, guc, relations};
+use crate::server::{guc, relations};
 use crate::shm::{CommandCounters, DetachCallback, LoadPhase, RunState, StopReason, Work};
-use crate::store;
-use crate::store::{LoadEnd, LoadFigures, OwnLoad};
-use crate::worker::drop_extension;
-use crate::worker::{WorkerContext, attach, workers};
+use crate::store::{self, LoadEnd, LoadFigures, OwnLoad};
+use crate::worker::{WorkerContext, attach, drop_extension, workers};
 
 /// The kind of worker that a load's leader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -67,10 +65,10 @@ thread_local! {
 
 /// As the server removes the temporary tables of a session that is terminated (RemoveTempRelationsCallback in
 /// catalog/namespace.c). By now the loaders have been told to end: that callback of theirs comes before this one.
-static UNDO_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+static UNDO_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(load) = UNFINISHED.take() {
         // Where that fails, the server's log says what is left.
-        let _ = at_exit::put_in_order(|| {
+        let _ = signals::put_in_order(|| {
             let message = "the load's leader was terminated by an administrator's command";
             let error = UserError::new(sqlstate::ADMIN_SHUTDOWN, message);
             store::abandon(load, Duration::from_secs(2), 1, LoadEnd::Failed(&error));
@@ -99,7 +97,7 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
         store::begin_load(&spec.name, &spec.schema, spec.role_oid.into(), &segment)
     })
     .map_err(|error| with_hint_on_names(&spec, error))?;
-    at_exit::register(&UNDO_UNFINISHED);
+    signals::register(&UNDO_UNFINISHED);
     UNFINISHED.set(Some(load));
     context.segment.announce(Work::Load(load.load_id));
     wake(context.segment.header().caller_pid.load(Relaxed));

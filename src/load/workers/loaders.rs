@@ -7,9 +7,9 @@ use bench_base::error::{UserError, sqlstate};
 
 use super::loader;
 use crate::load::fixture::LoadSpec;
-use crate::server::locks::is_blocked_by_me;
+use crate::server::background_worker;
 use crate::server::process::{is_backend, nap_until_canceled};
-use crate::server::worker_slots;
+use crate::server::relations::is_blocked_by_me;
 use crate::shm::{ClientState, RunState, Segment, StopReason};
 use crate::worker::{WorkerContext, workers};
 
@@ -30,7 +30,7 @@ pub fn share(context: &WorkerContext, spec: &LoadSpec, tasks: usize) -> Result<b
         nap_until_canceled(2)?;
     }
     workers::forget();
-    if worker_slots::free_slots() < u64::from(jobs) {
+    if background_worker::free_slots() < u64::from(jobs) {
         return Ok(false);
     }
     context.segment.slots().for_each(|slot| slot.set_state(ClientState::Starting));

@@ -6,7 +6,7 @@ use bench_base::error::SqlError;
 
 use crate::driver::session::Session;
 use crate::server::process::memory_bytes;
-use crate::server::{guc, worker_slots};
+use crate::server::{background_worker, guc};
 
 /// Settings of a session that builds indexes, or of so many that do so side by side.
 pub fn set_up(session: &Session, sessions: u32) -> Result<(), SqlError> {
@@ -17,7 +17,7 @@ pub fn set_up(session: &Session, sessions: u32) -> Result<(), SqlError> {
     }
     // Indexes are built with what is to be had: the sessions themselves and a worker for each other processor.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let others = (processors as u64).saturating_sub(sessions.into()).min(worker_slots::free_slots());
+    let others = (processors as u64).saturating_sub(sessions.into()).min(background_worker::free_slots());
     let workers = (others / u64::from(sessions)).min(MAX_INDEX_WORKERS);
     set(c"max_parallel_maintenance_workers", &workers.to_string())?;
     let sensible_kb = sensible_index_memory_kb() / i64::from(sessions);

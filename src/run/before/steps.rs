@@ -13,7 +13,7 @@ use crate::driver::session::{Session, StatementStats};
 use crate::error::internal;
 use crate::guard::client_role::keeper_of;
 use crate::guard::switch_role::as_session_of;
-use crate::server::prewarm::{check_may_read, prewarm};
+use crate::server::pages::{check_may_read, prewarm};
 use crate::server::process::request_checkpoint;
 use crate::server::transaction::{locked, transaction};
 use crate::server::{relations, roles, spi};

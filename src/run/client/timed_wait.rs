@@ -3,8 +3,7 @@
 use bench_base::error::SqlError;
 
 use crate::driver::session::Session;
-use crate::server::process::now_ns;
-use crate::server::wait::{as_idle, sleep_until, wait_idle};
+use crate::server::process::{as_idle, now_ns, sleep_until, wait_idle};
 use crate::shm::{Header, StopReason};
 
 /// The latch wakes to the millisecond; the rest is slept.

@@ -16,10 +16,10 @@ use super::timed_wait::Alarm;
 use super::workload::{beginning, start, workload};
 use crate::driver::session::{Session, unsupported_settings};
 use crate::server::background_worker::WorkerKind;
-use crate::server::heap::fill_holes;
-use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake};
+use crate::server::process::{
+    as_idle, current_timestamp, fill_holes, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake,
+};
 use crate::server::signals::OnTerminate;
-use crate::server::wait::as_idle;
 use crate::shm::{ClientCounters, ClientState, Header, MeasuredSession, StopReason};
 use crate::worker::{WorkerContext, attach_client, report_fatal_error};
 

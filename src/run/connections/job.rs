@@ -24,10 +24,10 @@ use crate::error::internal;
 use crate::run::client;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{
-    current_timestamp, my_pid, now_ns, own_cpu_ns, own_switches, raise_open_files, wait_for_latch, wake,
+    Timer, current_timestamp, my_pid, now_ns, own_cpu_ns, own_switches, raise_open_files, wait_for_latch,
+    wake,
 };
 use crate::server::signals::{OnTerminate, termination_requested};
-use crate::server::timer::Timer;
 use crate::shm::{ClientCounters, ClientSlot, ClientState, StopReason};
 use crate::worker::{WorkerContext, attach_unconnected, report_fatal_error};
 

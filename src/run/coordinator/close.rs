@@ -8,20 +8,17 @@ use bench_model::client::Lateness;
 use bench_model::spec::{Driver, Extent};
 use bench_results::Environment;
 
-use super::run_status;
 use super::run_under_way::{LINKS_NS, RunUnderWay};
-use super::statement_lines;
+use super::{run_status, statement_lines};
 use crate::observe::audit::{self, AuditRow};
-use crate::observe::context_switches::Switches;
-use crate::observe::{counters, relations};
+use crate::observe::counters;
+use crate::observe::waits::Switches;
 use crate::run::client::schedule;
 use crate::server::process::{NS_PER_SEC, now_ns, own_cpu_ns};
 use crate::server::transaction::transaction;
 use crate::shm::{ClientSlot, ClientState};
-use crate::store;
-use crate::store::nodes;
-use crate::store::recorder;
-use crate::store::recorder::{Closing, ErrorRow, Part, RunStatus, Totals};
+use crate::store::recorder::{self, Closing, ErrorRow, Part, RunStatus, Totals};
+use crate::store::{self, nodes};
 
 /// After a stop everything is to be written by then.
 const STOP_DONE_NS: i64 = 1_800_000_000;
@@ -73,9 +70,9 @@ impl RunUnderWay<'_> {
             .as_mut()
             .filter(|_| measured)
             .map(|duel| duel.finish(self.segment, &self.sampler.waits));
-        let relations = relations::read(&self.tables()).unwrap_or_else(|error| {
+        let relations = counters::read_relations(&self.tables()).unwrap_or_else(|error| {
             missing.push(("bench.relations", error));
-            relations::none()
+            counters::no_relations()
         });
         let environment = self.aftermath();
         let events = self.sampler.observer.finish(now_ns());

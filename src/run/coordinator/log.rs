@@ -6,9 +6,8 @@ use bench_base::error::UserError;
 
 use crate::server::process::now_ns;
 use crate::shm::Segment;
-use crate::store::lock_timeout::LockTimeout;
-use crate::store::recorder;
-use crate::store::recorder::Logged;
+use crate::store::extension_owner::LockTimeout;
+use crate::store::recorder::{self, Logged};
 
 /// Rows of one transaction, which takes some 20 ms: for so long nothing is read.
 const WRITTEN_AT_ONCE: usize = 4096;

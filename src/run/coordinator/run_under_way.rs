@@ -16,22 +16,19 @@ use super::{run_part, run_status};
 use crate::cluster::distributed;
 use crate::driver::session::unsupported_settings;
 use crate::error::internal;
-use crate::observe::counters::{self, Counters};
-use crate::observe::target_statements::{CountsById, TargetStatements};
-use crate::observe::{environment, relations};
+use crate::observe::counters::{self, Counters, CountsById, TargetStatements};
+use crate::observe::environment;
 use crate::run::before::preparer;
-use crate::run::client;
-use crate::run::connections;
 use crate::run::nodes::links::Links;
 use crate::run::nodes::node_coordinator;
 use crate::run::timeline::timeline;
+use crate::run::{client, connections};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, WarmupEnd, Work};
-use crate::store;
-use crate::store::recorder;
+use crate::store::{self, recorder};
 use crate::worker::{WorkerContext, attach, isolate_session, stop_reason, workers};
 
 /// How long between two looks whether clients have ended without a word, for each client: a look at one takes a lock.
@@ -157,7 +154,7 @@ impl<'a> RunUnderWay<'a> {
             log: TransactionLog::new(segment, run_id),
             duel: DuelWatch::of(spec),
             before: Counters::default(),
-            relations: relations::none(),
+            relations: counters::no_relations(),
             next_xid: 0,
             xids: XidWatch::default(),
             cut_short: None,
@@ -250,8 +247,8 @@ impl<'a> RunUnderWay<'a> {
         self.before = counters::read(self.spec, &self.query_ids)?;
         let header = self.segment.header();
         self.target_counts = self.target_statements.read(|| stop_reason(header).is_some());
-        let read = relations::read(&self.tables());
-        self.relations = self.sampler.observer.tolerate(read).unwrap_or_else(relations::none);
+        let read = counters::read_relations(&self.tables());
+        self.relations = self.sampler.observer.tolerate(read).unwrap_or_else(counters::no_relations);
         let segment = self.segment;
         self.sampler.observer.prepare(now_ns(), || stop_reason(segment.header()).is_some());
         let header = self.segment.header();
@@ -260,7 +257,7 @@ impl<'a> RunUnderWay<'a> {
             Some(target) => environment::of_target(target),
             None => environment::read(header.settings.get(), &unsupported),
         };
-        environment.unlogged_tables = relations::unlogged(&self.tables()).unwrap_or_default();
+        environment.unlogged_tables = counters::unlogged(&self.tables()).unwrap_or_default();
         (self.next_xid, self.horizon) = transaction(store::next_transaction_ids)?;
         self.xids.look(header)?;
         recorder::running(self.run_id, &environment, self.before.at)

@@ -12,9 +12,8 @@ use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
 use crate::server::process::{NS_PER_SEC, now_ns, wake};
 use crate::shm::{ClientSession, ProgressFigures, Segment, Tally};
-use crate::store::lock_timeout::LockTimeout;
-use crate::store::recorder;
-use crate::store::recorder::{RunSample, Totals};
+use crate::store::extension_owner::LockTimeout;
+use crate::store::recorder::{self, RunSample, Totals};
 
 const SECS_FROM_1970_TO_2000: f64 = 946_684_800.0;
 

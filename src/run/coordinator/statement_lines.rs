@@ -9,7 +9,7 @@ use bench_results::CommandSummary;
 use bench_script::{Action, Symbols, parse};
 use bench_stats::Histogram;
 
-use crate::observe::target_statements::CountsById;
+use crate::observe::counters::CountsById;
 use crate::shm::{CommandCounters, CommandTimes, Segment};
 use crate::store::recorder::ms;
 

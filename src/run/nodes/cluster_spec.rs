@@ -10,11 +10,10 @@ use pgrx::pg_sys;
 
 use super::connections;
 use super::node_connectivity::{self, NodePairs};
-use crate::cluster::citus;
-use crate::cluster::distributed;
+use crate::cluster::{citus, distributed};
 use crate::error::{notice, warn};
 use crate::load::fixture;
-use crate::observe::node;
+use crate::observe::machine;
 use crate::run::prepare::settings;
 use crate::server::roles::superuser;
 use crate::store;
@@ -92,7 +91,7 @@ fn check_alone(
     place(&mut nodes, options.nodes, options.clients)?;
     let Some(node) = nodes.iter().find(|node| node.is_local) else { return Ok(()) };
     let is_superuser = superuser();
-    let mut limits = store::as_owner(|| node::limits(is_superuser))?;
+    let mut limits = store::as_owner(|| machine::limits(is_superuser))?;
     limits.set(&options.settings);
     let checked = connections::check_unknown(node, &limits, nodes.len(), options, scripts, fixtures);
     settings::judge_connections(checked)

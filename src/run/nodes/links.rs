@@ -8,10 +8,9 @@ use bench_model::cluster::NodeSpec;
 use bench_model::spec::RunSpec;
 
 use super::link;
-use crate::server::background_worker::Worker;
+use crate::server::background_worker::{self, Worker};
 use crate::server::process::{nap, now_ns, wake};
 use crate::server::signals::termination_requested;
-use crate::server::worker_slots;
 use crate::shm::{LinkState, NodeCell, Segment, StopReason};
 
 /// One link for each node of the cluster.
@@ -53,7 +52,7 @@ impl<'a> Links<'a> {
                 Some(worker) => links.workers.push(worker),
                 None => {
                     links.terminate();
-                    return Err(worker_slots::no_slots(nodes.len() as u64 + 1, link::KIND.noun));
+                    return Err(background_worker::no_slots(nodes.len() as u64 + 1, link::KIND.noun));
                 }
             }
         }

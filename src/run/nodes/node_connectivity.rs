@@ -11,7 +11,7 @@ use crate::cluster::citus::{ask_all, check_version, failure, other_version, vers
 use crate::cluster::sessions::{Sessions, directions};
 use crate::error::internal;
 use crate::guard::extension::LIBRARY_VERSION;
-use crate::observe::node::{self, NodeState};
+use crate::observe::machine::{self, NodeState};
 use crate::server::database;
 use crate::server::roles::{current_role, superuser};
 use crate::store;
@@ -75,7 +75,7 @@ pub fn sessions_to(nodes: &[NodeSpec]) -> Result<Sessions, UserError> {
 
 fn own_limits() -> Result<Limits, UserError> {
     let is_superuser = superuser();
-    Ok(store::as_owner(|| node::read(&[], is_superuser))?.limits)
+    Ok(store::as_owner(|| machine::read_node(&[], is_superuser))?.limits)
 }
 
 /// What other nodes have to give, when they are such as can have clients.

@@ -4,11 +4,10 @@ use bench_base::error::UserError;
 use bench_model::cluster::{Nodes, room_for};
 
 use crate::launch::checks::connection_limit;
-use crate::observe::machine::processors_granted;
-use crate::observe::node;
+use crate::observe::machine::{self, processors_granted};
 use crate::run::nodes::cluster_spec;
+use crate::server::background_worker::free_slots;
 use crate::server::roles::superuser;
-use crate::server::worker_slots::free_slots;
 use crate::store;
 
 /// Clients for each processor: enough to keep it busy while some of them wait.
@@ -28,7 +27,7 @@ pub fn clients(driver: Option<&str>, has_target: bool, nodes: Option<&str>) -> R
         (Some("wire"), _) if has_target => wanted,
         (Some("wire"), _) => {
             let is_superuser = superuser();
-            store::as_owner(|| node::limits(is_superuser))?.free_connections()
+            store::as_owner(|| machine::limits(is_superuser))?.free_connections()
         }
         (_, Some("all")) => on_nodes(wanted, Nodes::All)?,
         (_, Some("workers")) => on_nodes(wanted, Nodes::Workers)?,

@@ -9,8 +9,8 @@ use pgrx::pg_sys;
 
 use super::run::{dry_run, plan_of};
 use crate::error::notice;
-use crate::observe::situation::{self, MachineLook, known};
-use crate::server::timeouts;
+use crate::observe::environment::{self, MachineLook, known};
+use crate::server::signals;
 use crate::store;
 
 /// Looks at the server and the machine for a run with these arguments, which is not made.
@@ -25,9 +25,9 @@ pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
         server = server_state(&dry_run.fixtures, true)?;
         server.fixtures = Some(fixtures(&dry_run.fixtures)?);
     }
-    server.statement_timeout_secs = timeouts::of_statement();
+    server.statement_timeout_secs = signals::of_statement();
     let machine = machine.end(LOOK_MS);
-    server.active = server.active.min(situation::active()?);
+    server.active = server.active.min(environment::active()?);
     Ok(risks(&Situation { plan: dry_run.plan, server, machine }))
 }
 
@@ -41,10 +41,10 @@ pub fn tell(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<()
     if spec.target.is_none() {
         server = server_state(&spec.fixtures, look_ms.is_some())?;
     }
-    server.statement_timeout_secs = is_waited_for.then(timeouts::of_statement).flatten();
+    server.statement_timeout_secs = is_waited_for.then(signals::of_statement).flatten();
     let machine = begun.zip(look_ms).map(|(look, ms)| look.end(ms)).unwrap_or_default();
     if server.active.is_some() {
-        server.active = server.active.min(situation::active()?);
+        server.active = server.active.min(environment::active()?);
     }
     for risk in announced(&Situation { plan, server, machine }) {
         notice(risk.message(), risk.advice);
@@ -55,17 +55,17 @@ pub fn tell(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<()
 /// What takes one question each; who is active only at the begin of a look.
 fn server_state(fixtures: &[FixtureSpec], is_looked_at: bool) -> Result<ServerState, UserError> {
     // Whoever executes a statement at the begin and at the end of the look is no chance.
-    let active = if is_looked_at { situation::active()? } else { None };
+    let active = if is_looked_at { environment::active()? } else { None };
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(tables_of).collect();
     Ok(ServerState {
         active,
-        checkpoint: situation::checkpoint()?,
-        locks: situation::locks(&tables)?,
-        tables: situation::tables(&tables)?,
-        holders: situation::holders()?,
-        slots: situation::slots()?,
-        settings: situation::settings()?,
-        runs: situation::runs()?,
+        checkpoint: environment::checkpoint()?,
+        locks: environment::locks(&tables)?,
+        tables: environment::tables(&tables)?,
+        holders: environment::holders()?,
+        slots: environment::slots()?,
+        settings: environment::settings()?,
+        runs: environment::runs()?,
         ..ServerState::default()
     })
 }

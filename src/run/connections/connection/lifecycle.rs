@@ -7,11 +7,10 @@ use bench_model::client::{Consequence, Step, TransactionRecorder, back_off_ns};
 use bench_protocol::{SessionEvent, TransactionStatus, WireSession};
 use bench_script::{Action, PipelineMode};
 
-use super::super::shared::JobState;
 use super::{Connection, Next, WaitsFor};
-use crate::driver::connection;
-use crate::driver::connection::{Done, Link};
-use crate::observe::context_switches;
+use crate::driver::connection::{self, Done, Link};
+use crate::observe::waits;
+use crate::run::connections::shared::JobState;
 use crate::server::process::cpu_ns;
 use crate::shm::ClientState;
 
@@ -281,7 +280,7 @@ impl Connection<'_> {
         let now_ns = shared.recorder.now_ns();
         let pid = self.cell.pid.load(Relaxed);
         self.cell.cpu_ns.store(cpu_ns(pid).unwrap_or(0), Relaxed);
-        self.cell.switches.store(context_switches::of_process(pid).unwrap_or(0), Relaxed);
+        self.cell.switches.store(waits::of_process(pid).unwrap_or(0), Relaxed);
         self.cell.remote_pid.store(0, Relaxed);
         self.cell.ended_ns.store(now_ns, Relaxed);
         self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });

@@ -14,13 +14,13 @@ use serde::de::DeserializeOwned;
 use super::{ANSWER_MS, FETCH_MS, LOST_NS, NodeLink, START_MS};
 use crate::cluster::citus;
 use crate::error::internal;
-use crate::observe::node::NodeState;
+use crate::observe::machine::NodeState;
 use crate::server::process::{current_timestamp, nap, now_ns};
+use crate::server::signals::within;
 use crate::server::spi::{self, quote_literal};
-use crate::server::timeouts::within;
 use crate::server::transaction::transaction;
 use crate::store;
-use crate::store::lock_timeout::with_lock_timeout;
+use crate::store::extension_owner::with_lock_timeout;
 
 /// Questions about the time: the more, the less the clocks' difference can be wrong by.
 const EXCHANGES: usize = 20;

@@ -23,20 +23,17 @@ use crate::launch::checks::{
 use crate::launch::role_limit;
 use crate::load::prepare::load;
 use crate::observe::counters;
-use crate::run::before;
 use crate::run::client::variables::SCALE;
-use crate::run::coordinator;
-use crate::run::feeders;
-use crate::run::feeders::{RowLimit, RunFeeders};
+use crate::run::feeders::{self, RowLimit, RunFeeders};
 use crate::run::nodes::cluster_spec;
 use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::sessions::{Sessions, check_sessions, slots_of};
-use crate::run::prepare::workload::FoundFixture;
-use crate::run::prepare::{duel, settings, workload};
-use crate::run::target_server;
-use crate::run::target_server::{Examined, PlanOfCommand, Reached};
+use crate::run::prepare::workload::{self, FoundFixture};
+use crate::run::prepare::{duel, settings};
+use crate::run::target_server::{self, Examined, PlanOfCommand, Reached};
+use crate::run::{before, coordinator};
 use crate::server::process::{my_pid, random_seed};
-use crate::server::{database, roles, worker_slots};
+use crate::server::{background_worker, database, roles};
 use crate::store;
 
 /// What the arguments of a run mean here, as far as that holds for a later run as well.
@@ -305,7 +302,7 @@ fn check_room(request: &Request) -> Result<(), UserError> {
 }
 
 fn check_slots(options: &RunOptions, cluster: Option<&ClusterSpec>) -> Result<(), UserError> {
-    worker_slots::check_slots(slots_of(options, cluster), coordinator::KIND.noun)
+    background_worker::check_slots(slots_of(options, cluster), coordinator::KIND.noun)
 }
 
 /// Where a run's fixtures were found.
