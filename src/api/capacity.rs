@@ -11,7 +11,7 @@ use serde_json::json;
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use crate::error::{OrRaise, notice};
 use crate::experiment::launch::{answer, start};
-use crate::run::prepare::default_clients;
+use crate::run::prepare::prepared;
 use crate::store::sweeps;
 
 run_functions! {
@@ -38,7 +38,7 @@ fn search_for(
     let (search, run) = search.of_trials(RunArguments { workload, ..run })?;
     let clients = match clients {
         Some(clients) => clients,
-        None => default_clients::clients(run.driver.as_deref(), run.target.is_some(), run.nodes.as_deref())?,
+        None => prepared::clients(run.driver.as_deref(), run.target.is_some(), run.nodes.as_deref())?,
     };
     Ok(SweepArguments {
         clients: Some(vec![Some(clients)]),

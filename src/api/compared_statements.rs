@@ -16,7 +16,7 @@ use super::required;
 use super::runs::run_of;
 use super::sides::{Sides, format_of_two, margin_of, row_of};
 use crate::error::{OrRaise, for_client, notice};
-use crate::run::prepare::run::run_to_the_end;
+use crate::run::prepare::start::run_to_the_end;
 use crate::server::rows::{Rows, rows};
 use crate::store;
 

@@ -13,7 +13,7 @@ use super::required;
 use super::runs::run_of;
 use super::sides::row_of;
 use crate::error::{OrRaise, for_client};
-use crate::run::prepare::run::{run_to_the_end, start};
+use crate::run::prepare::start::{run_to_the_end, start};
 use crate::server::rows::{Rows, rows};
 use crate::store;
 
@@ -27,7 +27,7 @@ fn duel_run(
 }
 
 /// Lines whose sides are the arms.
-fn rows_of<T: Serialize + 'static>(lines: Vec<T>) -> Rows {
+fn arm_rows<T: Serialize + 'static>(lines: Vec<T>) -> Rows {
     rows(lines.into_iter().map(|line| row_of(&line, ARMS)))
 }
 
@@ -50,13 +50,13 @@ fn duel_and_wait(arguments: RunArguments) -> Result<Rows, UserError> {
     if let Some(sentence) = report::duel_sentence(&duel) {
         pgrx::notice!("{}", for_client(sentence));
     }
-    Ok(rows_of(duel.metrics))
+    Ok(arm_rows(duel.metrics))
 }
 
 /// Compares the arms of a duel that has ended. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn duel_results(run_id: Option<i64>, margin: Option<f64>) -> Rows {
-    rows_of(compared(run_id, margin).or_raise().metrics)
+    arm_rows(compared(run_id, margin).or_raise().metrics)
 }
 
 fn compared(run_id: Option<i64>, margin: Option<f64>) -> Result<ComparedDuel, UserError> {
@@ -67,7 +67,7 @@ fn compared(run_id: Option<i64>, margin: Option<f64>) -> Result<ComparedDuel, Us
 /// The commands of both arms beside each other. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn duel_statements(run_id: Option<i64>, margin: Option<f64>) -> Rows {
-    rows_of(compared(run_id, margin).or_raise().statements)
+    arm_rows(compared(run_id, margin).or_raise().statements)
 }
 
 /// What both arms waited for. See the COMMENT ON.

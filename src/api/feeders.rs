@@ -71,10 +71,10 @@ fn take_over(workload: Workload) -> Result<Workload, UserError> {
 /// Removes a feeder. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn drop_feeder(workload: Option<String>, prefix: Option<String>) {
-    remove(workload, prefix).or_raise();
+    remove_feeder(workload, prefix).or_raise();
 }
 
-fn remove(workload: Option<String>, prefix: Option<String>) -> Result<(), UserError> {
+fn remove_feeder(workload: Option<String>, prefix: Option<String>) -> Result<(), UserError> {
     let name = required("workload", workload)?;
     let prefix = required("prefix", prefix)?;
     let workload = owned(&name)?;

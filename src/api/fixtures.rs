@@ -10,7 +10,7 @@ use super::required;
 use super::runs::{deadline, status_shown};
 use crate::error::OrRaise;
 use crate::load::fixture::not_yours;
-use crate::load::prepare::load;
+use crate::load::prepare;
 use crate::run::prepare::{settings, under_way};
 use crate::server::jsonb::Jsonb;
 use crate::server::rows::{Rows, rows};
@@ -40,7 +40,7 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
     (|| {
         let began = Instant::now();
         let (fixture, options) = arguments(fixture, options)?;
-        let loaded = load::load(&fixture, &options, rows, jobs)?;
+        let loaded = prepare::load(&fixture, &options, rows, jobs)?;
         if began.elapsed() >= WORTH_A_REPORT
             && let Some(line) = store::load_line(&loaded.spec.name, &loaded.spec.schema)?
         {
@@ -55,7 +55,7 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
 #[pg_extern(sql = false)]
 fn start_load(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, options: Option<Jsonb>) -> i64 {
     arguments(fixture, options)
-        .and_then(|(fixture, options)| load::start(&fixture, &options, rows, jobs))
+        .and_then(|(fixture, options)| prepare::start(&fixture, &options, rows, jobs))
         .or_raise()
 }
 

@@ -3,7 +3,6 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::RunArguments;
 use bench_questions::comparison::check_margin;
-use bench_questions::index_worth::sentence;
 use bench_questions::sweep::SweepArguments;
 use bench_results::experiment::IndexLine;
 use pgrx::prelude::*;
@@ -18,7 +17,7 @@ use crate::experiment::launch::{answer, start};
 use crate::server::rows::{Rows, rows};
 use crate::store;
 
-fn rows_of(lines: Vec<IndexLine>) -> Rows {
+fn index_rows(lines: Vec<IndexLine>) -> Rows {
     rows(lines.into_iter().map(|line| IndexLine { error: line.error.map(for_client), ..line }))
 }
 
@@ -56,12 +55,12 @@ fn ask_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
     let sweep_id = answer(arguments)?;
     let lines = store::index_lines(sweep_id, false, None)?;
     notice(
-        for_client(sentence(&lines)),
+        for_client(bench_questions::index_worth::sentence(&lines)),
         format!(
             "See bench.index_worth_results({sweep_id}, 'server_cpu_us'), and bench.duel_statements(reads_run_id)."
         ),
     );
-    Ok(rows_of(lines))
+    Ok(index_rows(lines))
 }
 
 /// What has been found of indexes. See the COMMENT ON.
@@ -79,5 +78,5 @@ fn index_worth_results(sweep_id: Option<i64>, metric: Option<String>, margin: Op
         margin.map_or(Ok(()), check_margin)?;
         store::index_lines(required("sweep_id", sweep_id)?, of_processor, margin)
     })();
-    rows_of(lines.or_raise())
+    index_rows(lines.or_raise())
 }

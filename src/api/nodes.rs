@@ -14,8 +14,8 @@ use crate::cluster::citus;
 use crate::error::{OrRaise, internal};
 use crate::launch::checks::MAX_SCRIPT;
 use crate::observe::machine::{self, NodeState};
-use crate::run::nodes::{fetch_parts, node_connectivity};
-use crate::run::prepare::run_part;
+use crate::run::nodes::node_connectivity;
+use crate::run::prepare::start;
 use crate::server::jsonb::{Jsonb, json_of};
 use crate::server::process::{current_timestamp, now_ns, wake};
 use crate::server::roles::{self, superuser};
@@ -61,14 +61,14 @@ fn unreached_nodes() -> JsonB {
 /// Fetches what nodes still have of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn fetch(run_id: Option<i64>) -> i64 {
-    required("run_id", run_id).and_then(fetch_parts::fetch).or_raise()
+    required("run_id", run_id).and_then(node_connectivity::fetch).or_raise()
 }
 
 /// Starts this node's part of another's run. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn start_part(request: Option<PartJsonb>) -> JsonB {
     // What is wrong is told as JSON: an error would get there without its SQLSTATE.
-    let answer = match required("request", request).and_then(|request| run_part::start(request.0)) {
+    let answer = match required("request", request).and_then(|request| start::start_part(request.0)) {
         Ok(run_id) => PartAnswer::RunId(run_id),
         Err(error) => PartAnswer::Error(error),
     };

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::runs::run_of;
 use crate::error::{OrRaise, for_client};
-use crate::run::prepare::preflight::look;
+use crate::run::prepare::start::look;
 use crate::server::rows::{Rows, rows};
 
 run_function! {

@@ -14,7 +14,7 @@ use super::required;
 use crate::error::{OrRaise, raise};
 use crate::launch::checks::check_length;
 use crate::load::fixture::local_shard_keys;
-use crate::run::client::variables::{shard_values, values_of_one};
+use crate::run::client::workload::{shard_values, values_of_one};
 use crate::run::feeders::{RunFeeders, read_as, schema_of};
 use crate::run::prepare::sessions::role_of;
 use crate::run::prepare::workload::find;

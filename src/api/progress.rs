@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::load::prepare::load_progress::{Standing, title};
+use crate::load::prepare::{Standing, title};
 use crate::server::process::now_ns;
 use crate::server::rows::{Rows, rows};
 use crate::shm::{ClientState, RunState, Segment, WarmupEnd, Work, is_under_way};

@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use super::required;
 use crate::error::OrRaise;
-use crate::run::prepare::run::{run_to_the_end, start};
+use crate::run::prepare::start::{run_to_the_end, start};
 use crate::run::prepare::under_way;
 use crate::shm::Work;
 use crate::store::{current_status, is_open};

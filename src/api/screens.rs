@@ -4,7 +4,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_base::words::Word;
 use bench_model::spec::RunArguments;
 use bench_questions::comparison::check_margin;
-use bench_questions::screen::{ScreenMetric, screen_of, sentence, variants as variants_of_screen};
+use bench_questions::screen::{ScreenMetric, screen_of, variants as variants_of_screen};
 use bench_questions::sweep::{Asked, Question, SweepArguments};
 use bench_results::experiment::{FactorKind, ScreenLine};
 use pgrx::prelude::*;
@@ -18,7 +18,7 @@ use crate::experiment::parameters;
 use crate::server::rows::{Rows, rows};
 use crate::store;
 
-fn rows_of(lines: Vec<ScreenLine>) -> Rows {
+fn screen_rows(lines: Vec<ScreenLine>) -> Rows {
     rows(lines.into_iter().map(|line| ScreenLine { error: line.error.map(for_client), ..line }))
 }
 
@@ -67,16 +67,16 @@ run_functions! {
 fn screen_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
     let sweep_id = answer(arguments)?;
     if store::waited_for(sweep_id)?.is_some() {
-        return Ok(rows_of(Vec::new()));
+        return Ok(screen_rows(Vec::new()));
     }
     let lines = store::screen_lines(sweep_id, None, None)?;
     notice(
-        for_client(sentence(&lines).unwrap_or_default()),
+        for_client(bench_questions::screen::sentence(&lines).unwrap_or_default()),
         format!(
             "See SELECT bench.sweep_report({sweep_id}), and bench.screen_results({sweep_id}, 'server_cpu_us')."
         ),
     );
-    Ok(rows_of(lines))
+    Ok(screen_rows(lines))
 }
 
 /// The effects that a screen has found. See the COMMENT ON.
@@ -87,7 +87,7 @@ fn screen_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<
         margin.map_or(Ok(()), check_margin)?;
         store::screen_lines(required("sweep_id", sweep_id)?, metric, margin)
     })();
-    rows_of(lines.or_raise())
+    screen_rows(lines.or_raise())
 }
 
 fn metric_of(name: String) -> Result<ScreenMetric, UserError> {

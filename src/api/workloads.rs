@@ -6,7 +6,7 @@ use bench_script::{Symbols, parse};
 use pgrx::prelude::*;
 
 use super::required;
-use crate::capture::name::check_of_workload;
+use crate::capture::spec::check_of_workload;
 use crate::error::{OrRaise, notice};
 use crate::launch::checks::check_length;
 use crate::load::fixture;

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::name;
+use super::spec;
 use crate::error::internal;
 use crate::guard::session_role::session_of;
 use crate::launch::checks::{check_length, check_server};
@@ -50,7 +50,7 @@ struct WorkloadDocument {
 /// 42704 for an unknown one, 42501 for another role's, 55000 for one that is not complete, and for scripts with values where
 /// these are to be left out.
 pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
-    if !name::check_owner(name)? {
+    if !spec::check_owner(name)? {
         let message = format!("capture \"{name}\" does not exist");
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message));
     }
@@ -100,7 +100,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
         return Err(invalid(format!("its source is \"{}\"", head.source)));
     }
     check_server()?;
-    name::check(&name)?;
+    spec::check(&name)?;
     check_length(workloads.iter().map(|workload| workload.script.as_str()))?;
     let role = roles::current_role_oid();
     // As of what a capture keeps: the role whose sessions run it. Where there is none, runs need run_as.

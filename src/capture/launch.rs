@@ -10,8 +10,8 @@ use bench_capture::options::{LogOptions, Roles};
 
 use super::activity::with_statements;
 use super::log::{self, Read, StatementCounts};
-use super::spec::CaptureSpec;
-use super::{name, statements};
+use super::spec::{self, CaptureSpec};
+use super::statements;
 use crate::error::warn;
 use crate::observe::counters::{self, StatementCalls};
 use crate::server::process::{current_timestamp, nap};
@@ -22,7 +22,7 @@ use crate::store::{self, CaptureEnd, CapturedStatement};
 /// # Errors
 /// 42704 where there is none, and as [`check_owner`].
 pub fn drop(name: &str) -> Result<(), UserError> {
-    if name::check_owner(name)? {
+    if spec::check_owner(name)? {
         return store::delete_capture(name);
     }
     Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist")))

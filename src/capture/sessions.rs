@@ -5,15 +5,17 @@ use std::collections::BTreeSet;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Role;
+use pgrx::pg_sys;
+use serde::{Deserialize, Serialize};
 
-use super::progress;
-use super::refusal::Refusal;
+use super::activity;
+use crate::driver::parameters::{NeededPrivileges, Object};
 use crate::guard::rights::is_special;
 use crate::guard::session_role::session_of_writer;
 use crate::launch::checks::check_session_of;
 use crate::launch::role_session::Watch;
 use crate::server::roles::{self, may_become};
-use crate::server::spi::quote_identifier;
+use crate::server::spi::{fetch, quote_identifier};
 use crate::shm::CapturePhase;
 
 /// A role that wrote what was captured, and whose sessions replay it.
@@ -170,7 +172,7 @@ pub fn kept<A>(
 ) -> Result<Vec<Option<Result<A, String>>>, UserError> {
     let mut found: Vec<Option<Result<A, String>>> =
         replayers.iter().map(|one| one.as_ref().err().map(|reason| Err(reason.clone()))).collect();
-    progress::enter(CapturePhase::Analysis, most.min(replayers.len()) as u64);
+    activity::enter(CapturePhase::Analysis, most.min(replayers.len()) as u64);
     loop {
         let before = found.iter().flatten().count() as u64;
         let room = most.saturating_sub(found.iter().filter(|one| matches!(one, Some(Ok(_)))).count());
@@ -178,7 +180,7 @@ pub fn kept<A>(
         let Some(Ok(first)) = next.first().map(|&at| &replayers[at]) else { return Ok(found) };
         let is_of = |at: &usize| replayers[*at].as_ref().is_ok_and(|one| one.writer.oid == first.writer.oid);
         let of_role: Vec<usize> = next.into_iter().filter(is_of).collect();
-        let mut watch = |answered: u32| progress::set_done(before + u64::from(answered));
+        let mut watch = |answered: u32| activity::set_done(before + u64::from(answered));
         let told = ask(first, &of_role, &mut watch).or_else(|error| match error.sqlstate.as_str() {
             sqlstate::QUERY_CANCELED | sqlstate::CONFIGURATION_LIMIT_EXCEEDED => Err(error),
             _ => Ok(of_role.iter().map(|_| Err(Refusal::from(error.clone()))).collect()),
@@ -190,4 +192,113 @@ pub fn kept<A>(
             found[at] = Some(told.map_err(|refusal| first.reason(refusal)));
         }
     }
+}
+
+/// Why a statement or a transaction is not kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Refusal {
+    pub reason: String,
+    /// The role of the session lacks a privilege.
+    pub is_denied: bool,
+    /// What gives it to that role, where that is known.
+    pub grants: Option<String>,
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self { reason, is_denied: false, grants: None }
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(reason: &str) -> Self {
+        reason.to_owned().into()
+    }
+}
+
+impl From<UserError> for Refusal {
+    fn from(error: UserError) -> Self {
+        let is_denied = error.sqlstate == sqlstate::INSUFFICIENT_PRIVILEGE;
+        Self { reason: error.message, is_denied, grants: None }
+    }
+}
+
+impl Refusal {
+    /// Of a statement that was given values, with words before its reason; what the server says of a value may show it.
+    pub fn of_values(words: &str, error: UserError, mask: bool) -> Self {
+        let message = if mask { format!("SQLSTATE {}", error.sqlstate) } else { error.message.clone() };
+        Self::from(UserError { message, ..error }).after(words)
+    }
+
+    /// The same with words before its reason.
+    pub fn after(self, words: &str) -> Self {
+        Self { reason: format!("{words}: {}", self.reason), ..self }
+    }
+}
+
+/// The GRANTs that the current role lacks: privileges on tables, or on one column at least.
+const LACKING: &str = "\
+    SELECT string_agg(format('GRANT %s ON %s TO %I', l.names, l.relation::regclass, current_user), '; ' ORDER BY l.relation) \
+    FROM (SELECT n.relation, string_agg(DISTINCT p.name, ', ' ORDER BY p.name) AS names \
+          FROM ROWS FROM (unnest($1), unnest($2)) AS n (relation, mode) \
+          JOIN (VALUES (1, 'INSERT'), (2, 'SELECT'), (4, 'UPDATE'), (8, 'DELETE')) AS p (bit, name) ON n.mode & p.bit <> 0 \
+          WHERE NOT CASE p.name WHEN 'DELETE' THEN has_table_privilege(n.relation, p.name) \
+                                ELSE has_any_column_privilege(n.relation, p.name) END \
+          GROUP BY n.relation) l";
+
+/// # Errors
+/// The GRANTs, where the current role lacks what a statement takes.
+pub fn check_privileges(needed: &[NeededPrivileges]) -> Result<(), Refusal> {
+    let (relations, modes): (Vec<pg_sys::Oid>, Vec<i64>) =
+        needed.iter().map(|needed| (needed.relation, needed.mode as i64)).unzip();
+    match fetch::<String>(LACKING, &[relations.into(), modes.into()])? {
+        None => Ok(()),
+        grants => Err(Refusal { reason: "permission denied".to_owned(), is_denied: true, grants }),
+    }
+}
+
+/// All that the seeds in `$1` and `$2` lead to: what views and rules, defaults, constraints, policies, indexes, triggers, foreign
+/// keys, children, types, domains, operators, aggregates and functions with a body that the server has parsed use, at any depth.
+/// Of other functions the owner answers for what they do. What came with the server depends on nothing.
+const FIRST_UNTRIABLE: &str = "\
+    WITH RECURSIVE touched (class, id) AS ( \
+        SELECT s.class, s.id FROM ROWS FROM (unnest($1), unnest($2)) AS s (class, id) \
+      UNION \
+        SELECT n.class, n.id FROM touched t CROSS JOIN LATERAL ( \
+            SELECT d.refclassid, d.refobjid FROM pg_depend d \
+            WHERE d.classid = t.class AND d.objid = t.id \
+              AND d.refclassid <> ALL (ARRAY['pg_extension'::regclass::oid, \
+                  'pg_namespace'::regclass::oid]) \
+          UNION ALL SELECT 'pg_proc'::regclass::oid, g.tgfoid FROM pg_trigger g \
+            WHERE t.class = 'pg_class'::regclass AND g.tgrelid = t.id \
+          UNION ALL SELECT t.class, g.tgconstrrelid FROM pg_trigger g \
+            WHERE t.class = 'pg_class'::regclass AND g.tgrelid = t.id \
+              AND g.tgisinternal AND g.tgconstrrelid <> 0 \
+          UNION ALL SELECT 'pg_rewrite'::regclass::oid, w.oid FROM pg_rewrite w \
+            WHERE t.class = 'pg_class'::regclass AND w.ev_class = t.id \
+          UNION ALL SELECT 'pg_policy'::regclass::oid, p.oid FROM pg_policy p \
+            WHERE t.class = 'pg_class'::regclass AND p.polrelid = t.id \
+          UNION ALL SELECT 'pg_attrdef'::regclass::oid, a.oid FROM pg_attrdef a \
+            WHERE t.class = 'pg_class'::regclass AND a.adrelid = t.id \
+          UNION ALL SELECT 'pg_constraint'::regclass::oid, k.oid FROM pg_constraint k \
+            WHERE t.class = 'pg_class'::regclass AND k.conrelid = t.id \
+          UNION ALL SELECT 'pg_constraint'::regclass::oid, k.oid FROM pg_constraint k \
+            WHERE t.class = 'pg_type'::regclass AND k.contypid = t.id \
+          UNION ALL SELECT t.class, i.indexrelid FROM pg_index i \
+            WHERE t.class = 'pg_class'::regclass AND i.indrelid = t.id \
+          UNION ALL SELECT t.class, i.inhrelid FROM pg_inherits i \
+            WHERE t.class = 'pg_class'::regclass AND i.inhparent = t.id \
+        ) AS n (class, id) \
+    ) \
+    SELECT min(pg_describe_object(t.class, t.id, 0)) FROM touched t \
+    WHERE (t.class = 'pg_foreign_server'::regclass \
+        OR t.class = 'pg_proc'::regclass AND NOT EXISTS ( \
+            SELECT FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner WHERE p.oid = t.id AND r.rolsuper))";
+
+/// Returns what forbids to try a statement that uses these objects: a function whose author is no superuser may do what no
+/// rollback takes back, and a foreign table connects to its server. `None`: nothing.
+pub fn untriable(objects: &[Object]) -> Result<Option<String>, UserError> {
+    let (classes, ids): (Vec<pg_sys::Oid>, Vec<pg_sys::Oid>) =
+        objects.iter().map(|object| (object.class, object.id)).unzip();
+    fetch::<String>(FIRST_UNTRIABLE, &[classes.into(), ids.into()])
 }

@@ -12,10 +12,9 @@ use bench_capture::options::LogOptions;
 use bench_model::spec::Results;
 use pgrx::pg_sys;
 
-use super::activity::{ActivityMoment, WaitWatch, sessions_at_work};
+use super::activity::{self, ActivityMoment, CaptureReporter, WaitWatch, sessions_at_work};
 use super::launch::{FirstReading, Window, keep, tell};
 use super::log::sampling::{self, LogSampling};
-use super::progress::{self, CaptureReporter};
 use super::spec::CaptureSpec;
 use crate::driver::session::Session;
 use crate::error::internal;
@@ -119,7 +118,7 @@ fn capture(segment: &Segment) -> Result<(), UserError> {
     })?;
     segment.header().gate.store(1, Release);
     wake(segment.header().caller_pid.load(Relaxed));
-    progress::report_to(segment);
+    activity::report_to(segment);
     let outcome = match spec.secs > 0.0 {
         false => transaction(|| Ok(Window { entries: beginning.entries_since()?, ..Window::default() })),
         true => watch(segment, &spec, &beginning, began),
@@ -152,7 +151,7 @@ fn watch(
     let mut waits = WaitWatch::default();
     let mut sampling = Err(None);
     transaction(drop_extension::hold)?;
-    progress::enter(CapturePhase::Observation, spec.secs.ceil() as u64);
+    activity::enter(CapturePhase::Observation, spec.secs.ceil() as u64);
     // An application may come to its transactions late.
     while until.saturating_duration_since(Instant::now()) > look && matches!(sampling, Err(None)) {
         wait(segment, began, Instant::now() + look, &mut begin, Some(&mut waits), None)?;
@@ -251,7 +250,7 @@ fn wait(
     let mut looks = 0;
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         check_stop(segment)?;
-        progress::set_done(began.elapsed().as_secs());
+        activity::set_done(began.elapsed().as_secs());
         nap_until_canceled((left.as_millis() as i64 + 1).min(100))?;
         if moment.is_open() {
             moment.read()?;

@@ -11,16 +11,16 @@ use bench_questions::sweep::{Resumption, SweepArguments, SweepOptions, SweepSpec
 use super::leader::KIND;
 use super::{changes, parameters, state};
 use crate::error::{OrRaise, notice, warn};
+use crate::launch::checks;
 use crate::launch::handle::{LaunchHandle, Watch, releasable_or_warn};
-use crate::launch::role_limit;
 use crate::load::fixture::LoadSpec;
-use crate::load::prepare::load::choose_jobs;
+use crate::load::prepare::choose_jobs;
 use crate::run::before;
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
-use crate::run::prepare::run::{PreparedRun, prepare};
+use crate::run::prepare::prepared::{PreparedRun, prepare};
 use crate::run::prepare::sessions::{slots_of, tell_role};
-use crate::run::prepare::{preflight, settings};
+use crate::run::prepare::{settings, start};
 use crate::server::background_worker::{self, WorkerKind};
 use crate::server::database;
 use crate::server::process::{my_pid, random_seed};
@@ -61,7 +61,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     let own = own_slots(options);
     // Where clients are on several nodes, each node checks its own.
     if needed > own {
-        role_limit::check(u64::from(most) + own)?;
+        checks::check(u64::from(most) + own)?;
     }
     background_worker::check_slots(needed, KIND.noun)?;
     parameters::check(options)?;
@@ -85,7 +85,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
             // Once, for all runs.
             if !std::mem::replace(&mut is_told, true) {
                 tell_role(&run)?;
-                preflight::tell(&run, &options.before, false)?;
+                start::tell(&run, &options.before, false)?;
             }
         } else {
             before::check(&options.before, &roles::current())?;

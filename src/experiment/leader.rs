@@ -23,7 +23,8 @@ use crate::launch::handle::LaunchHandle;
 use crate::run::before;
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
-use crate::run::prepare::run;
+use crate::run::prepare::prepared::prepare;
+use crate::run::prepare::start::launch;
 use crate::run::server_parameters::{self, Reach, ServerParameters, put_back_own};
 use crate::server::background_worker::{WorkerKind, may_return_after_crash, return_only_after_crash};
 use crate::server::guc;
@@ -395,7 +396,7 @@ impl<'a> RunningSweep<'a> {
             if self.spec.resumes.is_some() {
                 check_stored_run_as(arguments.run_as.as_deref())?;
             }
-            run::prepare(arguments.clone(), RowLimit::All, pairs)
+            prepare(arguments.clone(), RowLimit::All, pairs)
         })
         .inspect_err(|e| stop_if_canceled(header, e))?;
         let run = &mut prepared.spec;
@@ -413,7 +414,7 @@ impl<'a> RunningSweep<'a> {
         let prepared = std::panic::AssertUnwindSafe(&prepared);
         let (run, [secrets, _]) = (&prepared.spec, &prepared.secrets);
         let launched = transaction(|| {
-            let launched = run::launch(&prepared, my_pid())?;
+            let launched = launch(&prepared, my_pid())?;
             launched.segment.pin();
             launched.tie();
             Ok(launched)

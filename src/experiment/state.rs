@@ -8,7 +8,7 @@ use bench_questions::sweep::{LoadDescription, SweepOptions, Variant};
 use serde_json::{Map, Value};
 
 use crate::launch::handle::LaunchHandle;
-use crate::load::prepare::load;
+use crate::load::prepare;
 use crate::run::prepare::workload;
 use crate::server::transaction::transaction;
 
@@ -80,7 +80,7 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, U
 pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, LoadDescription>, UserError> {
     let mut all = BTreeMap::new();
     for name in fixtures_of(options.run_of(&options.setup.variants[0]))? {
-        if let Some(loaded) = load::loaded_as(&name)? {
+        if let Some(loaded) = prepare::loaded_as(&name)? {
             all.insert(name, loaded);
         }
     }
@@ -134,7 +134,7 @@ impl State {
         self.loaded = None;
         for load in &loads {
             let launched = transaction(|| {
-                let (launched, _) = load::begin(&load.fixture, &load.options, load.rows, load.jobs)?;
+                let (launched, _) = prepare::begin(&load.fixture, &load.options, load.rows, load.jobs)?;
                 launched.segment.pin();
                 Ok(launched)
             })?;

@@ -3,5 +3,4 @@
 
 pub mod checks;
 pub mod handle;
-pub mod role_limit;
 pub mod role_session;

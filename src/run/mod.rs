@@ -14,4 +14,3 @@ pub mod nodes;
 pub mod prepare;
 pub mod server_parameters;
 pub mod target_server;
-mod timeline;

@@ -12,9 +12,7 @@ use bench_script::{Action, Symbols, VariableId, Variables};
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
-use crate::capture::refusal::{Refusal, check_privileges};
-use crate::capture::sessions::{Replayer, Sessions};
-use crate::capture::untriable::untriable;
+use crate::capture::sessions::{Refusal, Replayer, Sessions, check_privileges, untriable};
 use crate::capture::values::plan_for_all_values;
 use crate::driver::parameters::{TextMask, analyse_with_texts, text_mask};
 use crate::launch::role_session::{Watch, answer, ask_and_watch, count_answered, kind, read_only};

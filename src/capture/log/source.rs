@@ -12,10 +12,8 @@ use bench_capture::log::{CapturedLog, CsvLog, LogCapture, LogEntry, LogFormat, P
 use bench_capture::options::LogOptions;
 use pgrx::pg_sys;
 
-use super::messages::{MAX_LINE, Read, take_line};
-use super::table;
-use super::zones::offset_of;
-use crate::capture::progress;
+use super::table::{self, MAX_LINE, Read, offset_of, take_line};
+use crate::capture::activity;
 use crate::server::files::{Interruptible, open_regular};
 use crate::server::guc;
 use crate::server::spi::fetch;
@@ -180,7 +178,7 @@ impl LogSource {
         let size = |(file, _, from): &(PathBuf, _, u64)| {
             fs::metadata(file).map_or(0, |metadata| metadata.len()).saturating_sub(*from)
         };
-        progress::enter(CapturePhase::Log, files.iter().map(size).sum());
+        activity::enter(CapturePhase::Log, files.iter().map(size).sum());
         for (file, format, from) in files {
             read_file(&file, format, from, prefixed.as_mut(), &mut capture, &mut read)?;
         }
@@ -271,7 +269,7 @@ impl std::io::Read for Limited<'_> {
         }
         let read = self.file.read(buffer)?;
         self.left.set(self.left.get().saturating_sub(read as u64));
-        progress::advance(read as u64);
+        activity::advance(read as u64);
         Ok(read)
     }
 }

@@ -11,17 +11,14 @@ use bench_model::feeder::{Feeder, MAX_COLUMNS, Pick};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::columns::{self, SampledRelation};
-use super::generated;
-use super::queries::query_of;
-use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, column, sql_of};
-use super::sampling::FeederShape;
+use super::queries::{self, query_of};
+use super::replay_plan::{
+    self, FeederShape, ParameterSource, ParameterValues, ReplayPlan, SampledRelation, column, sql_of,
+};
 use super::search::{self, ChosenFeeders};
 use super::trial_statement::plan_for_all_values;
-use crate::capture::refusal::{Refusal, check_privileges};
-use crate::capture::untriable::untriable;
-use crate::driver::parameters;
-use crate::driver::parameters::{Analysed, How, Parameter, ParameterPlace};
+use crate::capture::sessions::{Refusal, check_privileges, untriable};
+use crate::driver::parameters::{self, Analysed, How, Parameter, ParameterPlace};
 use crate::server::guc;
 use crate::server::spi::in_session::{call, fetch, fetch_all};
 use crate::server::spi::{quote_identifier, quote_literal};
@@ -175,7 +172,7 @@ pub fn replay(
         .occurrences
         .iter()
         .map(|occurrence| {
-            columns::relation(occurrence.relation)?.ok_or_else(|| "a relation has been dropped".into())
+            replay_plan::relation(occurrence.relation)?.ok_or_else(|| "a relation has been dropped".into())
         })
         .collect::<Result<Vec<SampledRelation>, Refusal>>()?;
     let values = (0..analysed.parameters.len())
@@ -292,7 +289,7 @@ fn refuse(analysed: &Analysed, options: &CaptureOptions) -> Result<(), Refusal> 
         return Err("it administers the server".into());
     }
     for &oid in &analysed.relations {
-        if columns::relation(oid)?.is_some_and(|relation| relation.is_temporary) {
+        if replay_plan::relation(oid)?.is_some_and(|relation| relation.is_temporary) {
             return Err("it uses a temporary table".into());
         }
     }
@@ -318,7 +315,7 @@ fn value(
         if meeting.how == How::Insert
             && !analysed.takes_back
             && let Some(column) = meeting.column
-            && let Some(sql) = generated::value(relation, column, &parameter.sql_type)?
+            && let Some(sql) = queries::value(relation, column, &parameter.sql_type)?
         {
             return Ok(ParameterSource::Sql(sql));
         }
@@ -334,11 +331,11 @@ fn value(
         }
         ParameterPlace::InnerLimit => ParameterSource::InnerLimit,
         ParameterPlace::Offset => ParameterSource::Offset,
-        ParameterPlace::Compared if generated::is_number(parameter.type_oid) => {
+        ParameterPlace::Compared if queries::is_number(parameter.type_oid) => {
             ParameterSource::Compared(parameter.sql_type.clone())
         }
         ParameterPlace::Argument(function, place) => {
-            match generated::argument(function, *place, rows_per_call) {
+            match queries::argument(function, *place, rows_per_call) {
                 Some(text) => of_type(text),
                 None => otherwise(parameter, index, notes)?,
             }
@@ -353,7 +350,7 @@ fn otherwise(
     index: usize,
     notes: &mut Vec<String>,
 ) -> Result<ParameterSource, Refusal> {
-    let Some(text) = generated::of_type(parameter.type_oid)? else {
+    let Some(text) = queries::of_type(parameter.type_oid)? else {
         let reason = format!("parameter ${} of type {} meets no column", index + 1, parameter.sql_type);
         return Err(reason.into());
     };
@@ -390,7 +387,7 @@ fn feed(
         let number = meeting.and_then(|meeting| meeting.column);
         let oid = plan.analysed.occurrences[occurrence].relation;
         let found = match number {
-            Some(number) => columns::statistics(oid, number)?,
+            Some(number) => replay_plan::statistics(oid, number)?,
             None => Vec::new(),
         };
         if found.is_empty() {

@@ -1,15 +1,10 @@
 //! Values for the parameters of captured statements: where they come from, and which of them take as many rows and blocks as
 //! the captured calls did.
 
-mod choice;
-mod columns;
 mod feeders;
-mod generated;
 mod queries;
 mod replay_plan;
-mod sampling;
 mod search;
-mod strategies;
 mod trial_runner;
 mod trial_statement;
 

@@ -7,8 +7,9 @@ use bench_capture::fidelity::Call;
 use bench_capture::statements::with_values;
 
 use super::queries::trial_query;
-use super::replay_plan::{ParameterSource, ParameterValues, ReplayPlan, has, sql_of};
-use super::sampling::{FeederShape, SamplingStrategy};
+use super::replay_plan::{
+    FeederShape, ParameterSource, ParameterValues, ReplayPlan, SamplingStrategy, has, sql_of,
+};
 use super::trial_statement::{PlanKind, TrialStatement};
 use crate::driver::parameters::How;
 use crate::server::process::own_cpu_ns;

@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 
 use super::objects::objects_of;
 use super::operators::{may_write, type_name};
-use super::parameter::{Analysed, Parameter, ParameterPlace};
 use super::walk::Walk;
+use super::{Analysed, Parameter, ParameterPlace};
 use crate::error::internal;
 use crate::server::query::{in_text, list_first, list_length, parse};
 

@@ -11,7 +11,7 @@ use super::copies::copy_text;
 use crate::experiment::hand_role::{HandRole, owner_of_table, role_for};
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
-use crate::run::prepare::run::prepare;
+use crate::run::prepare::prepared::prepare;
 use crate::server::guc::{self, with_search_path};
 use crate::server::process::random_seed;
 use crate::server::query::{NamedIndex, named_index};

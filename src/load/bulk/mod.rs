@@ -6,8 +6,6 @@ mod batch;
 mod extension;
 mod free_pages;
 mod produced;
-mod routing;
-mod selected;
 mod sink;
 
 pub use sink::BulkRows;

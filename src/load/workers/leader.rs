@@ -10,9 +10,8 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Results;
 use pgrx::pg_sys;
 
-use super::loaders::{self, check_stop};
+use super::loader::{self, check_stop};
 use super::tables::{create_tables, largest_key, make_schema, put_in_place, replaceable_tables, tables_made};
-use super::{loader, settings};
 use crate::cluster::distributed;
 use crate::driver::session::{Session, StatementStats};
 use crate::error::internal;
@@ -145,15 +144,15 @@ fn fill(
     let progress = &context.segment.header().load;
     let mut figures = LoadFigures::default();
     session.set(c"search_path", &loader::search_path(spec, load_id)).map_err(UserError::from)?;
-    settings::set_up(session, 1).map_err(UserError::from)?;
-    settings::set_default_tablespace(session, &spec.tablespace).map_err(UserError::from)?;
+    loader::set_up(session, 1).map_err(UserError::from)?;
+    loader::set_default_tablespace(session, &spec.tablespace).map_err(UserError::from)?;
     transaction(|| create_tables(spec, load_id))?;
-    settings::set_default_tablespace(session, &spec.index_tablespace).map_err(UserError::from)?;
+    loader::set_default_tablespace(session, &spec.index_tablespace).map_err(UserError::from)?;
     let build_indexes = |session: &mut Session| {
         progress.enter(LoadPhase::Indexes, now_ns());
         timed(|| {
             // Of empty tables there is nothing to share.
-            let is_shared = !spec.index_before && loaders::share(context, spec, spec.indexes.len())?;
+            let is_shared = !spec.index_before && loader::share(context, spec, spec.indexes.len())?;
             if is_shared { Ok(()) } else { run_each(context, session, &spec.indexes) }
         })
     };
@@ -176,7 +175,7 @@ fn fill(
     progress.enter(LoadPhase::Vacuum, now_ns());
     let tables = transaction(|| tables_made(spec, load_id))?;
     figures.vacuum_secs = timed(|| {
-        let is_shared = loaders::share(context, spec, spec.largest_first.len())?;
+        let is_shared = loader::share(context, spec, spec.largest_first.len())?;
         vacuum(context, session, &tables, is_shared)
     })?;
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
@@ -275,5 +274,5 @@ fn write_rows(context: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<
     // A VACUUM of half a table is of no use, and the loaders count on there being none.
     let mode = pg_sys::ShareUpdateExclusiveLock as i32;
     context.segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
-    locked(&tables, mode, || loaders::run(context, spec, jobs, true))
+    locked(&tables, mode, || loader::run(context, spec, jobs, true))
 }

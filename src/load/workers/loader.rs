@@ -2,28 +2,28 @@
 
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
 
-use bench_base::error::{SqlError, sqlstate};
+use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_model::client::Consequence;
 use bench_model::rows::Chunk;
 use bench_model::spec::Results;
 use bench_script::Prng;
 use pgrx::pg_sys;
 
-use super::settings;
 use crate::cluster::citus;
 use crate::driver::session::{Session, StatementStats};
 use crate::load::bulk::BulkRows;
 use crate::load::fixture::{Fill, LoadSpec, insertion};
-use crate::server::background_worker::WorkerKind;
-use crate::server::process::{my_pid, random_seed, wake};
+use crate::server::background_worker::{self, WorkerKind};
+use crate::server::process::{is_backend, memory_bytes, my_pid, nap_until_canceled, random_seed, wake};
+use crate::server::relations::is_blocked_by_me;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{guc, spi};
-use crate::shm::{ClientState, CommandCounters, Counter, LoadPhase, StopReason, TotalsOf};
-use crate::store;
-use crate::store::staging_schema;
-use crate::worker::{WorkerContext, attach, report_fatal_error};
+use crate::shm::{ClientState, CommandCounters, Counter, LoadPhase, RunState, Segment, StopReason, TotalsOf};
+use crate::store::{self, staging_schema};
+use crate::worker::{WorkerContext, attach, report_fatal_error, workers};
 
 /// The kind of worker that a loader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -100,8 +100,8 @@ fn run_tasks(
     phase: LoadPhase,
 ) -> Result<(), SqlError> {
     let header = context.segment.header();
-    settings::set_up(&session, spec.jobs)?;
-    settings::set_default_tablespace(&session, &spec.index_tablespace)?;
+    set_up(&session, spec.jobs)?;
+    set_default_tablespace(&session, &spec.index_tablespace)?;
     let statements = match phase {
         LoadPhase::Indexes => spec.indexes.clone(),
         _ => spec.vacuums(&staging_schema(context.segment.load_id())),
@@ -184,4 +184,151 @@ impl FilledTable {
         done.add(inserted as u64);
         Ok(())
     }
+}
+
+// The loaders, as the load's leader sees them.
+
+/// Has loaders do the tasks of the phase that the load is in, each of them one at a time: an index or a VACUUM for each
+/// processor is sooner done than one after the other with parallel workers. False, with nothing done, where there is nothing
+/// to share.
+///
+/// # Errors
+/// As [`run`].
+pub fn share(context: &WorkerContext, spec: &LoadSpec, tasks: usize) -> Result<bool, UserError> {
+    let jobs = spec.jobs.min(tasks as u32);
+    if jobs < 2 || !spec.is_shared() {
+        return Ok(false);
+    }
+    // Those of the phase before have done their work, and end.
+    while !workers::all_stopped() {
+        check_stop(&context.segment)?;
+        nap_until_canceled(2)?;
+    }
+    workers::forget();
+    if background_worker::free_slots() < u64::from(jobs) {
+        return Ok(false);
+    }
+    context.segment.slots().for_each(|slot| slot.set_state(ClientState::Starting));
+    context.segment.header().load.next_chunk.store(0, Release);
+    run(context, spec, jobs, false).map(|()| true)
+}
+
+/// Launches loaders for the phase that the load is in, and waits for them: with `is_locking`, in a transaction with locks on the
+/// tables.
+///
+/// # Errors
+/// Those of the loaders; 53400 without worker slots.
+pub fn run(context: &WorkerContext, spec: &LoadSpec, jobs: u32, is_locking: bool) -> Result<(), UserError> {
+    let segment = &context.segment;
+    workers::launch(KIND, segment.handle(), jobs, spec.database_oid, spec.role_oid)?;
+    segment.header().set_state(RunState::Running);
+    let mut looked = Instant::now();
+    loop {
+        check_stop(segment)?;
+        let mut done = 0;
+        for (index, slot) in segment.slots().enumerate().take(jobs as usize) {
+            let stopped = workers::has_stopped(index as u32);
+            match slot.state() {
+                ClientState::Done => done += 1,
+                ClientState::Aborted => return Err(loader_error(segment, index as u32)),
+                _ if stopped => {
+                    segment.check_refusal()?;
+                    if slot.told_fatal.load(Acquire) != 0 {
+                        return Err(loader_error(segment, index as u32));
+                    }
+                    return Err(UserError::new(
+                        sqlstate::ADMIN_SHUTDOWN,
+                        format!("loader {index} ended unexpectedly"),
+                    )
+                    .hint("See the server log."));
+                }
+                _ => {}
+            }
+        }
+        if done == jobs {
+            return Ok(());
+        }
+        if is_locking && looked.elapsed() >= LOOK_EVERY {
+            looked = Instant::now();
+            check_way_is_free(segment)?;
+        }
+        nap_until_canceled(100)?;
+    }
+}
+
+/// How often the leader looks whether somebody stands between it and the loaders.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A session that wants a stronger lock on a table than the loaders have waits for the leader's own, and the loaders'
+/// next share waits behind it. The server sees no deadlock: the leader waits for no lock.
+///
+/// # Errors
+/// 40P01.
+fn check_way_is_free(segment: &Segment) -> Result<(), UserError> {
+    let is_stuck = |pid: i32| pid != 0 && is_backend(pid) && is_blocked_by_me(pid);
+    if segment.slots().any(|slot| is_stuck(slot.pid.load(Relaxed))) {
+        return Err(UserError::new(
+            sqlstate::DEADLOCK_DETECTED,
+            "another session waits for a lock on a table that is being loaded, and the load waits for that session",
+        )
+        .hint("Do not use the tables of a load before it has ended."));
+    }
+    Ok(())
+}
+
+fn loader_error(segment: &Segment, index: u32) -> UserError {
+    let entry = &segment.slot(index).errors[0];
+    let sqlstate = bench_base::error::unpack(entry.sqlstate.load(Acquire));
+    let message = entry.message.get().unwrap_or_else(|| "the loader failed".to_owned());
+    let (detail, hint, context) = (entry.detail.get(), entry.hint.get(), entry.context.get());
+    UserError { sqlstate, message, detail, hint, context }
+}
+
+/// Whether the load is to go on.
+///
+/// # Errors
+/// 57014, and 40P01 where the caller is in the way.
+pub fn check_stop(segment: &Segment) -> Result<(), UserError> {
+    match segment.header().stop() {
+        StopReason::None => Ok(()),
+        StopReason::BlockedByCaller => Err(UserError::new(
+            sqlstate::DEADLOCK_DETECTED,
+            "the load waits for a lock of the session that waits for the load",
+        )
+        .hint("Commit before calling it.")),
+        _ => Err(UserError::new(sqlstate::QUERY_CANCELED, "the load was canceled")),
+    }
+}
+
+// Settings of the sessions of a load.
+
+/// Settings of a session that builds indexes, or of so many that do so side by side.
+pub fn set_up(session: &Session, sessions: u32) -> Result<(), SqlError> {
+    let set = |name, value: &str| session.set(name, &CString::new(value).unwrap_or_default());
+    // What bench.load returns is there after a crash.
+    if guc::current("synchronous_commit").as_deref() == Some("off") {
+        set(c"synchronous_commit", "local")?;
+    }
+    // Indexes are built with what is to be had: the sessions themselves and a worker for each other processor.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let others = (processors as u64).saturating_sub(sessions.into()).min(background_worker::free_slots());
+    let workers = (others / u64::from(sessions)).min(MAX_INDEX_WORKERS);
+    set(c"max_parallel_maintenance_workers", &workers.to_string())?;
+    let sensible_kb = sensible_index_memory_kb() / i64::from(sessions);
+    set(c"maintenance_work_mem", &guc::maintenance_work_mem_kb().max(sensible_kb).to_string())
+}
+
+/// More than this many do not make a B-tree's build any faster.
+const MAX_INDEX_WORKERS: u64 = 7;
+
+/// An eighth of the machine's memory, and no more than a sort of hundreds of millions of keys can use.
+fn sensible_index_memory_kb() -> i64 {
+    const MOST_KB: i64 = 1 << 20;
+    (memory_bytes() / 8 / 1024).clamp(0, MOST_KB)
+}
+
+/// Where what is made next goes to: without a name, where the database is.
+pub fn set_default_tablespace(session: &Session, tablespace: &Option<String>) -> Result<(), SqlError> {
+    let name = CString::new(tablespace.as_deref().unwrap_or_default()).unwrap_or_default();
+    session.set(c"default_tablespace", &name)
 }

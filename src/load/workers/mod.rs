@@ -2,6 +2,4 @@
 
 pub mod leader;
 mod loader;
-mod loaders;
-mod settings;
 mod tables;

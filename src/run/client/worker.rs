@@ -8,16 +8,14 @@ use bench_model::client::{Client, ClientStart, ClientWorkload, Consequence, Step
 use bench_model::spec::{Extent, Observation, RunSpec};
 use pgrx::pg_sys;
 
-use super::arms::Arms;
-use super::internal_error::internal;
 use super::preparation::{check_rights, compile, describe, prepare_session};
-use super::statements::ClientStatements;
-use super::timed_wait::Alarm;
+use super::statements::{Arms, ClientStatements, internal};
 use super::workload::{beginning, start, workload};
 use crate::driver::session::{Session, unsupported_settings};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{
-    as_idle, current_timestamp, fill_holes, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake,
+    as_idle, current_timestamp, fill_holes, my_pid, nap, now_ns, own_cpu_ns, own_switches, sleep_until,
+    wait_idle, wake,
 };
 use crate::server::signals::OnTerminate;
 use crate::shm::{ClientCounters, ClientState, Header, MeasuredSession, StopReason};
@@ -213,5 +211,48 @@ fn run_transactions(
                 return Err(Ending { error: *error, counted: true });
             }
         };
+    }
+}
+
+/// The latch wakes to the millisecond; the rest is slept.
+const BY_LATCH_NS: i64 = 2_000_000;
+
+/// Ends a client's waits early when its run is stopped.
+pub struct Alarm<'a> {
+    header: &'a Header,
+}
+
+impl<'a> Alarm<'a> {
+    /// For the clients of the run with this header.
+    pub fn new(header: &'a Header) -> Self {
+        Self { header }
+    }
+
+    /// Waits until the clock shows `until_ns`; false when the run was stopped before.
+    ///
+    /// # Errors
+    /// That of a termination, or of another interrupt; whatever was open is rolled back. A cancel finds
+    /// nothing to cancel.
+    pub fn wait_until(&self, until_ns: i64, session: &Session) -> Result<bool, SqlError> {
+        let mut is_idle = false;
+        loop {
+            session.serve_interrupts_of_idle()?;
+            if self.header.stop() != StopReason::None {
+                return Ok(false);
+            }
+            let left_ns = until_ns.saturating_sub(now_ns());
+            if left_ns <= 0 {
+                return Ok(true);
+            }
+            if left_ns > BY_LATCH_NS {
+                if !is_idle {
+                    session.report_idle();
+                    is_idle = true;
+                }
+                wait_idle((left_ns - BY_LATCH_NS / 2) / 1_000_000);
+            } else {
+                as_idle(|| sleep_until(until_ns));
+            }
+        }
     }
 }

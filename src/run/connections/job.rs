@@ -1,7 +1,7 @@
 //! A job: a worker that runs its share of the clients, each over a connection, and waits for all of them at once.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::*;
@@ -11,15 +11,12 @@ use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_model::client::{ClientWorkload, Consequence, Lateness, TransactionRecorder};
 use bench_model::spec::{Extent, RunSpec};
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Registry, Token};
 use pgrx::pg_sys;
 
-use super::cancels::{self, Cancels};
 use super::connection::{Connection, Next};
-use super::disconnects::{ClosingLinks, Disconnects};
-use super::secrets::secrets;
-use super::shared::JobState;
-use crate::driver::connection::{self, Link, Route};
+use super::shared::{ClosingLinks, Disconnects, JobState, secrets};
+use crate::driver::connection::{self, CancelRequest, Link, Route};
 use crate::error::internal;
 use crate::run::client;
 use crate::server::background_worker::WorkerKind;
@@ -332,7 +329,7 @@ impl<'a> Job<'a> {
         for event in &self.events {
             match event.token() {
                 TIMER => self.timer.acknowledge(),
-                cancels::TOKEN => {}
+                TOKEN => {}
                 Token(index) => {
                     if event.is_read_closed() {
                         self.connections[index].closed();
@@ -498,4 +495,67 @@ fn check_open_files(connections: u64) -> Result<(), UserError> {
     Err(UserError::new(sqlstate::INSUFFICIENT_RESOURCES, message)
         .detail(format!("The server's processes may have {limit} files open (RLIMIT_NOFILE)."))
         .hint("Use more jobs, or raise the limit for the server (ulimit -Hn, LimitNOFILE of systemd)."))
+}
+
+// Requests to another server to cancel statements. Each is a process that the server starts: some are under way at a
+// time, and the job serves its connections meanwhile.
+
+/// Requests of a job that may be under way at a time.
+const AT_ONCE: usize = 32;
+
+/// How long all of them may take.
+const LONGEST_NS: i64 = 2_000_000_000;
+
+/// The token of the requests' sockets.
+pub const TOKEN: Token = Token(usize::MAX - 1);
+
+/// The requests of a job.
+pub struct Cancels {
+    registry: Registry,
+    /// Connections whose statements are still to be canceled, by their places in the job.
+    waiting: VecDeque<usize>,
+    under_way: Vec<CancelRequest>,
+    /// When those that are left are given up; `None` before they are asked for.
+    until_ns: Option<i64>,
+}
+
+impl Cancels {
+    /// None yet; their sockets will be part of this poll.
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, waiting: VecDeque::new(), under_way: Vec::new(), until_ns: None }
+    }
+
+    /// Asks for the statements of so many connections to be canceled, once.
+    pub fn begin(&mut self, connections: usize) {
+        if self.until_ns.is_none() {
+            self.until_ns = Some(now_ns() + LONGEST_NS);
+            self.waiting = (0..connections).collect();
+        }
+    }
+
+    /// Sends requests for those that still have a statement under way, as many as there may be at a time.
+    pub fn go_on(&mut self, connections: &[Connection], shared: &JobState) {
+        self.under_way.retain_mut(|request| !request.is_over());
+        while self.under_way.len() < AT_ONCE
+            && let Some(connection) = self.waiting.front().and_then(|&index| connections.get(index))
+        {
+            if let Some(backend) = connection.backend_at_work() {
+                let route = connection.route(shared);
+                match CancelRequest::begin(route, backend, &self.registry, TOKEN) {
+                    Ok(Some(request)) => self.under_way.push(request),
+                    // The server's queue is full.
+                    Ok(None) => return,
+                    // A server that takes no connection cannot be asked.
+                    Err(_) => {}
+                }
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Whether nothing is left to be sent or waited for.
+    pub fn are_over(&self) -> bool {
+        (self.waiting.is_empty() && self.under_way.is_empty())
+            || self.until_ns.is_some_and(|until_ns| now_ns() >= until_ns)
+    }
 }

@@ -1,13 +1,9 @@
 //! The wire driver: the clients of a run are connections, which jobs share. A job is a worker without a connection to a
 //! database of its own; it waits for all of its connections at once, as a thread of pgbench does.
 
-mod arms;
-mod cancels;
 mod connection;
-mod disconnects;
 pub mod job;
 pub mod script_check;
-mod secrets;
 mod shared;
 
-pub use secrets::secrets;
+pub use shared::secrets;

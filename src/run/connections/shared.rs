@@ -1,17 +1,19 @@
 //! What the connections of a job have in common: the scripts, and what is sent for each of their commands.
 
 use std::borrow::Cow;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_model::client::ClientWorkload;
-use bench_model::spec::{OnDisconnect, QueryMode, RunSpec};
+use bench_model::spec::{Duel, OnDisconnect, QueryMode, RunSpec};
 use bench_protocol::WireSession;
+use bench_protocol::foreign_server::Secrets;
 use bench_script::{Action, CapturedRows, Sql, Value, Variables};
+use mio::Registry;
 
-use super::arms::{ArmMessage, messages};
-use super::disconnects::ClosingLinks;
-use crate::driver::connection::Route;
+use crate::driver::connection::{Done, Link, Route};
+use crate::error::internal;
 use crate::run::client::statements::point_at;
 use crate::shm::{ClientCounters, CommandCounters, Header, Segment, Tally, unclear};
 
@@ -228,4 +230,122 @@ fn not_in_utf8() -> SqlError {
     UserError::new(sqlstate::CHARACTER_NOT_IN_REPERTOIRE, message)
         .hint("Do not set client_encoding in the script.")
         .into()
+}
+
+/// Something to be sent where a stretch of an arm begins.
+pub enum ArmMessage {
+    /// Takes back what only the other arm sets.
+    Reset(String),
+    /// Sets its own parameters, with these values.
+    Set(String, Vec<String>),
+}
+
+/// All that is to be sent for an arm. Names of parameters are plain ones (`Duel::check`): they need no quotes.
+pub fn messages(duel: &Duel, arm: usize) -> Vec<ArmMessage> {
+    let own = &duel.arms[arm].settings;
+    let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    let others = duel.arms[1 - arm].settings.iter().filter(|(name, _)| !is_own(name));
+    let resets: Vec<String> = others.map(|(name, _)| format!("RESET {name}")).collect();
+    let calls = (1..=own.len())
+        .map(|number| format!("pg_catalog.set_config(${}, ${}, false)", 2 * number - 1, 2 * number));
+    let calls: Vec<String> = calls.collect();
+    let values = own.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
+    let mut messages = Vec::new();
+    if !resets.is_empty() {
+        messages.push(ArmMessage::Reset(resets.join("; ")));
+    }
+    if !calls.is_empty() {
+        messages.push(ArmMessage::Set(format!("SELECT {}", calls.join(", ")), values.collect()));
+    }
+    messages
+}
+
+/// Sessions of a job that may be ending at a time.
+const ENDING_AT_ONCE: usize = 16;
+
+/// As much as a server may have to say after the end of a session, in bytes. One that talks on does not end it.
+const MOST_WORDS: usize = 1 << 20;
+
+/// How often it is read at a time.
+const READS: usize = 64;
+
+/// Connections whose clients are over, by their places in the job.
+#[derive(Default)]
+pub struct Disconnects {
+    /// Whose sessions are still to be ended, the first to come first.
+    waiting: VecDeque<usize>,
+    /// Whose sessions are being ended by the server.
+    ending: HashSet<usize>,
+}
+
+impl Disconnects {
+    /// The client of this connection is over.
+    pub fn add(&mut self, index: usize) {
+        self.waiting.push_back(index);
+    }
+
+    /// The session of this connection has ended.
+    pub fn ended(&mut self, index: usize) {
+        if !self.ending.remove(&index) {
+            // The server has ended it by itself.
+            self.waiting.retain(|&waiting| waiting != index);
+        }
+    }
+
+    /// The next connection that is to take leave now, if there is one.
+    pub fn next(&mut self) -> Option<usize> {
+        if self.ending.len() >= ENDING_AT_ONCE {
+            return None;
+        }
+        let index = self.waiting.pop_front()?;
+        self.ending.insert(index);
+        Some(index)
+    }
+}
+
+/// Connections whose clients have taken leave, the oldest first, with the bytes that have come since. The server closes each
+/// when it has ended the session: its statistics are there then, and it no longer counts against max_connections.
+pub struct ClosingLinks {
+    registry: Registry,
+    links: VecDeque<(Link, usize)>,
+}
+
+impl ClosingLinks {
+    /// For connections of this poll.
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, links: VecDeque::new() }
+    }
+
+    /// Takes a connection whose last message has been sent.
+    pub fn push(&mut self, mut link: Link) {
+        // One that cannot be deregistered would only wake its client without a reason.
+        let _ = link.deregister(&self.registry);
+        self.links.push_back((link, 0));
+        self.reap();
+    }
+
+    /// Lets go of those that the server has closed, up to the first that it has not; how many are left.
+    pub fn reap(&mut self) -> usize {
+        let mut buffer = [0; 8192];
+        for _ in 0..READS {
+            let Some((link, heard)) = self.links.front_mut() else { break };
+            match link.drain(&mut buffer) {
+                // What the server still has to say nobody wants.
+                Ok(Done::Some(bytes)) if *heard + bytes <= MOST_WORDS => *heard += bytes,
+                Ok(Done::Blocked) => break,
+                Ok(Done::Some(_) | Done::Closed) | Err(_) => drop(self.links.pop_front()),
+            }
+        }
+        self.links.len()
+    }
+}
+
+/// What the run's connections let themselves in with, as long as it is there; those of arm b in a duel of two targets with
+/// the second.
+///
+/// # Errors
+/// None that is expected.
+pub fn secrets(header: &Header) -> Result<[Secrets; 2], UserError> {
+    let secrets = header.secret.get().map_or(Ok(Default::default()), |json| serde_json::from_str(&json));
+    secrets.map_err(|error| internal(error.to_string()))
 }

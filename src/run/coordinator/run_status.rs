@@ -4,13 +4,15 @@ use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{UserError, is_of_data, sqlstate};
 use bench_model::cluster::PartOf;
-use bench_model::spec::RunSpec;
+use bench_model::spec::{Extent, RunOptions, RunSpec};
+use bench_model::timeline::Timeline;
 use bench_script::hint_of_prepared;
+use bench_stats::until_steady::LONGEST_SECS;
 
 use crate::server::guc;
-use crate::server::process::current_timestamp;
+use crate::server::process::{NS_PER_SEC, current_timestamp, now_ns};
 use crate::server::signals::termination_requested;
-use crate::shm::{Segment, StopReason};
+use crate::shm::{Header, Segment, StopReason};
 use crate::store::recorder::{ErrorRow, RunStatus};
 use crate::worker::drop_extension;
 
@@ -260,4 +262,46 @@ pub fn stop_error(reason: StopReason, part_of: Option<&PartOf>) -> UserError {
         ),
         _ => UserError::new(sqlstate::QUERY_CANCELED, "stopped by bench.stop"),
     }
+}
+
+// What a run that is another node's part of one does besides: waits for the word to begin, and ends when that node is
+// not heard of any more.
+
+/// Longer than a link takes for a question that is not answered and the next one.
+const LEASE_NS: i64 = 20_000_000_000;
+
+/// # Errors
+/// 08006 when the node that asked has been silent for too long.
+pub fn check_heard(header: &Header, part_of: &PartOf) -> Result<(), UserError> {
+    if now_ns() - header.heard_ns.load(Acquire) <= LEASE_NS {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::CONNECTION_FAILURE,
+        format!(
+            "node {} has not asked for this part of its run {} for {} s",
+            part_of.name,
+            part_of.run_id,
+            LEASE_NS / 1_000_000_000
+        ),
+    ))
+}
+
+/// When the clients' time is to begin, by CLOCK_MONOTONIC; `None` while it has not been said.
+pub fn begins_ns(header: &Header) -> Option<i64> {
+    let begins_us = header.begins_us.load(Acquire);
+    (begins_us != 0).then(|| now_ns() + (begins_us - current_timestamp()) * 1000)
+}
+
+/// The time line of a run whose first interval begins at `begins_ns`, by CLOCK_MONOTONIC. A warm-up whose end is not given
+/// has its longest length.
+pub fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
+    let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
+    let measure_ns = match options.extent {
+        Extent::Secs(secs) => Some(ns(secs)),
+        Extent::Transactions(_) => None,
+    };
+    let warmup_ns = ns(options.warmup_secs.unwrap_or(LONGEST_SECS));
+    let (of_warmup, interval) = (options.warmup_interval_secs(), options.sample_interval_secs);
+    Timeline::with_warmup(begins_ns, warmup_ns, ns(of_warmup), measure_ns, ns(interval))
 }

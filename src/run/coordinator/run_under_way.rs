@@ -9,20 +9,16 @@ use pgrx::pg_sys;
 use serde_json::Value;
 
 use super::duel::DuelWatch;
-use super::log::TransactionLog;
-use super::sampler::Sampler;
-use super::xid_watch::XidWatch;
-use super::{run_part, run_status};
+use super::run_status::{self, timeline};
+use super::sampler::{Sampler, TransactionLog, XidWatch};
 use crate::cluster::distributed;
 use crate::driver::session::unsupported_settings;
 use crate::error::internal;
 use crate::observe::counters::{self, Counters, CountsById, TargetStatements};
 use crate::observe::environment;
-use crate::run::before::preparer;
-use crate::run::nodes::links::Links;
+use crate::run::nodes::link::Links;
 use crate::run::nodes::node_coordinator;
-use crate::run::timeline::timeline;
-use crate::run::{client, connections};
+use crate::run::{before, client, connections};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
@@ -194,7 +190,7 @@ impl<'a> RunUnderWay<'a> {
     /// Launches the clients and waits until all stand at the gate.
     fn start(&mut self) -> Result<(), UserError> {
         let part_of = self.spec.part_of.as_ref();
-        preparer::prepare(self.segment, self.spec, |reason| run_status::stop_error(reason, part_of))?;
+        before::prepare_run(self.segment, self.spec, |reason| run_status::stop_error(reason, part_of))?;
         let kind = match self.spec.options.driver {
             Driver::Engine => client::KIND,
             // Of another server's scripts the caller has found out what is wrong with them.
@@ -232,7 +228,7 @@ impl<'a> RunUnderWay<'a> {
                 return Err(run_status::stop_error(reason, self.spec.part_of.as_ref()));
             }
             if let Some(part_of) = &self.spec.part_of {
-                run_part::check_heard(self.segment.header(), part_of)?;
+                run_status::check_heard(self.segment.header(), part_of)?;
             }
             nap(100);
         }
@@ -283,8 +279,8 @@ impl<'a> RunUnderWay<'a> {
             if let Some(reason) = self.stop_reason() {
                 return Err(run_status::stop_error(reason, self.spec.part_of.as_ref()));
             }
-            run_part::check_heard(header, part_of)?;
-            match run_part::begins_ns(header) {
+            run_status::check_heard(header, part_of)?;
+            match run_status::begins_ns(header) {
                 None => nap(100),
                 Some(begins_ns) => {
                     let wait_ns = begins_ns - self.ramp_ns() - now_ns();
@@ -376,7 +372,7 @@ impl<'a> RunUnderWay<'a> {
                 return;
             }
             let heard =
-                self.spec.part_of.as_ref().map_or(Ok(()), |part_of| run_part::check_heard(header, part_of));
+                self.spec.part_of.as_ref().map_or(Ok(()), |part_of| run_status::check_heard(header, part_of));
             if let Err(error) = self.xids.look(header).and(heard) {
                 self.cut_short = Some(error);
                 return;

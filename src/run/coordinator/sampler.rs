@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::*;
 
-use bench_base::error::UserError;
+use bench_base::error::{UserError, sqlstate};
 use bench_model::intervals::Ring;
 use bench_model::spec::RunSpec;
 use bench_model::timeline::Timeline;
 
 use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
+use crate::server::database;
 use crate::server::process::{NS_PER_SEC, now_ns, wake};
-use crate::shm::{ClientSession, ProgressFigures, Segment, Tally};
+use crate::server::transaction::transaction;
+use crate::shm::{ClientSession, Header, ProgressFigures, Segment, Tally};
+use crate::store;
 use crate::store::extension_owner::LockTimeout;
-use crate::store::recorder::{self, RunSample, Totals};
+use crate::store::recorder::{self, Logged, RunSample, Totals};
 
 const SECS_FROM_1970_TO_2000: f64 = 946_684_800.0;
 
@@ -328,4 +331,194 @@ impl<'a> Sampler<'a> {
             last => self.last = last,
         }
     }
+}
+
+// From the clients' logs to bench.transactions.
+
+/// Rows of one transaction, which takes some 20 ms: for so long nothing is read.
+const LOG_WRITTEN_AT_ONCE: usize = 4096;
+
+/// Rows that are taken and not written. What the clients log beyond that, and beyond the room that they have themselves, is
+/// lost.
+const KEPT: usize = 65_536;
+
+/// The log of one run's transactions.
+pub struct TransactionLog<'a> {
+    segment: &'a Segment,
+    run_id: i64,
+    /// When the run began, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
+    began: (i64, i64),
+    /// Taken and not yet written, oldest first.
+    kept: VecDeque<Logged>,
+    lock_timeout: LockTimeout,
+    /// Rows written.
+    pub written: u64,
+    /// Rows taken that could not be written in the end.
+    cut: u64,
+}
+
+impl<'a> TransactionLog<'a> {
+    /// A log of a run that has not begun.
+    pub fn new(segment: &'a Segment, run_id: i64) -> Self {
+        Self {
+            segment,
+            run_id,
+            began: (0, 0),
+            kept: VecDeque::new(),
+            lock_timeout: LockTimeout::new(),
+            written: 0,
+            cut: 0,
+        }
+    }
+
+    /// The run begins at this time, by both clocks.
+    pub fn begin(&mut self, began: (i64, i64)) {
+        self.began = began;
+    }
+
+    /// Whether transactions are logged at all.
+    pub fn is_on(&self) -> bool {
+        self.segment.shape().log > 0
+    }
+
+    /// Takes what the clients have logged, as far as there is room for it.
+    fn take(&mut self) {
+        let Self { segment, began, kept, .. } = self;
+        for slot in 0..segment.shape().slots {
+            let Some(queue) = segment.log(slot) else { return };
+            queue.take(KEPT.saturating_sub(kept.len()), |entry| {
+                let started = began.1 + (entry.start_ns - began.0).div_euclid(1000);
+                kept.push_back(Logged { started, entry });
+            });
+        }
+    }
+
+    /// Takes what there is, and writes some of it: once there is a good deal, or `all` that there is is to be written. True
+    /// where there is more to be written at once.
+    ///
+    /// # Errors
+    /// What keeps it from being written, but for a lock that may go away.
+    pub fn follow(&mut self, all: bool) -> Result<bool, UserError> {
+        if !self.is_on() {
+            return Ok(false);
+        }
+        self.take();
+        let is_due = |kept: usize| kept >= LOG_WRITTEN_AT_ONCE || all && kept > 0;
+        if !is_due(self.kept.len()) {
+            self.lock_timeout = LockTimeout::new();
+            return Ok(false);
+        }
+        match self.write_some() {
+            Ok(()) => Ok(is_due(self.kept.len())),
+            Err(error) if self.lock_timeout.allows_retry(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write_some(&mut self) -> Result<(), UserError> {
+        let count = self.kept.len().min(LOG_WRITTEN_AT_ONCE);
+        let rows = &self.kept.make_contiguous()[..count];
+        recorder::transactions(self.run_id, rows)?;
+        self.kept.drain(..count);
+        self.written += count as u64;
+        self.lock_timeout = LockTimeout::new();
+        Ok(())
+    }
+
+    /// Writes what is left after the last client has ended; until `deadline_ns`, where one is given.
+    ///
+    /// # Errors
+    /// What keeps it from being written.
+    pub fn write_rest(&mut self, deadline_ns: Option<i64>) -> Result<(), UserError> {
+        if !self.is_on() {
+            return Ok(());
+        }
+        self.take();
+        let mut result = Ok(());
+        while !self.kept.is_empty()
+            && result.is_ok()
+            && deadline_ns.is_none_or(|deadline| now_ns() < deadline)
+        {
+            match self.write_some() {
+                Ok(()) => self.take(),
+                Err(error) if self.lock_timeout.allows_retry(&error) => {}
+                Err(error) => result = Err(error),
+            }
+        }
+        self.cut = self.kept.len() as u64;
+        result
+    }
+
+    /// Rows that were to be written and are not.
+    pub fn lost(&self) -> u64 {
+        let queues = (0..self.segment.shape().slots).filter_map(|slot| self.segment.log(slot));
+        // What is still in a queue has been cut like what was taken.
+        queues.map(|queue| queue.ends.lost.get() + queue.left()).sum::<u64>() + self.cut
+    }
+}
+
+// Transaction ids: a soak uses up what the server has of them in hours, and the server stops assigning any when its oldest
+// database is two billion behind.
+
+/// The age from which on a run says that it is time to act.
+const WARN: i64 = 1_000_000_000;
+
+/// The age at which a run ends: before the server's own last resorts, of which the first changes how it vacuums
+/// (vacuum_failsafe_age) and the last is to refuse all writing.
+const LIMIT: i64 = 1_800_000_000;
+
+/// How often the databases' ages are read; between, only the next id is.
+const READ_EVERY_NS: i64 = 60_000_000_000;
+const LOOK_EVERY_NS: i64 = 500_000_000;
+
+/// The age of the oldest database, watched while a run goes on.
+#[derive(Default)]
+pub struct XidWatch {
+    age: i64,
+    /// The next id when `age` was read.
+    next: u64,
+    read_ns: i64,
+    looked_ns: i64,
+}
+
+impl XidWatch {
+    /// Looks, if it is time to; whether the run may go on.
+    ///
+    /// # Errors
+    /// 54000 when it may not.
+    pub fn look(&mut self, header: &Header) -> Result<(), UserError> {
+        let now = now_ns();
+        if now - self.looked_ns < LOOK_EVERY_NS {
+            return Ok(());
+        }
+        self.looked_ns = now;
+        if self.read_ns == 0 || now - self.read_ns >= READ_EVERY_NS {
+            self.read(now);
+        }
+        let mut age = self.age + database::next_xid().wrapping_sub(self.next).cast_signed();
+        if age >= LIMIT {
+            // It may have been vacuumed meanwhile.
+            self.read(now);
+            age = self.age;
+        }
+        if age >= WARN {
+            header.xid_age.store(age, Relaxed);
+        }
+        if age < LIMIT { Ok(()) } else { Err(running_out(age)) }
+    }
+
+    fn read(&mut self, now: i64) {
+        self.read_ns = now;
+        self.next = database::next_xid();
+        // What cannot be read is tried again in a minute.
+        if let Ok(Some(age)) = transaction(store::oldest_age) {
+            self.age = age;
+        }
+    }
+}
+
+fn running_out(age: i64) -> UserError {
+    UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "transaction ids are running out")
+        .detail(format!("The oldest database is {age} transactions old; runs end at {LIMIT}."))
+        .hint("VACUUM FREEZE the oldest tables (age(relfrozenxid) in pg_class) of the oldest database (age(datfrozenxid) in pg_database), and find out what holds back autovacuum: old transactions, prepared transactions or replication slots.")
 }

@@ -1,9 +1,6 @@
 //! A run on a Citus cluster: a link to each node, and the coordinator of a run whose clients are on several nodes.
 
 pub mod cluster_spec;
-pub mod connections;
-pub mod fetch_parts;
-mod link;
-pub mod links;
+pub mod link;
 pub mod node_connectivity;
 pub mod node_coordinator;

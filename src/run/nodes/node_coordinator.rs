@@ -7,16 +7,14 @@ use bench_model::cluster::start_margin_us;
 use bench_model::spec::RunSpec;
 use bench_results::Environment;
 
-use super::links::Links;
+use super::link::Links;
 use crate::observe::audit;
-use crate::run::before::preparer;
-use crate::run::coordinator::run_status;
-use crate::run::timeline::timeline;
+use crate::run::before;
+use crate::run::coordinator::run_status::{self, timeline};
 use crate::server::process::{current_timestamp, nap, now_ns, wake};
 use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
 use crate::store::nodes;
-use crate::store::recorder;
-use crate::store::recorder::RunStatus;
+use crate::store::recorder::{self, RunStatus};
 use crate::worker::stop_reason;
 
 /// How long nodes have to stand at the gate and to end after a stop.
@@ -31,7 +29,7 @@ const COLLECT_NS: i64 = 3_600_000_000_000;
 /// # Errors
 /// What kept it from being measured, or from being written down.
 pub fn conduct(segment: &Segment, spec: &RunSpec, run_id: i64) -> Result<(), UserError> {
-    let prepared = preparer::prepare(segment, spec, |reason| run_status::stop_error(reason, None));
+    let prepared = before::prepare_run(segment, spec, |reason| run_status::stop_error(reason, None));
     let links = prepared.and_then(|()| Links::launch(segment, spec)).inspect_err(|error| {
         // Where this fails as well, the run counts as crashed.
         let _ = nodes::finish(run_id, RunStatus::Failed, Some(error), Ok(()), None);

@@ -1,13 +1,12 @@
 //! Whose sessions the clients of a run are, and how many workers that takes.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::cluster::{ClusterSpec, Nodes};
-use bench_model::spec;
-use bench_model::spec::{Driver, Role, RunArguments, RunOptions, RunSpec};
+use bench_model::spec::{self, Driver, Role, RunArguments, RunOptions, RunSpec, Share};
 
-use super::mixes::expanded;
 use crate::guard::client_role::{self, CLIENT};
 use crate::guard::rights::is_special;
 use crate::guard::session_role::{may_be_special, session_of, session_of_writer};
@@ -16,8 +15,7 @@ use crate::launch::checks::{check_connection_limit_of, check_session_of};
 use crate::load::fixture;
 use crate::observe::machine;
 use crate::server::roles::{self, may_become};
-use crate::store;
-use crate::store::Workload;
+use crate::store::{self, Workload};
 
 /// Whose sessions the clients of a run are: what its caller and the writers of its scripts could become, and what has no special
 /// rights unless the caller has named it.
@@ -269,4 +267,31 @@ pub fn writer_of(workload: &Workload, caller: &Role) -> Result<Option<Role>, Use
             .detail(format!("It wrote workload \"{}\".", workload.name))
             .hint("Read its script, and take it over with bench.create_workload.")
     })
+}
+
+// The workloads of a mix.
+
+/// The workloads of a mix by their names, where there are such.
+pub fn expanded(mix: &[Share]) -> Result<Vec<(Option<Workload>, Share)>, UserError> {
+    let mut known: HashMap<String, Workload> = HashMap::new();
+    let shares = spec::expand(mix, |name| match store::workload(name)? {
+        Some(Workload { mix: Some(mix), .. }) => spec::mix(&mix).map(Some),
+        Some(workload) => {
+            known.insert(name.to_owned(), workload);
+            Ok(None)
+        }
+        None => captured(name),
+    })?;
+    Ok(shares.into_iter().map(|share| (known.remove(&share.workload), share)).collect())
+}
+
+/// The workloads that a capture has kept; `None` for a name that is no capture's.
+fn captured(name: &str) -> Result<Option<Vec<Share>>, UserError> {
+    let captured = store::mix(name)?;
+    if captured.as_ref().is_some_and(Vec::is_empty) {
+        let message = format!("capture \"{name}\" has kept no statement");
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+            .hint("Column reason of bench.capture_statements says why."));
+    }
+    Ok(captured)
 }

@@ -9,12 +9,11 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
 
 use crate::cluster::citus;
-use crate::driver::session::unsupported_settings;
-use crate::driver::session::unsupported_settings::UnsupportedSetting;
+use crate::driver::session::unsupported_settings::{self, UnsupportedSetting};
 use crate::error::{notice, warn};
 use crate::guard::client_role;
 use crate::guard::parameters::setter;
-use crate::launch::role_limit;
+use crate::launch::checks;
 use crate::server::guc;
 use crate::server::roles::{current_role, current_role_oid};
 use crate::server::spi::in_session::fetch;
@@ -58,7 +57,7 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
-    role_limit::define();
+    checks::define();
     client_role::define();
 }
 

@@ -11,15 +11,13 @@ use bench_script::{Script, Symbols};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
-use super::mixes::expanded;
+use super::sessions::expanded;
 use crate::cluster::citus;
-use crate::load::fixture;
-use crate::load::fixture::SHARDS;
-use crate::load::prepare::load;
-use crate::run::client::variables::{AUTOMATIC, ROWS, SCALE};
+use crate::load::fixture::{self, SHARDS};
+use crate::load::prepare;
+use crate::run::client::workload::{AUTOMATIC, ROWS, SCALE};
 use crate::server::{guc, relations, spi};
-use crate::store;
-use crate::store::Workload;
+use crate::store::{self, Workload};
 
 /// pgbench's names of its scripts (`-b`), and those of the workloads that do what they do.
 const NAMES_OF_PGBENCH: [(&str, &str); 3] =
@@ -416,7 +414,7 @@ pub fn find_fixture(
         FoundFixture::Missing(missing) => missing,
     };
     pgrx::notice!("{}", missing.reason);
-    load::load(name, &missing.options, Some(missing.rows), None)?;
+    prepare::load(name, &missing.options, Some(missing.rows), None)?;
     fixture::usable(name)?.ok_or_else(|| {
         UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,

@@ -1,26 +1,31 @@
 //! A target that has been reached: its fixtures, and what is wrong with a run's scripts there.
 
-use bench_base::error::{UserError, sqlstate};
+use bench_base::error::{SqlError, UserError, sqlstate};
+use bench_model::client::ClientWorkload;
 use bench_model::spec::{FixtureSpec, HostAddress, Observation, QueryMode, RunSpec, TargetSpec};
 use bench_protocol::foreign_server::{
     Secrets, SessionAttributes, Suitability, Target, check_password_given, check_password_used,
 };
+use bench_script::Action;
 use pgrx::pg_sys;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::description::{Description, unexpected};
-use super::server::{check_files, foreign_server, mapping, may_not_use, of_another_owner};
-use super::statements::{self, PlanOfCommand};
-use crate::driver::connection;
-use crate::driver::connection::{BlockingSession, Route};
+use super::server::{
+    Description, check_files, foreign_server, mapping, may_not_use, of_another_owner, unexpected,
+};
+use crate::driver::connection::{self, BlockingSession, Route};
 use crate::error::{internal, warn};
 use crate::launch::checks::lock_of;
 use crate::launch::role_session::check_may_start;
 use crate::load::fixture;
 use crate::run::client;
+use crate::run::client::statements::point_at;
+use crate::run::feeders::{Take, check_select, not_text};
 use crate::run::prepare::settings;
 use crate::server::guc;
 use crate::server::process::random_seed;
+use crate::server::query::ResultColumn;
 use crate::server::roles::{self, superuser};
 use crate::server::spi::{quote_identifier, quote_literal};
 
@@ -169,7 +174,7 @@ impl Reached {
         let mut plans = Vec::new();
         if run.scripts.iter().any(|script| run.options.query_mode_of(script) != QueryMode::Simple) {
             let mut workload = client::workload(run, None)?;
-            let result = statements::plan(&mut self.session, run, arm, &mut workload);
+            let result = plan(&mut self.session, run, arm, &mut workload);
             plans = result.map_err(|error| {
                 let error = UserError::from(error);
                 let detail =
@@ -298,4 +303,182 @@ fn all_failed(mut failures: Vec<UserError>) -> UserError {
     lines.retain(|line| *line != last.message);
     let detail: Vec<String> = lines.into_iter().chain(last.detail.clone()).collect();
     UserError { detail: (!detail.is_empty()).then(|| detail.join("\n")), ..last }
+}
+
+// Feeders whose rows are the target's.
+
+/// How many rows are fetched at a time: few at first, and then as many as together have about so many bytes, so that they
+/// stay far below what is kept of one answer.
+const FIRST_ROWS: usize = 100;
+const MOST_ROWS: usize = 1000;
+const BYTES_AT_ONCE: usize = 1 << 20;
+
+impl Reached {
+    /// Reads the rows of a feeder there, in a read-only transaction that is rolled back.
+    ///
+    /// # Errors
+    /// The server's, and those of `take`.
+    pub fn read(
+        &mut self,
+        fixtures: &[FixtureSpec],
+        settings: &[(String, String)],
+        query: &str,
+        take: &mut dyn Take,
+    ) -> Result<(), UserError> {
+        check_select(query)?;
+        self.session.value("BEGIN READ ONLY")?;
+        let schemas: Vec<&str> = fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
+        if !schemas.is_empty() {
+            let path = guc::search_path_with(&schemas, &self.description.search_path);
+            self.set("search_path", &path)?;
+        }
+        for (name, value) in settings {
+            self.set(name, value)?;
+        }
+        // A query may end with a comment.
+        self.session.value(&format!("DECLARE bench_feeder NO SCROLL CURSOR FOR {query}\n"))?;
+        let mut is_first = true;
+        let mut at_once = FIRST_ROWS;
+        loop {
+            pgrx::check_for_interrupts!();
+            let (mut count, mut bytes) = (0, 0);
+            self.session.rows(&format!("FETCH {at_once} FROM bench_feeder"), |table| {
+                if std::mem::take(&mut is_first) {
+                    let column = |&(name, oid): &(&[u8], u32)| {
+                        Ok(ResultColumn { name: text(name)?.to_owned(), type_oid: oid.into() })
+                    };
+                    let columns = table.columns.iter().map(column).collect::<Result<Vec<_>, UserError>>()?;
+                    take.columns(&columns)?;
+                }
+                for row in table.rows() {
+                    (count, bytes) =
+                        (count + 1, bytes + row.iter().flatten().map(|value| value.len()).sum::<usize>());
+                    take.row(&|at| row.get(at).copied().flatten().map(text).transpose())?;
+                }
+                Ok(())
+            })?;
+            if count == 0 || take.has_enough() {
+                break;
+            }
+            at_once = (BYTES_AT_ONCE / (bytes / count).max(1)).clamp(1, MOST_ROWS);
+        }
+        self.session.value("ROLLBACK").map(drop)
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str, UserError> {
+    // No text of a server's has a zero byte.
+    std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(not_text)
+}
+
+// The statements of a run on its target before it begins: whether they are right, and how they are planned.
+
+/// Words with which statements begin after which others can still be parsed, first those that have plans.
+const HARMLESS: [&str; 11] =
+    ["select", "insert", "update", "delete", "merge", "with", "values", "begin", "start", "commit", "end"];
+const WITH_PLANS: usize = 7;
+
+/// Characters of a plan that are kept.
+const LONGEST_PLAN: usize = 10_000;
+
+/// The generic plan of a command, without costs.
+pub struct PlanOfCommand {
+    pub script: usize,
+    /// From 1.
+    pub command: u32,
+    pub plan: String,
+    /// As pg_stat_statements there has it.
+    pub query_id: Option<i64>,
+}
+
+/// Has the statements parsed there, as far as they do not depend on those before them, and planned: those of an arm of a duel,
+/// or all.
+pub fn plan(
+    session: &mut BlockingSession,
+    run: &RunSpec,
+    arm: Option<usize>,
+    workload: &mut ClientWorkload,
+) -> Result<Vec<PlanOfCommand>, SqlError> {
+    let beginning = client::beginning(run, 0, &mut workload.symbols);
+    let mut variables = beginning.variables;
+    let mut plans = Vec::new();
+    let programs = workload.programs.iter().zip(&beginning.own).zip(&run.scripts);
+    for (place, ((program, own), script)) in programs.enumerate() {
+        for (variable, value) in own {
+            variables.set(*variable, value.clone());
+        }
+        let is_elsewhere = arm.is_some() && script.arm != arm;
+        if is_elsewhere || run.options.query_mode_of(script) == QueryMode::Simple {
+            continue;
+        }
+        let duel = run.options.duel.as_ref().zip(script.arm);
+        let settings = duel.map_or(&[][..], |(duel, arm)| &duel.arms[arm].settings);
+        for (at, command) in program.script.commands.iter().enumerate() {
+            pgrx::check_for_interrupts!();
+            match &command.action {
+                Action::Sql(sql) => {
+                    let text = sql.parameterized(&variables)?.text;
+                    let result = session.parse(&text).map_err(|error| point_at(&text, error));
+                    result.map_err(|error| program.script.locate(at, error))?;
+                    let word: String =
+                        text.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+                    let Some(known) = HARMLESS.iter().position(|known| word.eq_ignore_ascii_case(known))
+                    else {
+                        break;
+                    };
+                    if known < WITH_PLANS
+                        && let Some((plan, query_id)) =
+                            explain(session, settings, &text, sql.parameters().count())?
+                    {
+                        plans.push(PlanOfCommand { script: place, command: at as u32 + 1, plan, query_id });
+                    }
+                }
+                // Nobody knows whether its branch will ever be entered.
+                Action::If { .. } => break,
+                _ => {}
+            }
+        }
+    }
+    Ok(plans)
+}
+
+/// The plan that serves all values of a statement, which has been parsed and is one, under these settings, and its identifier;
+/// `None` where it has none. It is not executed.
+fn explain(
+    session: &mut BlockingSession,
+    settings: &[(String, String)],
+    text: &str,
+    parameters: usize,
+) -> Result<Option<(String, Option<i64>)>, UserError> {
+    session.value("SAVEPOINT bench_plan")?;
+    let set = |(name, value): &(String, String)| {
+        format!("SELECT pg_catalog.set_config({}, {}, true); ", quote_literal(name), quote_literal(value))
+    };
+    let set: String = settings.iter().map(set).collect();
+    let prepare =
+        format!("{set}SET LOCAL plan_cache_mode = force_generic_plan; PREPARE bench_plan AS {text}");
+    let is_prepared = session.value(&prepare).is_ok();
+    let mut found = None;
+    if is_prepared {
+        let nulls = vec!["NULL"; parameters].join(", ");
+        let values = if nulls.is_empty() { nulls } else { format!("({nulls})") };
+        let explained = session.rows(&format!("EXPLAIN (COSTS OFF) EXECUTE bench_plan{values}"), |table| {
+            let lines = table.rows().filter_map(|row| row.first().copied().flatten());
+            let lines: Vec<_> = lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+            Ok(format!("generic plan:\n{}", lines.join("\n")).chars().take(LONGEST_PLAN).collect())
+        });
+        if let Ok(plan) = explained {
+            // Before PostgreSQL 14, and without compute_query_id, there is none.
+            let verbose = format!("EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) EXECUTE bench_plan{values}");
+            let explained = session.value(&verbose).ok().flatten();
+            let explained: Option<Value> = explained.and_then(|json| serde_json::from_str(&json).ok());
+            let query_id = explained.as_ref().and_then(|all| all.get(0)?.get("Query Identifier")?.as_i64());
+            found = Some((plan, query_id));
+        }
+    }
+    session.value("ROLLBACK TO bench_plan")?;
+    if is_prepared {
+        session.value("DEALLOCATE bench_plan")?;
+    }
+    Ok(found)
 }

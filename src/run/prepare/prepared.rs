@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_findings::preflight::PlannedRun;
-use bench_model::cluster::{ClusterSpec, Nodes};
+use bench_model::cluster::{ClusterSpec, Nodes, room_for};
 use bench_model::part::{KeptRows, PartRequest};
 use bench_model::spec::{
     Before, Driver, FixtureSpec, Role, RunArguments, RunOptions, RunSpec, ScriptSpec, Share, Starter,
@@ -13,27 +13,30 @@ use bench_model::spec::{
 use bench_protocol::foreign_server::Secrets;
 use pgrx::pg_sys;
 
+use super::sessions::{Sessions, check_sessions, slots_of};
+use super::workload::{self, FoundFixture};
+use super::{duel, settings};
 use crate::cluster::citus;
 use crate::guard::client_role::is_client_role;
 use crate::guard::rights::is_special;
 use crate::guard::session_role::special;
 use crate::launch::checks::{
-    check_connection_limit, check_length, check_own_locks, check_role, check_server, check_terminals, lock_of,
+    self, check_connection_limit, check_length, check_own_locks, check_role, check_server, check_terminals,
+    connection_limit, lock_of,
 };
-use crate::launch::role_limit;
-use crate::load::prepare::load;
+use crate::load::prepare;
 use crate::observe::counters;
-use crate::run::client::variables::SCALE;
+use crate::observe::machine::{self, processors_granted};
+use crate::run::client::workload::SCALE;
 use crate::run::feeders::{self, RowLimit, RunFeeders};
 use crate::run::nodes::cluster_spec;
 use crate::run::nodes::node_connectivity::NodePairs;
-use crate::run::prepare::sessions::{Sessions, check_sessions, slots_of};
-use crate::run::prepare::workload::{self, FoundFixture};
-use crate::run::prepare::{duel, settings};
 use crate::run::target_server::{self, Examined, PlanOfCommand, Reached};
 use crate::run::{before, coordinator};
+use crate::server::background_worker::{self, free_slots};
+use crate::server::database;
 use crate::server::process::{my_pid, random_seed};
-use crate::server::{background_worker, database, roles};
+use crate::server::roles::{self, superuser};
 use crate::store;
 
 /// What the arguments of a run mean here, as far as that holds for a later run as well.
@@ -181,9 +184,9 @@ pub fn prepare(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Res
     let sessions = Sessions::of(&arguments)?;
     let mut prepared = sessions.as_role(|| prepare_as(arguments, &sessions, rows, pairs))?;
     // Of whoever calls, whosever sessions the clients are.
-    prepared.spec.max_clients = role_limit::limit()?;
+    prepared.spec.max_clients = checks::limit()?;
     if prepared.spec.options.nodes == Nodes::Local {
-        role_limit::check(prepared.spec.options.clients.into())?;
+        checks::check(prepared.spec.options.clients.into())?;
     }
     Ok(prepared)
 }
@@ -227,7 +230,7 @@ pub fn prepare_part(request: PartRequest) -> Result<PreparedRun, UserError> {
     let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
     // The node that asks is a session of its role here: nobody else has called.
     let checked = check_clients(&spec.options, &spec.scripts, &names, None)?;
-    role_limit::check(spec.options.clients.into())?;
+    checks::check(spec.options.clients.into())?;
     check_slots(&spec.options, None)?;
     let fixtures = spec.fixtures.into_iter().zip(tables).map(|(fixture, names)| {
         Ok(FixtureSpec { tables: workload::tables_on_node(&fixture, &names)?, ..fixture })
@@ -239,7 +242,7 @@ pub fn prepare_part(request: PartRequest) -> Result<PreparedRun, UserError> {
         role_oid: role.oid,
         database_oid: database::oid().to_u32(),
         starter: Starter::default(),
-        max_clients: role_limit::limit()?,
+        max_clients: checks::limit()?,
         ..spec
     };
     Resolved { spec, checked, builtin: Vec::new(), site: Site::Part(kept) }.ready(RowLimit::All)
@@ -456,6 +459,41 @@ const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.
 
 /// Loads a fixture anew as it was loaded. One that is not is loaded later, with its defaults.
 fn reload(name: &str) -> Result<(), UserError> {
-    let Some(loaded) = load::loaded_as(name)? else { return Ok(()) };
-    load::load(name, &loaded.options, Some(loaded.rows), None).map(drop)
+    let Some(loaded) = prepare::loaded_as(name)? else { return Ok(()) };
+    prepare::load(name, &loaded.options, Some(loaded.rows), None).map(drop)
+}
+
+// How many clients there is room for, where nobody has said how many there are to be.
+
+/// Clients for each processor: enough to keep it busy while some of them wait.
+const CLIENTS_PER_PROCESSOR: u32 = 8;
+
+/// Workers beside the clients: the sweep's, the run's, and one in reserve.
+const OTHERS: u64 = 3;
+
+/// The clients of a sweep's runs with this driver, on these nodes: as many as keep the processors busy, within the worker
+/// slots or the connections that are free and the role's CONNECTION LIMIT. What a target has to give is not known here.
+///
+/// # Errors
+/// Those of questions to the server. What is wrong with the arguments is said where they are checked.
+pub fn clients(driver: Option<&str>, has_target: bool, nodes: Option<&str>) -> Result<i32, UserError> {
+    let wanted = CLIENTS_PER_PROCESSOR.saturating_mul(processors_granted());
+    let room = match (driver, nodes) {
+        (Some("wire"), _) if has_target => wanted,
+        (Some("wire"), _) => {
+            let is_superuser = superuser();
+            store::as_owner(|| machine::limits(is_superuser))?.free_connections()
+        }
+        (_, Some("all")) => on_nodes(wanted, Nodes::All)?,
+        (_, Some("workers")) => on_nodes(wanted, Nodes::Workers)?,
+        _ => u32::try_from(free_slots().saturating_sub(OTHERS)).unwrap_or(u32::MAX),
+    };
+    let limit = if has_target { None } else { connection_limit()? };
+    let clients = wanted.min(room).min(limit.unwrap_or(u32::MAX)).max(1);
+    Ok(i32::try_from(clients).unwrap_or(i32::MAX))
+}
+
+/// Clients on each of the chosen nodes; 1 where the nodes do not say, and then the run's own checks say why.
+fn on_nodes(wanted: u32, chosen: Nodes) -> Result<u32, UserError> {
+    Ok(cluster_spec::limits(chosen)?.map_or(1, |nodes| room_for(wanted, &nodes, chosen)))
 }

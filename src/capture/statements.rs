@@ -1,4 +1,4 @@
-//! Which statements are kept, as which workloads, and why the others are not.
+//! Statements of pg_stat_statements as workloads: which are kept, and why the others are not.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,12 +9,15 @@ use bench_capture::statements::weights;
 use bench_capture::without_constants;
 use bench_model::spec::Role;
 use pgrx::pg_sys;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::other_roles::{self, CapturedCall};
-use crate::capture::sessions::{Replayer, SessionNotes, Sessions, kept};
-use crate::capture::spec::CaptureSpec;
-use crate::capture::values::StatementReplay;
+use super::sessions::{Refusal, Replayer, SessionNotes, Sessions, kept};
+use super::spec::CaptureSpec;
+use super::values::{self, StatementReplay};
+use crate::launch::role_session::{Watch, answer, ask_and_watch, count_answered, kind, read_only};
 use crate::observe::counters::StatementCalls;
+use crate::server::background_worker::WorkerKind;
 use crate::server::roles;
 use crate::server::spi::fetch_all;
 use crate::store::{self, CapturedStatement, Workload};
@@ -78,7 +81,7 @@ pub fn take(
             counts: candidates[at].counts,
             share: share(&candidates[at].counts, &total),
         });
-        other_roles::replays(&sessions, replayer, asked.collect(), &spec.options, watch)
+        replays(&sessions, replayer, asked.collect(), &spec.options, watch)
     })?
     .into_iter();
     let mut statements: Vec<CapturedStatement> = Vec::new();
@@ -238,4 +241,57 @@ fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &StatementReplay) 
         store::put_feeder(&workload, &feeder)?;
     }
     Ok(())
+}
+
+// Captured statements, analysed and tried in sessions of the role that executed them.
+
+/// The kind of worker that looks at statements.
+const KIND: WorkerKind = kind(c"pgbench_ext_replays_main", c"pgbench_ext capture");
+
+/// A statement as the role has executed it.
+#[derive(Serialize, Deserialize)]
+pub struct CapturedCall {
+    pub text: String,
+    pub counts: Counts,
+    /// Of the captured time.
+    pub share: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ReplayRequest {
+    statements: Vec<CapturedCall>,
+    /// Of the capture, as given.
+    options: Value,
+}
+
+/// How statements of a role can be replayed, or the reasons why not, in their order.
+///
+/// # Errors
+/// Those of a question to another session.
+pub fn replays(
+    sessions: &Sessions,
+    replayer: &Replayer,
+    statements: Vec<CapturedCall>,
+    options: &Value,
+    watch: Watch,
+) -> Result<Vec<Result<StatementReplay, Refusal>>, UserError> {
+    let request = ReplayRequest { statements, options: options.clone() };
+    ask_and_watch(KIND, &replayer.session, sessions.run_as(), &request, watch).map(|(replays, _)| replays)
+}
+
+/// The server's entry.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_replays_main(segment: pg_sys::Datum) {
+    answer(segment, |request: ReplayRequest| {
+        let options = CaptureOptions::new(&request.options)?;
+        read_only()?;
+        let replay = |asked: &CapturedCall| {
+            pgrx::check_for_interrupts!();
+            let replay = values::replay(&asked.text, &asked.counts, asked.share, &options);
+            count_answered();
+            replay
+        };
+        Ok((request.statements.iter().map(replay).collect::<Vec<_>>(), Vec::new()))
+    });
 }

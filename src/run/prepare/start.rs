@@ -3,19 +3,26 @@
 use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{UserError, is_of_data, sqlstate};
-use bench_model::spec::{Driver, RunArguments};
+use bench_findings::preflight::{
+    FixtureState, LOOK_MS, PlannedRun, Risk, ServerState, Situation, announced, risks,
+};
+use bench_model::part::PartRequest;
+use bench_model::spec::{Before, Driver, FixtureSpec, RunArguments, RunSpec};
 use bench_stats::duel::BATCHES;
+use pgrx::pg_sys;
 
-use super::prepared::{PreparedRun, prepare};
+use super::prepared::{PreparedRun, dry_run, plan_of, prepare, prepare_part};
+use super::sessions::{tell_role, workers_of};
+use super::settings;
+use super::under_way::RunReporter;
 use crate::error::{notice, warn};
 use crate::launch::handle::{LaunchHandle, releasable_or_warn, stop_and_wait};
+use crate::observe::environment::{self, MachineLook, known};
 use crate::run::coordinator;
 use crate::run::feeders::RowLimit;
-use crate::run::nodes::node_connectivity::NodePairs;
-use crate::run::prepare::run_progress::RunReporter;
-use crate::run::prepare::sessions::{tell_role, workers_of};
-use crate::run::prepare::{preflight, settings};
+use crate::run::nodes::node_connectivity::{self, NodePairs};
 use crate::server::process::my_pid;
+use crate::server::signals;
 use crate::shm::{Segment, SegmentShape, StopReason, Work, log_for, ring_for};
 use crate::store;
 
@@ -72,7 +79,7 @@ fn prepare_to_start(arguments: RunArguments, is_waited_for: bool) -> Result<Prep
     let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
     tell_role(&prepared.spec)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
-    preflight::tell(&prepared.spec, &prepared.spec.options.before, is_waited_for)?;
+    tell(&prepared.spec, &prepared.spec.options.before, is_waited_for)?;
     Ok(prepared)
 }
 
@@ -172,4 +179,107 @@ pub fn start_prepared(prepared: &PreparedRun) -> Result<(Result<(), UserError>, 
     // Until the run has an id it is this call's to give up.
     launched.tie();
     Ok(launched.until_known())
+}
+
+// This node's part of another node's run.
+
+/// Starts this node's part of another's run; its id.
+///
+/// # Errors
+/// What kept it from going on so far that it has an id.
+pub fn start_part(request: serde_json::Value) -> Result<i64, UserError> {
+    let request: PartRequest = serde_json::from_value(request).map_err(|e| invalid(&e.to_string()))?;
+    if !store::may_run()? {
+        return Err(node_connectivity::may_not_run());
+    }
+    if request.spec.part_of.is_none() {
+        return Err(invalid("part_of is missing"));
+    }
+    // With its id it can be asked why it has failed, and dropped.
+    let (result, run_id) = start_prepared(&prepare_part(request)?)?;
+    if run_id != 0 { Ok(run_id) } else { result.map(|()| run_id) }
+}
+
+fn invalid(message: &str) -> UserError {
+    UserError::invalid(format!("invalid request for a part of a run: {message}"))
+}
+
+// What would spoil a run that is to start: as rows of bench.preflight, and as NOTICEs of a run.
+
+/// Looks at the server and the machine for a run with these arguments, which is not made.
+///
+/// # Errors
+/// Those that the run would end with before it starts.
+pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
+    let dry_run = dry_run(arguments)?;
+    let machine = MachineLook::begin();
+    let mut server = ServerState::default();
+    if dry_run.plan.target.is_none() {
+        server = server_state(&dry_run.fixtures, true)?;
+        server.fixtures = Some(fixtures(&dry_run.fixtures)?);
+    }
+    server.statement_timeout_secs = signals::of_statement();
+    let machine = machine.end(LOOK_MS);
+    server.active = server.active.min(environment::active()?);
+    Ok(risks(&Situation { plan: dry_run.plan, server, machine }))
+}
+
+/// Tells in a NOTICE each what would spoil a run that does these steps first: what is certain, and before a run of a second or
+/// more what others do, which takes a look. Whether the calling statement waits for it matters to statement_timeout.
+pub fn tell(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<(), UserError> {
+    let plan = PlannedRun { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
+    let look_ms = plan.look_ms();
+    let begun = look_ms.map(|_| MachineLook::begin());
+    let mut server = ServerState::default();
+    if spec.target.is_none() {
+        server = server_state(&spec.fixtures, look_ms.is_some())?;
+    }
+    server.statement_timeout_secs = is_waited_for.then(signals::of_statement).flatten();
+    let machine = begun.zip(look_ms).map(|(look, ms)| look.end(ms)).unwrap_or_default();
+    if server.active.is_some() {
+        server.active = server.active.min(environment::active()?);
+    }
+    for risk in announced(&Situation { plan, server, machine }) {
+        notice(risk.message(), risk.advice);
+    }
+    Ok(())
+}
+
+/// What takes one question each; who is active only at the begin of a look.
+fn server_state(fixtures: &[FixtureSpec], is_looked_at: bool) -> Result<ServerState, UserError> {
+    // Whoever executes a statement at the begin and at the end of the look is no chance.
+    let active = if is_looked_at { environment::active()? } else { None };
+    let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(tables_of).collect();
+    Ok(ServerState {
+        active,
+        checkpoint: environment::checkpoint()?,
+        locks: environment::locks(&tables)?,
+        tables: environment::tables(&tables)?,
+        holders: environment::holders()?,
+        slots: environment::slots()?,
+        settings: environment::settings()?,
+        runs: environment::runs()?,
+        ..ServerState::default()
+    })
+}
+
+fn tables_of(fixture: &FixtureSpec) -> Vec<pg_sys::Oid> {
+    fixture.tables.iter().map(|&table| table.into()).collect()
+}
+
+/// The fixtures as they are and as they were loaded.
+fn fixtures(fixtures: &[FixtureSpec]) -> Result<Vec<FixtureState>, UserError> {
+    let mut found = Vec::new();
+    for fixture in fixtures {
+        let Some(schema) = &fixture.schema else { continue };
+        let grown = known(|| store::growth(&fixture.name, schema, &tables_of(fixture)))?;
+        found.extend(grown.map(|growth| FixtureState {
+            name: fixture.name.clone(),
+            rows: fixture.rows as f64,
+            loaded_bytes: Some(growth.loaded_bytes as f64),
+            bytes: Some(growth.bytes as f64),
+            live: Some(growth.live as f64),
+        }));
+    }
+    Ok(found)
 }
