@@ -224,7 +224,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("capture/values/queries.rs", "{name}", FEEDER),
     ("capture/values/queries.rs", "{sql_type}", FEEDER),
     (
-        "capture/log/table_rows.rs",
+        "capture/log/table.rs",
         "{name}",
         "the table that the caller names, by its qualified name; read in a session without special rights",
     ),

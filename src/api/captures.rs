@@ -1,20 +1,20 @@
-//! bench.capture and its kin.
+//! bench.capture, bench.capture_log and their kin.
 
 use bench_base::error::UserError;
 use bench_capture::fidelity::Call;
-use pgrx::JsonB;
 use pgrx::prelude::*;
+use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
 
 use super::required;
 use super::runs::deadline;
+use crate::capture::log::{self, Arguments, LogSource};
 use crate::capture::spec::CaptureSpec;
 use crate::capture::{document, launch, worker};
 use crate::error::OrRaise;
 use crate::server::jsonb::Jsonb;
 use crate::server::rows::{Rows, rows};
-use crate::store::fidelity;
-use crate::store::fidelity::Fidelity;
+use crate::store::fidelity::{self, Fidelity};
 
 /// The document of a capture: about as much as a jsonb can hold.
 type CaptureJsonb = Jsonb<{ 255 << 20 }>;
@@ -140,4 +140,42 @@ fn fidelity_of_run(run_id: Option<i64>) -> Rows {
 fn fidelity_parts(run_id: Option<i64>) -> Rows {
     let Fidelity { parts, .. } = required("run_id", run_id).and_then(fidelity::of_run).or_raise();
     rows(parts)
+}
+
+/// Makes a mix of workloads from the server's log. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn capture_log(
+    name: Option<String>,
+    log: Option<pg_sys::Oid>,
+    file: Option<String>,
+    format: Option<String>,
+    shapes: Option<i32>,
+    options: Option<Jsonb>,
+) -> Rows {
+    rows(captured(name, log, file, format, shapes, options).or_raise())
+}
+
+fn captured(
+    name: Option<String>,
+    log: Option<pg_sys::Oid>,
+    file: Option<String>,
+    format: Option<String>,
+    shapes: Option<i32>,
+    options: Option<Jsonb>,
+) -> Result<Vec<log::CaptureLine>, UserError> {
+    let name = required("name", name)?;
+    let format = format.as_deref().map(log::format).transpose()?;
+    let source = match (log, file) {
+        (Some(table), None) => LogSource::Table(table),
+        (None, Some(path)) => LogSource::File { path, format },
+        (found, _) => {
+            let which = if found.is_some() { "both" } else { "neither" };
+            let message = format!("one of log and file must be given, not {which}");
+            return Err(UserError::invalid(message)
+                .hint("log is a table with the log's messages, file a path on the server."));
+        }
+    };
+    let shapes = required("shapes", shapes)?;
+    let options = required("options", options)?.0;
+    log::capture(&Arguments { name, source, shapes, options })
 }

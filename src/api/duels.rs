@@ -1,18 +1,23 @@
-//! bench.duel and what is read of duels.
+//! bench.duel and what is read of duels; bench.verify and bench.compare_statements: which statements got slower.
 
-use bench_base::error::UserError;
+use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{ARMS, Duel, RunArguments};
+use bench_questions::comparison::Design;
+use bench_questions::statements::{StatementLine, statements_of_duel};
 use bench_report as report;
-use bench_results::Duel as ComparedDuel;
+use bench_report::statements::sentence;
+use bench_report::{ExportFormat, export, render};
+use bench_results::{Document, Duel as ComparedDuel};
 use pgrx::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
+use super::comparisons::{Sides, format_of_two, make_pairs, margin_of, row_of};
+use super::reports::document;
 use super::required;
 use super::runs::run_of;
-use super::sides::row_of;
-use crate::error::{OrRaise, for_client};
+use crate::error::{OrRaise, for_client, notice};
 use crate::run::prepare::start::{run_to_the_end, start};
 use crate::server::rows::{Rows, rows};
 use crate::store;
@@ -85,4 +90,96 @@ fn duel_waits(run_id: Option<i64>) -> Rows {
             "b_ms": b_ms.map(|ms| ms * of.b),
         })
     }))
+}
+
+/// The statements of both sides as rows.
+fn rows_of(lines: Vec<StatementLine>) -> Rows {
+    rows(lines.into_iter().map(|line| {
+        let mut row = row_of(&line, ["baseline", "candidate"]);
+        // What is in no script of a side is executed there never.
+        for (side, figures) in [("baseline", line.baseline), ("candidate", line.candidate)] {
+            row.insert(format!("{side}_count"), figures.count.unwrap_or_default().into());
+            row.insert(format!("{side}_ms"), figures.latency_avg_ms.into());
+        }
+        row
+    }))
+}
+
+/// Compares the statements of two groups of runs. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn compare_statements(
+    baseline: Option<Vec<Option<i64>>>,
+    candidate: Option<Vec<Option<i64>>>,
+    margin: Option<f64>,
+) -> Rows {
+    let sides = Sides::named(baseline, candidate, Design::Groups, margin);
+    rows_of(sides.and_then(|sides| sides.statements()).or_raise())
+}
+
+run_function! {
+    /// Runs a workload in two ways and compares its statements. See the COMMENT ON.
+    bench_verify(
+        workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], rounds: [Option<i32>],
+        clients: [Option<i32>]
+    ) -> [Rows] = |workload, a, b, margin, rounds, clients, run| {
+        rows_of(verified((a, b, margin, rounds), clients, run_of(workload, clients, run)).or_raise())
+    }
+}
+
+/// A duel where arms can take turns in a run, pairs of runs otherwise.
+fn verified(
+    (a, b, margin, rounds): (Option<Json>, Option<Json>, Option<f64>, Option<i32>),
+    clients: Option<i32>,
+    run: RunArguments,
+) -> Result<Vec<StatementLine>, UserError> {
+    let margin = margin_of(margin)?;
+    let (a, b) = (required("a", a)?, required("b", b)?);
+    // That a statement fails is a verdict on it, and not the end of the measuring.
+    let run = RunArguments { continue_on_error: Some(true), ..run };
+    let duel = Duel::new(&a.0, &b.0).and_then(|duel| duel.run(run.clone())).and_then(run_to_the_end);
+    let (lines, run_id) = match duel {
+        Ok(run_id) => (statements_of_duel(&store::duel_of(run_id, Some(margin))?), run_id),
+        Err(error) if error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED => {
+            notice(format!("in pairs of runs, because {}", error.message), error.hint.unwrap_or_default());
+            let pairs = make_pairs(Some(a), Some(b), rounds, clients, run)?;
+            let Some((first, _)) = pairs.first().copied() else {
+                return Err(UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    "no pair of runs has completed",
+                ));
+            };
+            (Sides::of_pairs(&pairs, margin)?.statements()?, first)
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(sentence) = sentence(&lines, margin) {
+        notice(for_client(sentence), format!("For a report: SELECT bench.verify_report({run_id})."));
+    }
+    Ok(lines)
+}
+
+/// A report of what bench.verify has run. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64>) -> String {
+    (|| {
+        let run_id = required("run_id", run_id)?;
+        let format = format_of_two(format)?;
+        let margin = margin_of(margin)?;
+        store::check_visible(run_id)?;
+        if let Some(duel) = store::find_duel(run_id, Some(margin))? {
+            let document = Document { duel: Some(duel), ..document(Some(run_id))? };
+            return Ok(for_client(match format {
+                Some(format) => render(&document, format),
+                None => export(&document, ExportFormat::JUnit),
+            }));
+        }
+        let pairs = store::pairs_with(run_id)?;
+        if pairs.is_empty() {
+            let message = format!("run {run_id} is neither a duel nor one of a pair");
+            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .hint("bench.verify, bench.duel and bench.ab make such runs."));
+        }
+        Sides::of_pairs(&pairs, margin)?.report(format)
+    })()
+    .or_raise()
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering::*;
 use bench_base::error::{UserError, sqlstate};
 use bench_model::part::{PartAnswer, PartState};
 use bench_model::spec::MAX_ARGUMENT;
-use pgrx::JsonB;
+use bench_protocol::foreign_server::{OptionOf, check_options as check_all};
 use pgrx::prelude::*;
+use pgrx::{JsonB, pg_sys};
 use serde::Serialize;
 
 use super::required;
@@ -194,4 +195,30 @@ fn drop_part(run_id: Option<i64>) -> bool {
         store::delete_runs(vec![run_id]).map(|_| true).map_err(|e| internal(e.message))
     })()
     .or_raise()
+}
+
+// The validator of foreign-data wrapper bench_wire.
+
+/// Checks the options of a foreign server or a user mapping. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn check_options(options: Option<Vec<Option<String>>>, catalog: Option<pg_sys::Oid>) {
+    check(&options.unwrap_or_default(), catalog.unwrap_or(pg_sys::InvalidOid)).or_raise();
+}
+
+fn check(options: &[Option<String>], catalog: pg_sys::Oid) -> Result<(), UserError> {
+    let of = match catalog {
+        pg_sys::ForeignServerRelationId => OptionOf::Server,
+        pg_sys::UserMappingRelationId => OptionOf::UserMapping,
+        pg_sys::ForeignTableRelationId => OptionOf::ForeignTable,
+        _ => OptionOf::Wrapper,
+    };
+    let options: Vec<(String, String)> = options
+        .iter()
+        .flatten()
+        .map(|option| {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            (name.to_owned(), value.to_owned())
+        })
+        .collect();
+    check_all(of, &options, superuser())
 }

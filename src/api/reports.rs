@@ -1,9 +1,10 @@
-//! bench.findings and bench.report.
+//! bench.findings, bench.report and bench.percentile.
 
 use bench_base::error::UserError;
 use bench_base::words::Word;
 use bench_report::{ExportFormat, Format, export, render, schema};
 use bench_results::{Document, Finding};
+use bench_stats::histogram::percentile_of;
 use pgrx::prelude::*;
 
 use super::required;
@@ -57,6 +58,28 @@ fn report(run_id: Option<i64>, format: Option<String>) -> String {
         let names = || Format::words().chain(ExportFormat::words());
         let format = ExportFormat::from_word(&format).ok_or_else(|| unknown_format(&format, names()))?;
         Ok(export(&document(run_id)?, format))
+    })()
+    .or_raise()
+}
+
+/// A latency percentile of a run. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn percentile(run_id: Option<i64>, percentile: Option<f64>) -> Option<f64> {
+    (|| {
+        let run_id = required("run_id", run_id)?;
+        let p = required("percentile", percentile)?;
+        if !(0.0..=1.0).contains(&p) {
+            let error = UserError::invalid(format!("percentile value {p} is not between 0 and 1"));
+            // To twelve digits: 99.9 / 100 is not quite 0.999.
+            let as_share = (p * 1e10).round() / 1e12;
+            return Err(if (0.0..=1.0).contains(&as_share) {
+                error.hint(format!("Use {as_share} for the {p}th percentile."))
+            } else {
+                error
+            });
+        }
+        store::check_visible(run_id)?;
+        Ok(percentile_of(store::histogram(run_id)?.into_iter(), p))
     })()
     .or_raise()
 }

@@ -1,34 +1,42 @@
-//! bench.sweep and its kin.
+//! bench.sweep, and what asks a question by a sweep: bench.capacity, bench.calibrate, bench.screen, bench.index_worth and their kin.
 
 use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{UserError, sqlstate};
+use bench_base::words::Word;
 use bench_findings::findings;
 use bench_model::spec::{RunArguments, check_text};
-use bench_questions::sweep::{Resumption, SweepArguments, SweepSpec};
+use bench_questions::calibration::{CalibrationLine, LEAST_RUNS, calibrate};
+use bench_questions::capacity::SearchArguments;
+use bench_questions::comparison::check_margin;
+use bench_questions::screen::{ScreenMetric, screen_of, variants as variants_of_screen};
+use bench_questions::sweep::{Asked, Question, Resumption, SweepArguments, SweepSpec};
 use bench_report::Format;
-use bench_report::experiment::{Experiment, render, schema};
+use bench_report::experiment::{Experiment, answer_sentence, render, schema};
 use bench_results::Finding;
-use bench_results::experiment::{ExperimentDocument, ExperimentRun, RunFinding};
+use bench_results::experiment::{
+    ExperimentDocument, ExperimentRun, FactorKind, IndexLine, RunFinding, ScreenLine,
+};
 use pgrx::prelude::*;
 use serde_json::{Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
+use super::comparisons::margin_of;
 use super::reports::format_of;
 use super::required;
-use super::runs::{deadline, status_shown};
-use crate::error::{OrRaise, for_client};
+use super::runs::{deadline, run_of, status_shown};
+use crate::error::{OrRaise, for_client, notice};
 use crate::experiment::launch::{answer, check, look_at_run, spec_of, start, start_spec};
-use crate::experiment::parameters;
+use crate::experiment::{index_worth, parameters};
 use crate::guard::session_role::check_stored_run_as;
 use crate::launch::handle::Watch;
-use crate::run::prepare::under_way;
+use crate::run::prepare::{prepared, under_way};
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
 use crate::server::rows::{Rows, rows};
 use crate::server::spi::quote_identifier;
 use crate::shm::{Segment, Work, is_under_way};
-use crate::store;
+use crate::store::{self, sweeps};
 
 run_functions! {
     /// Runs a workload at several rungs of clients and waits for it. See the COMMENT ON.
@@ -174,4 +182,253 @@ fn with_findings(mut document: ExperimentDocument) -> Result<ExperimentDocument,
         *run = ExperimentRun { findings, ..std::mem::take(run).with_figures(&of_run) };
     }
     Ok(document)
+}
+
+// bench.capacity and bench.start_capacity: how much load a server sustains.
+
+run_functions! {
+    /// Searches for the rate that a server sustains and waits for the end. See the COMMENT ON.
+    bench_capacity,
+    /// Starts a search and returns at once. See the COMMENT ON.
+    bench_start_capacity(
+        workload: [Option<String>], latency_limits: [Option<Vec<Option<f64>>>], percentile: [Option<f64>],
+        trials: [Option<i32>], margin: [Option<f64>], rounds: [Option<i32>], max_failed: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [i64] = |workload, latency_limits, percentile, trials, margin, rounds, max_failed, clients, run| {
+        let search = SearchArguments { latency_limits, percentile, trials, margin, rounds, max_failed };
+        search_for(workload, clients, search, run)
+    }, search_and_wait, start
+}
+
+/// The sweep that a search is, of trials as a run's arguments have them.
+fn search_for(
+    workload: Option<String>,
+    clients: Option<i32>,
+    search: SearchArguments,
+    run: RunArguments,
+) -> Result<SweepArguments, UserError> {
+    let (search, run) = search.of_trials(RunArguments { workload, ..run })?;
+    let clients = match clients {
+        Some(clients) => clients,
+        None => prepared::clients(run.driver.as_deref(), run.target.is_some(), run.nodes.as_deref())?,
+    };
+    Ok(SweepArguments {
+        clients: Some(vec![Some(clients)]),
+        // Those of the search.
+        rounds: Some(1),
+        variants: Some(json!({})),
+        run,
+        search: Some(search),
+        ..SweepArguments::default()
+    })
+}
+
+fn search_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
+    let sweep_id = answer(arguments)?;
+    for found in sweeps::answers(sweep_id)? {
+        notice(
+            answer_sentence(&found),
+            format!(
+                "See SELECT * FROM bench.capacities WHERE sweep_id = {sweep_id}, and bench.sweep_report({sweep_id})."
+            ),
+        );
+    }
+    Ok(sweep_id)
+}
+
+// bench.calibrate: equal runs against each other.
+
+run_function! {
+    /// Makes equal runs and says how much they vary. See the COMMENT ON.
+    bench_calibrate(workload: [Option<String>], rounds: [Option<i32>], clients: [Option<i32>]) -> [Rows] = |workload, rounds, clients, run| {
+        let lines = of_runs(SweepArguments {
+            clients: Some(vec![clients]),
+            rounds,
+            variants: Some(json!({})),
+            run: RunArguments { workload, ..run },
+            calibrates: true,
+            ..SweepArguments::default()
+        });
+        let line = |line: CalibrationLine| CalibrationLine { advice: line.advice.map(for_client), ..line };
+        rows(lines.or_raise().into_iter().map(line))
+    }
+}
+
+/// Makes the runs, which are kept as a sweep.
+///
+/// # Errors
+/// Those of a sweep; 22023 for too few rounds, 55000 where too few of the runs were completed.
+fn of_runs(arguments: SweepArguments) -> Result<Vec<CalibrationLine>, UserError> {
+    let rounds = required("rounds", arguments.rounds)?;
+    if i64::from(rounds) < LEAST_RUNS as i64 {
+        return Err(UserError::invalid(format!("rounds must be at least {LEAST_RUNS}, not {rounds}"))
+            .hint("Fewer runs show no spread; 10 or more are better."));
+    }
+    let sweep_id = answer(arguments)?;
+    notice(
+        format!("the runs belong to sweep {sweep_id}"),
+        format!("For a report: SELECT bench.sweep_report({sweep_id})."),
+    );
+    let mut runs = Vec::new();
+    for run in store::sweep_document(sweep_id)?.runs {
+        pgrx::check_for_interrupts!();
+        if let (Some(run_id), Some("completed"), None) = (run.run_id, run.status.as_deref(), run.error) {
+            runs.push(store::document(run_id)?);
+        }
+    }
+    if runs.len() < LEAST_RUNS {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("only {} of {rounds} runs were completed", runs.len()),
+        )
+        .hint(format!("See SELECT * FROM bench.sweep_runs WHERE sweep_id = {sweep_id}.")));
+    }
+    Ok(calibrate(&runs))
+}
+
+// bench.screen and its kin: which of several settings matter.
+
+fn screen_rows(lines: Vec<ScreenLine>) -> Rows {
+    rows(lines.into_iter().map(|line| ScreenLine { error: line.error.map(for_client), ..line }))
+}
+
+/// The sweep that a screen is.
+fn screened(
+    workload: Option<String>,
+    (factors, rounds, margin): (Option<Json>, Option<i32>, Option<f64>),
+    clients: Option<i32>,
+    run: RunArguments,
+) -> Result<SweepArguments, UserError> {
+    let margin = margin_of(margin)?;
+    let rounds = required("rounds", rounds)?;
+    let screen = screen_of(required("factors", factors)?.0, margin, &mut kind_of)?;
+    let run = RunArguments { workload, ..run };
+    let asked = Asked { variants: variants_of_screen(&screen)?, question: Question::Screen(screen) };
+    Ok(SweepArguments::of_asked(asked, clients, rounds, run))
+}
+
+/// When a parameter can be set.
+fn kind_of(name: &str) -> Result<FactorKind, UserError> {
+    match parameters::context(name)?.as_str() {
+        "user" | "superuser" => Ok(FactorKind::Session),
+        "sighup" => Ok(FactorKind::System),
+        "postmaster" => Ok(FactorKind::Restart),
+        _ => Err(UserError::new(
+            sqlstate::CANT_CHANGE_RUNTIME_PARAM,
+            format!("parameter \"{name}\" cannot be screened"),
+        )
+        .hint("It is set as a session begins, or not at all. Give it to runs of your own, and compare them with bench.compare.")),
+    }
+}
+
+run_functions! {
+    /// Finds which settings matter, and waits for it. See the COMMENT ON.
+    bench_screen,
+    /// Starts a screen and returns its id as a sweep. See the COMMENT ON.
+    bench_start_screen(
+        workload: [Option<String>], factors: [Option<Json>], rounds: [Option<i32>], margin: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [Rows] = |workload, factors, rounds, margin, clients, run| {
+        screened(workload, (factors, rounds, margin), clients, run)
+    }, screen_and_wait, start
+}
+
+/// The effects; none where the sweep waits for a restart.
+fn screen_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
+    let sweep_id = answer(arguments)?;
+    if store::waited_for(sweep_id)?.is_some() {
+        return Ok(screen_rows(Vec::new()));
+    }
+    let lines = store::screen_lines(sweep_id, None, None)?;
+    notice(
+        for_client(bench_questions::screen::sentence(&lines).unwrap_or_default()),
+        format!(
+            "See SELECT bench.sweep_report({sweep_id}), and bench.screen_results({sweep_id}, 'server_cpu_us')."
+        ),
+    );
+    Ok(screen_rows(lines))
+}
+
+/// The effects that a screen has found. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn screen_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<f64>) -> Rows {
+    let lines = (|| {
+        let metric = metric.map(metric_of).transpose()?;
+        margin.map_or(Ok(()), check_margin)?;
+        store::screen_lines(required("sweep_id", sweep_id)?, metric, margin)
+    })();
+    screen_rows(lines.or_raise())
+}
+
+fn metric_of(name: String) -> Result<ScreenMetric, UserError> {
+    ScreenMetric::from_word(&name).ok_or_else(|| {
+        let names = ScreenMetric::words().collect::<Vec<_>>().join(", ");
+        UserError::invalid(format!("unrecognized metric \"{name}\"")).hint(format!("Known metrics: {names}."))
+    })
+}
+
+// bench.index_worth and its kin: what indexes save, and what they cost.
+
+fn index_rows(lines: Vec<IndexLine>) -> Rows {
+    rows(lines.into_iter().map(|line| IndexLine { error: line.error.map(for_client), ..line }))
+}
+
+/// The sweep that answers it.
+fn asked(
+    workload: Option<String>,
+    (index, rounds, margin): (Option<String>, Option<i32>, Option<f64>),
+    clients: Option<i32>,
+    run: RunArguments,
+) -> Result<SweepArguments, UserError> {
+    let margin = margin_of(margin)?;
+    let rounds = required("rounds", rounds)?;
+    let run = run_of(workload, clients, run);
+    if run.target.is_some() {
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, "indexes cannot be hidden on a target")
+            .hint("Install the extension there."));
+    }
+    let asked = index_worth::ask(index.as_deref(), margin, &run)?;
+    Ok(SweepArguments::of_asked(asked, clients, rounds, run))
+}
+
+run_functions! {
+    /// Says what indexes are worth, and waits for it. See the COMMENT ON.
+    bench_index_worth,
+    /// Starts to look at indexes and returns its id as a sweep. See the COMMENT ON.
+    bench_start_index_worth(
+        workload: [Option<String>], index: [Option<String>], rounds: [Option<i32>], margin: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [Rows] = |workload, index, rounds, margin, clients, run| {
+        asked(workload, (index, rounds, margin), clients, run)
+    }, ask_and_wait, start
+}
+
+fn ask_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
+    let sweep_id = answer(arguments)?;
+    let lines = store::index_lines(sweep_id, false, None)?;
+    notice(
+        for_client(bench_questions::index_worth::sentence(&lines)),
+        format!(
+            "See bench.index_worth_results({sweep_id}, 'server_cpu_us'), and bench.duel_statements(reads_run_id)."
+        ),
+    );
+    Ok(index_rows(lines))
+}
+
+/// What has been found of indexes. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn index_worth_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<f64>) -> Rows {
+    let lines = (|| {
+        let of_processor = match required("metric", metric)?.as_str() {
+            "latency_avg_ms" => false,
+            "server_cpu_us" => true,
+            other => {
+                let message = format!("unrecognized metric \"{other}\"");
+                return Err(UserError::invalid(message).hint("Known metrics: latency_avg_ms, server_cpu_us."));
+            }
+        };
+        margin.map_or(Ok(()), check_margin)?;
+        store::index_lines(required("sweep_id", sweep_id)?, of_processor, margin)
+    })();
+    index_rows(lines.or_raise())
 }

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::activity;
 use crate::driver::parameters::{NeededPrivileges, Object};
-use crate::guard::rights::is_special;
-use crate::guard::session_role::session_of_writer;
+use crate::guard::session_role::{is_special, session_of_writer};
 use crate::launch::checks::check_session_of;
 use crate::launch::role_session::Watch;
 use crate::server::roles::{self, may_become};

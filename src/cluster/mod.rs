@@ -1,5 +1,4 @@
 //! Other extensions: found at run time, never required.
 
 pub mod citus;
-pub mod distributed;
 pub mod sessions;

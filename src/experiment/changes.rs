@@ -7,9 +7,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Before;
 use bench_questions::sweep::{SweepOptions, SweepSpec, Variant};
 
-use super::hand::{self, Revert, Task};
-use super::hand_role::{HandRole, hand_role};
-use super::statements::{self, STATEMENT, settings_of};
+use super::hand::{self, HandRole, Revert, STATEMENT, Task, hand_role, settings_of};
 use super::stops::{await_end, await_launched, await_launched_until};
 use crate::launch::checks::check_session_of;
 use crate::launch::handle::LaunchHandle;
@@ -202,10 +200,10 @@ impl<'a> Changes<'a> {
 /// What can be found wrong with variants' statements, and with the role that is to execute them, before the first run.
 ///
 /// # Errors
-/// Those of [`statements::check`] and [`hand_role`], and 28000 for a role that may not log in.
+/// Those of [`hand::check`] and [`hand_role`], and 28000 for a role that may not log in.
 pub(super) fn check(options: &SweepOptions) -> Result<(), UserError> {
     for variant in options.setup.variants.iter().filter(|variant| variant.sql.is_some()) {
-        statements::check(options, variant)?;
+        hand::check(options, variant)?;
         check_session_of(&hand_role(options, variant, false)?.role)?;
     }
     Ok(())

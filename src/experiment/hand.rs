@@ -7,32 +7,39 @@
 //! finds nothing to undo has nothing left to do.
 
 use std::cell::Cell;
-use std::ffi::CStr;
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use bench_base::error::UserError;
-use bench_model::spec::{Results, Role};
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{Results, Role, RunOptions};
+use bench_questions::sweep::{Question, SweepOptions, Variant};
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::statements::{UNDONE, execute_all, files, made_since};
+use super::parameters::fixtures_of;
 use super::stops::{interruptibly, stop_error};
 use crate::driver::session::Session;
 use crate::error::internal;
-use crate::guard::session_role::check_session;
+use crate::guard::session_role::{check_session, client_role, keeper_of, session_of};
 use crate::launch::checks::check_session_of;
 use crate::launch::handle::LaunchHandle;
+use crate::load::fixture;
+use crate::run::before::execute;
 use crate::server::background_worker::WorkerKind;
-use crate::server::database;
+use crate::server::guc::is_own;
 use crate::server::process::{
     forget_cancel, is_backend, my_pid, nap_until_canceled, report_idle, terminate, wait_for_latch, wake,
 };
+use crate::server::roles::{self, superuser};
+use crate::server::rows::select;
 use crate::server::signals::{self, OnTerminate};
-use crate::server::spi::{self, quote_identifier};
+use crate::server::spi::{self, fetch, quote_identifier};
 use crate::server::transaction::{durable_transaction, transaction};
+use crate::server::{database, query, relations};
 use crate::shm::{Header, RunState, Segment, SegmentShape, StopReason};
 use crate::store;
 use crate::worker::{WorkerContext, attach};
@@ -261,4 +268,182 @@ fn revert(session: &mut Session, task: &Task, passes: &[&str], done: &mut u32) -
     let noted = AssertUnwindSafe(noted);
     durable_transaction(|| store::note_sweep_change(task.sweep_id, &noted))?;
     reverted
+}
+
+// Whose session changes the database for the runs of a sweep's variant, and undoes that.
+
+/// The role of a hand.
+#[derive(Clone, Debug)]
+pub(super) struct HandRole {
+    pub role: Role,
+    /// It was named by its caller, or by a superuser's parameter.
+    pub may_be_special: bool,
+}
+
+/// The role of a variant's hand in a call of the current role, who wrote the statements: the role that `run_as` names, or else the
+/// current role. A superuser's statements are executed by the owner of the tables that the sweep is about.
+///
+/// # Errors
+/// 42704 and 42501.
+pub(super) fn hand_role(
+    options: &SweepOptions,
+    variant: &Variant,
+    is_resumed: bool,
+) -> Result<HandRole, UserError> {
+    let arguments = options.run_of(variant);
+    let run_as = arguments.run_as.clone();
+    let hand = role_for(run_as.as_deref(), || match table_of(options, variant) {
+        Some(table) => owner_of_table(table),
+        None => fixtures_of(arguments)?.first().map_or(Ok(None), |name| fixture::owner_of(name)),
+    })?;
+    // Who resumes a sweep has named nobody.
+    Ok(HandRole { may_be_special: hand.may_be_special && !(is_resumed && run_as.is_some()), ..hand })
+}
+
+/// As [`hand_role`], where `owner` says who owns the tables that a superuser's call is about.
+///
+/// # Errors
+/// As [`hand_role`], and those of `owner`.
+pub(super) fn role_for(
+    run_as: Option<&str>,
+    owner: impl FnOnce() -> Result<Option<Role>, UserError>,
+) -> Result<HandRole, UserError> {
+    if let Some(name) = run_as {
+        let role = roles::named(name)?;
+        roles::check_may_become(&role)?;
+        return Ok(HandRole { role, may_be_special: true });
+    }
+    let caller = roles::current();
+    if !superuser() {
+        return Ok(HandRole { role: session_of(&caller, &caller, None)?, may_be_special: false });
+    }
+    let role = keeper_of(&session_of(&caller, &caller, owner()?)?)?;
+    let may_be_special = role.oid == client_role()?.oid;
+    Ok(HandRole { role, may_be_special })
+}
+
+/// The table whose copies a variant works on.
+fn table_of<'a>(options: &'a SweepOptions, variant: &Variant) -> Option<&'a str> {
+    let Some(Question::IndexWorth(asked)) = &options.question else { return None };
+    let index = asked.indexes.iter().find(|index| [&index.reads, &index.writes].contains(&&variant.name));
+    index.map(|index| index.table.as_str())
+}
+
+/// Who owns a table; `None` where it has gone.
+///
+/// # Errors
+/// The server's.
+pub(super) fn owner_of_table(table: &str) -> Result<Option<Role>, UserError> {
+    let sql = "SELECT relowner FROM pg_class WHERE oid = to_regclass($1)";
+    let owner = fetch::<pg_sys::Oid>(sql, &[table.into()])?;
+    owner.map(|owner| roles::existing(owner, &format!("with OID {}", owner.to_u32()))).transpose()
+}
+
+// Statements by which a sweep's variant changes the database for its runs, and those that undo it, in a session that is
+// there for them.
+
+/// Classes of errors of a statement that undoes what is not there: undefined and duplicate objects of all kinds.
+pub(super) const UNDONE: [&str; 10] =
+    ["42704", "42703", "42P01", "42883", "3F000", "42710", "42701", "42P06", "42P07", "42723"];
+
+/// Begins the detail of a statement's error that has no detail of its own.
+pub(super) const STATEMENT: &str = "Statement: ";
+
+/// What can be found wrong with a variant's statements before the first run.
+///
+/// # Errors
+/// 0A000 for runs on other servers; the parser's are raised.
+pub(super) fn check(options: &SweepOptions, variant: &Variant) -> Result<(), UserError> {
+    let Some(sql) = &variant.sql else { return Ok(()) };
+    if options.run_of(variant).target.is_some() {
+        let message = format!("sql of variant \"{}\" cannot be applied on a target", variant.name);
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+            .hint("Apply it there between two runs, and compare them with bench.compare."));
+    }
+    for text in sql.apply.iter().chain(&sql.revert) {
+        query::parse(&CString::new(text.as_str()).map_err(|e| internal(e.to_string()))?);
+    }
+    Ok(())
+}
+
+/// The settings of a variant's clients.
+///
+/// # Errors
+/// Those of the arguments of its runs.
+pub(super) fn settings_of(
+    options: &SweepOptions,
+    variant: &Variant,
+) -> Result<Vec<(String, String)>, UserError> {
+    Ok(RunOptions::new(options.run_of(variant))?.settings)
+}
+
+/// Executes texts as a client's session with these settings does, but for those that limit how long it may take; an error with
+/// one of these codes is passed over. Counts those that are done. Leaves this session as it was.
+///
+/// # Errors
+/// The server's, with the statement.
+pub(super) fn execute_all(
+    session: &mut Session,
+    settings: &[(String, String)],
+    texts: &[String],
+    passes: &[&str],
+    done: &mut u32,
+) -> Result<(), UserError> {
+    let result = transaction(|| set(settings)).and_then(|()| {
+        for text in texts {
+            match execute_one(session, text) {
+                Err(error) if !passes.contains(&error.sqlstate.as_str()) => {
+                    let detail = error.detail.clone().unwrap_or_else(|| format!("{STATEMENT}{text}"));
+                    return Err(error.detail(detail));
+                }
+                _ => *done += 1,
+            }
+        }
+        Ok(())
+    });
+    // The role first: another one may not reset all that this one could set.
+    for statement in ["RESET SESSION AUTHORIZATION", "RESET ALL"] {
+        execute(session, statement)?;
+    }
+    result
+}
+
+fn execute_one(session: &mut Session, text: &str) -> Result<(), UserError> {
+    execute(session, text)?;
+    if !session.in_block() {
+        return Ok(());
+    }
+    session.abort().map_err(UserError::from)?;
+    Err(UserError::new(sqlstate::ACTIVE_SQL_TRANSACTION, "the statements leave a transaction open"))
+}
+
+/// Sets parameters for the session, up to RESET ALL.
+fn set(settings: &[(String, String)]) -> Result<(), UserError> {
+    for (name, value) in settings.iter().filter(|(name, _)| !is_own(&name.to_ascii_lowercase())) {
+        spi::in_session::run(
+            "SELECT pg_catalog.set_config($1, $2, false)",
+            &[name.as_str().into(), value.as_str().into()],
+        )?;
+    }
+    Ok(())
+}
+
+/// The files of all relations that other sessions see.
+pub(super) fn files() -> Result<HashSet<(pg_sys::Oid, pg_sys::Oid)>, UserError> {
+    let sql = "SELECT oid, relfilenode FROM pg_class WHERE relfilenode <> 0::oid AND relpersistence <> 't'::\"char\"";
+    Ok(select(sql, &[])?.into_iter().collect())
+}
+
+/// The relations with files that were not there, TOAST tables left out, and the size of all.
+pub(super) fn made_since(
+    before: &HashSet<(pg_sys::Oid, pg_sys::Oid)>,
+) -> Result<(Vec<String>, i64), UserError> {
+    let made: Vec<pg_sys::Oid> = files()?.difference(before).map(|(oid, _)| *oid).collect();
+    let rows = select::<(Option<pg_sys::Oid>, Option<i64>)>(
+        "SELECT CASE WHEN relkind <> 't' AND relnamespace <> 99 THEN oid END, pg_relation_size(oid) \
+         FROM pg_class WHERE oid = ANY ($1) ORDER BY oid",
+        &[made.into()],
+    )?;
+    let bytes = rows.iter().filter_map(|(_, bytes)| *bytes).fold(0, i64::saturating_add);
+    Ok((rows.into_iter().filter_map(|(table, _)| table).map(relations::shown_name).collect(), bytes))
 }

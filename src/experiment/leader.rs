@@ -12,10 +12,9 @@ use bench_questions::sweep::{Resumption, SweepSpec, Variant};
 use pgrx::pg_sys;
 
 use super::changes::Changes;
-use super::restarts::Restarts;
-use super::state::State;
+use super::hand;
+use super::parameters::{self, Restarts, State};
 use super::stops::{await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled};
-use super::{hand, parameters};
 use crate::driver::session::Session;
 use crate::error::internal;
 use crate::guard::session_role::check_stored_run_as;

@@ -2,15 +2,10 @@
 //! begins with. The leader, which may be a session of a superuser, executes this project's own statements and no others: what
 //! users have written is executed by hands.
 
-pub mod capacity;
 mod changes;
 mod hand;
-mod hand_role;
 pub mod index_worth;
 pub mod launch;
 mod leader;
 pub mod parameters;
-mod restarts;
-mod state;
-mod statements;
 mod stops;

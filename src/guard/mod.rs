@@ -1,10 +1,6 @@
 //! Roles and rights: special rights, whose session executes a text, the recorder's own tables, and the switch to another role.
 
-pub mod client_role;
 pub mod extension;
-pub mod other_extensions;
 pub mod own_tables;
-pub mod parameters;
-pub mod rights;
 pub mod session_role;
 pub mod switch_role;

@@ -7,7 +7,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Role, RunOptions, ScriptSpec};
 use pgrx::{GucSetting, pg_sys};
 
-use crate::guard::client_role;
+use crate::guard::session_role;
 use crate::server::roles::{self, current_role_oid, superuser};
 use crate::server::spi::{self, quote_identifier};
 use crate::server::{database, guc, relations};
@@ -103,7 +103,7 @@ fn connection_limit_of(role: pg_sys::Oid) -> Result<Option<(u32, String)>, UserE
                  AND r.rolname <> ALL ($2::name[]) \
                  AND d.datname = current_database() \
                ORDER BY l.value, l.whose DESC LIMIT 1";
-    let limits = spi::fetch_all(sql, &[role.into(), client_role::own_names().into()], |row| {
+    let limits = spi::fetch_all(sql, &[role.into(), session_role::own_names().into()], |row| {
         Ok((row.get::<i32>(1)?, row.get::<String>(2)?))
     })?;
     let limit = limits.into_iter().next();

@@ -12,8 +12,7 @@ use serde_json::{Map, Value};
 use super::fixture::{self, Known, LoadSpec};
 use super::workers::leader;
 use crate::error::{notice, warn};
-use crate::guard::client_role;
-use crate::guard::session_role::session_of;
+use crate::guard::session_role::{self, session_of};
 use crate::guard::switch_role::as_session_of;
 use crate::launch::checks::{self, check_own_locks, check_server, check_session_of};
 use crate::launch::handle::{LaunchHandle, releasable_or_warn};
@@ -85,14 +84,14 @@ pub fn begin(
 fn loader(fixture: &str) -> Result<Role, UserError> {
     let caller = roles::current();
     // A run for which a superuser has called, and which needs its fixture first.
-    if client_role::is_own(&caller.name) {
-        return client_role::keeper_of(&caller);
+    if session_role::is_own(&caller.name) {
+        return session_role::keeper_of(&caller);
     }
     let writer = match fixture::known(fixture)? {
         Known::BuiltIn(_) => caller.clone(),
         Known::Custom(definition) => roles::existing(definition.owner_oid, &definition.owner)?,
     };
-    client_role::keeper_of(&session_of(&caller, &writer, None)?)
+    session_role::keeper_of(&session_of(&caller, &writer, None)?)
 }
 
 /// Says that rows will be gone, whatever becomes of the transaction that the load is called in.

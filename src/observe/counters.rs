@@ -11,7 +11,7 @@ use bench_protocol::foreign_server::Secrets;
 use pgrx::{JsonB, pg_sys};
 use serde_json::Value;
 
-use crate::cluster::distributed;
+use crate::cluster::citus;
 use crate::driver::connection::{PolledSession, Route};
 use crate::guard::switch_role::as_run_role;
 use crate::server::database;
@@ -105,7 +105,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             &[tables.clone().into()],
         )?;
         let watched = spec.cluster.as_ref().map_or(0, |cluster| cluster.tables.len());
-        let is_distributed = distributed::distributed(&tables)?.len() > watched;
+        let is_distributed = citus::distributed(&tables)?.len() > watched;
         let database = pg_sys::Oid::from(spec.database_oid);
         let reset = fetch::<f64>(
             "SELECT date_part('epoch', pg_stat_get_db_stat_reset_time($1))",

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::prepare::sessions::role_of;
 use crate::error::{internal, warn};
-use crate::guard::client_role::refuse_policies;
-use crate::guard::parameters::own_settings_of;
+use crate::guard::session_role::{own_settings_of, refuse_policies};
 use crate::guard::switch_role::as_run_role;
 use crate::launch::role_session::{answer, ask, kind, read_only};
 use crate::load::fixture;

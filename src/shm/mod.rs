@@ -14,23 +14,16 @@
 pub mod build;
 mod cells;
 mod client_slot;
-mod leader;
-mod nodes;
 mod segment;
-mod sessions;
 mod shape;
 mod tallies;
 mod transactions;
-mod work;
 
 pub use bench_model::tally::{Counter, Tally};
+pub use build::Work;
 pub use cells::*;
 pub use client_slot::*;
-pub use leader::{ask_to_stop, is_under_way};
-pub use nodes::{LinkState, NodeCell};
-pub use segment::{DetachCallback, Segment};
-pub use sessions::ClientSession;
+pub use segment::{ClientSession, DetachCallback, Segment, ask_to_stop, is_under_way};
 pub use shape::{SegmentShape, log_for, ring_for};
 pub use tallies::*;
 pub use transactions::{ClientCounters, MeasuredSession};
-pub use work::Work;

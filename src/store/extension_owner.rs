@@ -8,9 +8,9 @@ use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
 
 use crate::error::internal;
-use crate::guard::client_role::check_is_no_client;
 use crate::guard::extension::{LIBRARY_VERSION, anchor};
 use crate::guard::own_tables::on_own_tables;
+use crate::guard::session_role::check_is_no_client;
 use crate::guard::switch_role::as_role;
 use crate::server::process::nap_until_canceled;
 use crate::server::relations::{self, owner_of};

@@ -3,7 +3,7 @@
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::guard::other_extensions::check_extension_trusted;
+use crate::guard::extension::check_extension_trusted;
 use crate::server::guc::{current, lists_library};
 use crate::server::spi::{self, quote_identifier, quote_literal};
 use crate::server::{database, roles};

@@ -3,12 +3,10 @@
 
 mod attachment;
 pub mod drop_extension;
-mod session_settings;
-mod stop;
 pub mod workers;
 
 pub use attachment::{
-    WorkerContext, attach, attach_client, attach_unconnected, connect_after_crash, report_fatal_error,
+    WorkerContext, attach, attach_client, attach_unconnected, connect_after_crash, isolate_session,
+    report_fatal_error,
 };
-pub use session_settings::isolate_session;
-pub use stop::stop_reason;
+pub use workers::stop_reason;

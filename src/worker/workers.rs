@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use bench_base::error::UserError;
 
-use super::stop::stop_reason;
+use super::drop_extension;
 use crate::server::background_worker::{Worker, WorkerKind, no_slots};
 use crate::server::process::nap;
-use crate::server::signals;
-use crate::shm::{Segment, StopReason};
+use crate::server::signals::{self, termination_requested};
+use crate::shm::{Header, Segment, StopReason};
 
 thread_local! {
     /// Kept here for the callback at this process's exit.
@@ -145,3 +145,18 @@ pub fn terminate() {
 
 /// Called at the exit of this process.
 static TERMINATE: signals::Callback = signals::Callback(terminate);
+
+/// Why a coordinator is to end its run early.
+pub fn stop_reason(header: &Header) -> Option<StopReason> {
+    if termination_requested() {
+        return Some(StopReason::Requested);
+    }
+    match header.stop() {
+        StopReason::None | StopReason::Abandoned if drop_extension::is_coming() => {
+            header.request_stop(StopReason::Dropped);
+            Some(StopReason::Dropped)
+        }
+        StopReason::None | StopReason::Abandoned => None,
+        reason => Some(reason),
+    }
+}

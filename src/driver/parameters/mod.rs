@@ -6,16 +6,10 @@
 
 mod analysis;
 mod columns;
-mod fields;
-mod objects;
 mod operators;
-mod parameter;
-mod sums;
-mod text_search;
-mod visit;
-mod walk;
 
 pub use analysis::{analyse, analyse_with_texts};
-pub use objects::Object;
-pub use operators::{TextMask, TypeShape, shape_of, text_mask};
-pub use parameter::{Analysed, How, Meeting, NeededPrivileges, Occurrence, Parameter, ParameterPlace, Wrap};
+pub use operators::{
+    Analysed, How, Meeting, NeededPrivileges, Object, Occurrence, Parameter, ParameterPlace, TextMask,
+    TypeShape, Wrap, shape_of, text_mask,
+};

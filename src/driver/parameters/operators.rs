@@ -2,9 +2,8 @@
 
 use std::ffi::{CStr, c_void};
 
-use pgrx::pg_sys;
+use pgrx::{pg_guard, pg_sys};
 
-use super::How;
 use crate::server::query::list_length;
 
 /// # Safety
@@ -250,4 +249,209 @@ pub(super) fn is_administration(function: pg_sys::Oid, name: &str) -> bool {
     ];
     let is_builtin = function.to_u32() < pg_sys::FirstNormalObjectId;
     is_builtin && BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+// What is found of a statement and of its parameters.
+
+/// How a parameter meets what is beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// `=`, or an element of IN.
+    Equal,
+    /// An array: `= ANY ($1)`.
+    Array,
+    /// `<>`.
+    Unequal,
+    /// `>` or `>=`: the column is above the parameter.
+    Above,
+    /// `<` or `<=`.
+    Below,
+    /// LIKE and ILIKE.
+    Like,
+    /// A value of INSERT.
+    Insert,
+    /// A value of SET.
+    Set,
+    /// Words that a full text search looks for: the expression is a tsvector.
+    Words,
+    /// Another operator that returns a boolean.
+    Operator,
+}
+
+/// SQL around a value of a relation's row that makes it the parameter's: `now() - column` for `column > now() - $1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrap {
+    pub before: String,
+    /// May mention other parameters.
+    pub after: String,
+    /// The type of the relation's value.
+    pub sql_type: String,
+}
+
+impl Wrap {
+    /// Around a value of its type.
+    pub fn around(&self, value: &str) -> String {
+        format!("{}{value}{}", self.before, self.after)
+    }
+}
+
+/// What a parameter meets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// Which of the statement's [`Occurrence`]s.
+    pub occurrence: usize,
+    /// The value that the parameter would have for a row of that relation, as SQL over its columns.
+    pub expression: String,
+    /// What makes the parameter's value of it, where it is not that itself.
+    pub wrap: Option<Wrap>,
+    /// The column, where the expression is one.
+    pub column: Option<i16>,
+    pub how: How,
+    /// Of a list of rows that are to be different: which.
+    pub row: usize,
+}
+
+/// Where a parameter stands that meets nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum ParameterPlace {
+    #[default]
+    Elsewhere,
+    /// LIMIT of the whole statement.
+    Limit,
+    /// LIMIT of a part of it.
+    InnerLimit,
+    Offset,
+    /// The argument of a function, counted from 0.
+    Argument(String, usize),
+    /// Beside an operator of arithmetic.
+    Arithmetic,
+    /// Beside a comparison, such as with an aggregate.
+    Compared,
+}
+
+/// A parameter of a statement.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// As the server writes it; empty where the statement does not mention the parameter.
+    pub sql_type: String,
+    pub type_oid: u32,
+    pub meeting: Option<Meeting>,
+    pub place: ParameterPlace,
+    /// The modifier of the interval that the statement cuts it to, if that does not have all fields.
+    pub interval_fields: Option<i32>,
+}
+
+/// A relation's place in a statement: a table named twice has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    pub relation: pg_sys::Oid,
+    /// The relation of a write.
+    pub is_target: bool,
+}
+
+/// What the server asks of a role that executes a statement, for one of its relations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeededPrivileges {
+    pub relation: pg_sys::Oid,
+    /// SELECT, INSERT, UPDATE and DELETE.
+    pub mode: pg_sys::AclMode,
+}
+
+/// A statement, as far as its replay is concerned.
+#[derive(Clone, Debug, Default)]
+pub struct Analysed {
+    /// `$1` is the first.
+    pub parameters: Vec<Parameter>,
+    pub occurrences: Vec<Occurrence>,
+    /// A utility command.
+    pub is_utility: bool,
+    /// It inserts, updates, deletes or locks rows, or calls a volatile function other than `set_config`, which may do so.
+    pub writes: bool,
+    /// It calls `set_config`.
+    pub sets: bool,
+    /// It inserts with ON CONFLICT.
+    pub takes_back: bool,
+    /// It uses functions or tables of this extension or of pg_stat_statements.
+    pub calls_us: bool,
+    /// It calls functions that did not come with the server and are not immutable: they may do anything.
+    pub calls_others: bool,
+    /// It calls functions by which the server is administered.
+    pub administers: bool,
+    /// Rows are counted or grouped: how many a call returns says nothing of how many it reads.
+    pub aggregates: bool,
+    /// All relations that it names.
+    pub relations: Vec<pg_sys::Oid>,
+    /// What their use takes.
+    pub privileges: Vec<NeededPrivileges>,
+    /// All objects that it uses itself, these relations among them.
+    pub objects: Vec<Object>,
+}
+
+// The objects that a statement uses itself.
+
+/// An object, as pg_depend knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Object {
+    /// The catalog that it is in.
+    pub class: pg_sys::Oid,
+    pub id: pg_sys::Oid,
+}
+
+/// Returns what a query itself uses: its relations, which are given, and its functions, operators and types.
+///
+/// # Safety
+/// A live query.
+pub(super) unsafe fn objects_of(query: *mut pg_sys::Query, relations: &[pg_sys::Oid]) -> Vec<Object> {
+    let relation = |&id: &pg_sys::Oid| Object { class: pg_sys::RelationRelationId, id };
+    let mut objects: Vec<Object> = relations.iter().map(relation).collect();
+    // SAFETY: by the caller; the walk only reads, and the objects outlive it.
+    unsafe { visit(query.cast(), (&raw mut objects).cast()) };
+    objects.sort_unstable_by_key(|object| (object.class.to_u32(), object.id.to_u32()));
+    objects.dedup();
+    objects
+}
+
+/// Collects the functions, operators and types of a tree, at any depth.
+#[pg_guard]
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    use pg_sys::NodeTag::*;
+    // SAFETY: called with live nodes and with the list that `objects_of` has given, borrowed for one node at a time. A node's
+    // tag says what it is; exprType takes each of those that it is called with.
+    unsafe {
+        if node.is_null() {
+            return false;
+        }
+        let objects = context.cast::<Vec<Object>>();
+        let of_type = |id| Object { class: pg_sys::TypeRelationId, id };
+        let operator = |id| Object { class: pg_sys::OperatorRelationId, id };
+        pg_sys::check_functions_in_node(node, Some(add_function), context);
+        match (*node).type_ {
+            T_Query => return pg_sys::query_tree_walker(node.cast(), Some(visit), context, 0),
+            T_Var | T_Const | T_Param | T_CoerceToDomain | T_CoerceViaIO | T_RelabelType | T_RowExpr
+            | T_ArrayCoerceExpr | T_ConvertRowtypeExpr | T_MinMaxExpr | T_FuncExpr | T_ArrayExpr => {
+                (*objects).push(of_type(pg_sys::exprType(node)));
+            }
+            T_OpExpr | T_DistinctExpr | T_NullIfExpr => {
+                (*objects).push(operator((*node.cast::<pg_sys::OpExpr>()).opno));
+            }
+            T_ScalarArrayOpExpr => {
+                (*objects).push(operator((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno));
+            }
+            T_SortGroupClause => {
+                let clause: *const pg_sys::SortGroupClause = node.cast();
+                (*objects).push(operator((*clause).eqop));
+                (*objects).push(operator((*clause).sortop));
+            }
+            _ => {}
+        }
+        pg_sys::expression_tree_walker(node, Some(visit), context)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn add_function(id: pg_sys::Oid, context: *mut c_void) -> bool {
+    let function = Object { class: pg_sys::ProcedureRelationId, id };
+    // SAFETY: the list that `visit` passes on, which nobody else borrows now.
+    unsafe { (*context.cast::<Vec<Object>>()).push(function) };
+    false
 }

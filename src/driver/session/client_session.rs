@@ -11,10 +11,9 @@ use bench_script::{CapturedRows, Variables};
 use pgrx::pg_sys;
 
 use super::plans::StatementStats;
-use super::raw;
+use super::raw::{self, trap};
 use super::results::{self, ReceiverFactory};
 use super::statement::{PreparedStatement, Unprepared};
-use super::trap::trap;
 use crate::server::guc::own_settings;
 use crate::server::roles::current_role_oid;
 use crate::shm::CommandCounters;

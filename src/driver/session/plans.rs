@@ -3,13 +3,13 @@
 //! A generic plan is looked at once. One that was made for the values at hand is another one each time, so its
 //! form is compared: a hash of its nodes. Only the first client that meets a form describes it.
 
-use std::ffi::{CStr, c_char};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::Ordering::Relaxed;
 
-use pgrx::pg_sys;
+use pgrx::{pg_guard, pg_sys};
 
-use super::raw;
-use super::trap::in_subtransaction;
+use super::raw::{self, in_subtransaction};
 use crate::server::process::now_ns;
 use crate::server::query::{list_first, list_length};
 use crate::shm::{CommandCounters, CommandPlans, PlanForm};
@@ -264,5 +264,163 @@ pub unsafe fn only_plannable(statements: *mut pg_sys::List) -> Option<*mut pg_sy
         }
         let planned: *mut pg_sys::PlannedStmt = list_first(statements).cast();
         raw::is_plannable((*planned).commandType).then_some(planned)
+    }
+}
+
+// Plans of the statements in functions, triggers and foreign keys. The server keeps them for the session, whatever the parameters
+// were when they were made: the arms of a duel would share them.
+
+thread_local! {
+    /// Whether a statement has executed another one since the plans were dropped.
+    static WAS_NESTED: Cell<bool> = const { Cell::new(false) };
+    static IS_WATCHING: Cell<bool> = const { Cell::new(false) };
+    static PREVIOUS_START: Cell<pg_sys::ExecutorStart_hook_type> = const { Cell::new(None) };
+}
+
+/// From here on, statements that others execute are noticed.
+pub fn watch_nested() {
+    if IS_WATCHING.replace(true) {
+        return;
+    }
+    // SAFETY: the hook is set and called on the process's only thread; this library stays loaded.
+    unsafe {
+        PREVIOUS_START.set(pg_sys::ExecutorStart_hook);
+        pg_sys::ExecutorStart_hook = Some(notice);
+    }
+}
+
+/// Called by the executor for each statement; an ERROR of the server's leaves through it, and nothing in it has to be dropped.
+unsafe extern "C-unwind" fn notice(query: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: by the server, with a live description. A session's own command has the text that it shows.
+    unsafe {
+        if !std::ptr::eq((*query).sourceText, pg_sys::debug_query_string) {
+            WAS_NESTED.set(true);
+        }
+        match PREVIOUS_START.get() {
+            Some(previous) => previous(query, flags),
+            None => raw::standard_ExecutorStart(query, flags),
+        }
+    }
+}
+
+/// Drops all plans of the session but those of these statements, which each arm has for itself, if statements have executed
+/// others since the last time; whether they have.
+pub fn drop_shared(own: impl Iterator<Item = *mut pg_sys::CachedPlanSource>) -> bool {
+    if !WAS_NESTED.replace(false) {
+        return false;
+    }
+    // SAFETY: the statements' own plans last as long as these do. Nothing but ResetPlanCache, which raises no error, comes
+    // between reading whether they are valid and saying so again.
+    unsafe {
+        let valid: Vec<_> = own.filter(|source| !source.is_null() && (**source).is_valid).collect();
+        let is_valid_plan = |plan: &*mut pg_sys::CachedPlan| !plan.is_null() && (**plan).is_valid;
+        let plans: Vec<_> = valid.iter().map(|source| (**source).gplan).filter(is_valid_plan).collect();
+        pg_sys::ResetPlanCache();
+        valid.into_iter().for_each(|source| (*source).is_valid = true);
+        plans.into_iter().for_each(|plan| (*plan).is_valid = true);
+    }
+    true
+}
+
+// Indexes that this process's planner does not see. They are there all the same: maintained, and their constraints enforced;
+// no lock is taken, and no other session notices.
+
+thread_local! {
+    static HIDDEN: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
+    static IS_HIDING: Cell<bool> = const { Cell::new(false) };
+    static PREVIOUS_HOOK: Cell<Hook> = const { Cell::new(None) };
+}
+
+/// The planner's hook for what it has found out of a relation; 19 has another one in its place.
+#[cfg(not(since_19))]
+type Hook = pg_sys::get_relation_info_hook_type;
+#[cfg(since_19)]
+type Hook = pg_sys::build_simple_rel_hook_type;
+
+/// From here on, the planner sees all indexes but these. Plans that are there already stay as they are.
+pub fn hide_indexes(indexes: &[pg_sys::Oid]) {
+    HIDDEN.with_borrow_mut(|hidden| {
+        hidden.clear();
+        hidden.extend_from_slice(indexes);
+    });
+    if indexes.is_empty() || IS_HIDING.replace(true) {
+        return;
+    }
+    // SAFETY: the hook is set and called on the process's only thread; this library stays loaded.
+    #[cfg(not(since_19))]
+    unsafe {
+        PREVIOUS_HOOK.set(pg_sys::get_relation_info_hook);
+        pg_sys::get_relation_info_hook = Some(leave_out);
+    }
+    // SAFETY: as above.
+    #[cfg(since_19)]
+    unsafe {
+        PREVIOUS_HOOK.set(pg_sys::build_simple_rel_hook);
+        pg_sys::build_simple_rel_hook = Some(leave_out);
+    }
+}
+
+/// Called by the planner for each relation, when it has collected what it knows of it.
+#[cfg(not(since_19))]
+#[pg_guard]
+unsafe extern "C-unwind" fn leave_out(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    is_parent: bool,
+    found: *mut pg_sys::RelOptInfo,
+) {
+    // SAFETY: by the planner, with live nodes.
+    unsafe {
+        if let Some(previous) = PREVIOUS_HOOK.get() {
+            previous(root, relation, is_parent, found);
+        }
+        filter(found);
+    }
+}
+
+/// As before 19.
+#[cfg(since_19)]
+#[pg_guard]
+unsafe extern "C-unwind" fn leave_out(
+    root: *mut pg_sys::PlannerInfo,
+    found: *mut pg_sys::RelOptInfo,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    // SAFETY: by the planner, with live nodes.
+    unsafe {
+        if let Some(previous) = PREVIOUS_HOOK.get() {
+            previous(root, found, entry);
+        }
+        filter(found);
+    }
+}
+
+/// Takes hidden indexes off the list of a relation's.
+///
+/// # Safety
+/// A live node whose list of indexes is the planner's own, made of nodes IndexOptInfo in its memory.
+unsafe fn filter(found: *mut pg_sys::RelOptInfo) {
+    // SAFETY: by the caller. Elements are moved within the list, and it only becomes shorter; an empty list is NULL.
+    unsafe {
+        let list = (*found).indexlist;
+        if list.is_null() {
+            return;
+        }
+        let kept = HIDDEN.with_borrow(|hidden| {
+            let mut kept = 0;
+            for place in 0..(*list).length {
+                let cell = *(*list).elements.add(place as usize);
+                let index: *const pg_sys::IndexOptInfo = cell.ptr_value.cast();
+                if !hidden.contains(&(*index).indexoid) {
+                    *(*list).elements.add(kept as usize) = cell;
+                    kept += 1;
+                }
+            }
+            kept
+        });
+        (*list).length = kept;
+        if kept == 0 {
+            (*found).indexlist = std::ptr::null_mut();
+        }
     }
 }

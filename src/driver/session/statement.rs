@@ -8,9 +8,8 @@ use bench_script::{Value, VariableId, Variables, format_double};
 use pgrx::pg_sys;
 
 use super::analysis::{AnalysedStatement, ExecutionPlan, analyse};
-use super::raw;
-use super::statement_timeout::{start_timeout, stop_timeout};
-use super::trap::{Log, trap, trap_with};
+use super::raw::{self, Log, trap, trap_with};
+use crate::server::signals::STATEMENT_TIMEOUT;
 
 /// How a variable's value becomes a parameter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,4 +315,32 @@ fn text_of(value: &Value) -> Option<CString> {
 fn nul_terminated(sql: &str) -> Result<CString, SqlError> {
     CString::new(sql)
         .map_err(|_| SqlError::new(sqlstate::SYNTAX_ERROR, "a statement must not contain a zero byte"))
+}
+
+/// Arms statement_timeout.
+///
+/// # Safety
+/// Inside a trap.
+#[inline]
+pub unsafe fn start_timeout() {
+    // SAFETY: by the caller; enable_statement_timeout (tcop/postgres.c).
+    unsafe {
+        if pg_sys::StatementTimeout > 0 {
+            raw::enable_timeout_after(STATEMENT_TIMEOUT, pg_sys::StatementTimeout);
+        }
+    }
+}
+
+/// Disarms statement_timeout.
+///
+/// # Safety
+/// Inside a trap.
+#[inline]
+pub unsafe fn stop_timeout() {
+    // SAFETY: by the caller; disable_statement_timeout (tcop/postgres.c).
+    unsafe {
+        if raw::get_timeout_active(STATEMENT_TIMEOUT) {
+            raw::disable_timeout(STATEMENT_TIMEOUT, false);
+        }
+    }
 }

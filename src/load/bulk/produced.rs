@@ -11,8 +11,7 @@ use super::batch::BATCH_ROWS;
 use super::sink::{BulkRows, Sink};
 use crate::driver::session::analysis::refuse_what_needs_a_client;
 use crate::driver::session::client_session::{Session, drive};
-use crate::driver::session::raw;
-use crate::driver::session::trap::trap;
+use crate::driver::session::raw::{self, trap};
 use crate::server::query::{list_first, list_length};
 use crate::shm::CommandCounters;
 

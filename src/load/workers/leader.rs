@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::loader::{self, check_stop};
 use super::tables::{create_tables, largest_key, make_schema, put_in_place, replaceable_tables, tables_made};
-use crate::cluster::distributed;
+use crate::cluster::citus;
 use crate::driver::session::{Session, StatementStats};
 use crate::error::internal;
 use crate::load::fixture::{LoadSpec, OWN_PATH};
@@ -180,8 +180,8 @@ fn fill(
     })?;
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     // Before the tables are moved: other nodes are asked in sessions of their own.
-    figures.bytes = transaction(|| distributed::sizes(&oids))?;
-    let is_local = transaction(|| Ok(distributed::distributed(&oids)?.is_empty()))?;
+    figures.bytes = transaction(|| citus::sizes(&oids))?;
+    let is_local = transaction(|| Ok(citus::distributed(&oids)?.is_empty()))?;
     if !is_local {
         // Sessions on other nodes see what is committed.
         transaction(|| make_schema(spec))?;
@@ -266,7 +266,7 @@ fn write_rows(context: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<
         let made = tables_made(spec, load_id)?;
         let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
         // Side by side, INSERTs have the server make more pages than they fill; other nodes take rows by COPY.
-        let local = distributed::local(&tables)?;
+        let local = citus::local(&tables)?;
         let is_alone = made.iter().any(|(table, name)| local.contains(table) && by_insert.contains(name));
         Ok((relations::with_partitions(&tables)?, is_alone))
     })?;

@@ -4,15 +4,13 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 use serde::Deserialize;
 
-use crate::cluster::distributed;
-use crate::guard::client_role::{CLIENT, OWNER};
-use crate::load::fixture;
-use crate::load::fixture::LoadSpec;
+use crate::cluster::citus;
+use crate::guard::session_role::{CLIENT, OWNER};
+use crate::load::fixture::{self, LoadSpec};
 use crate::server::relations;
 use crate::server::rows::{select, select_one};
 use crate::server::spi::{self, quote_identifier};
-use crate::store;
-use crate::store::{LoadFigures, OwnLoad};
+use crate::store::{self, LoadFigures, OwnLoad};
 
 /// Makes the tables, and sees that they are what a load can put in its place.
 pub fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
@@ -148,7 +146,7 @@ pub fn put_in_place(
     let replaced = replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
     store::check_unused(&spec.name, &replaced)?;
     if !is_local {
-        distributed::go_in_sequence();
+        citus::go_in_sequence();
     }
     let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
     advance_sequences(&tables)?;
@@ -231,7 +229,7 @@ fn advance_sequences(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
 
 /// The largest local table's primary key: how many levels it has, and its correlation with the table.
 pub fn largest_key(tables: &[pg_sys::Oid]) -> Result<(Option<i32>, Option<f32>), UserError> {
-    let tables = relations::with_partitions(&distributed::local(tables)?)?;
+    let tables = relations::with_partitions(&citus::local(tables)?)?;
     let key = select_one::<(pg_sys::Oid, Option<f32>)>(
         // pg_stats looks at privileges for each of its rows, and so is asked about one column only.
         "SELECT k.indexrelid, \

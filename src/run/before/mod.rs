@@ -11,11 +11,10 @@ use bench_protocol::foreign_server::Secrets;
 use pgrx::pg_sys;
 
 use super::connections;
-use crate::cluster::{citus, distributed};
+use crate::cluster::citus;
 use crate::driver::session::{Session, StatementStats};
 use crate::error::internal;
-use crate::guard::client_role::keeper_of;
-use crate::guard::session_role::check_session;
+use crate::guard::session_role::{check_session, keeper_of};
 use crate::guard::switch_role::as_session_of;
 use crate::server::background_worker::WorkerKind;
 use crate::server::pages::{check_may_read, prewarm};
@@ -118,10 +117,9 @@ fn emptied(fixture: &FixtureSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
 
 /// In a transaction for each table, without a snapshot that would hold back the horizon.
 fn read(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
-    let (local, distributed) =
-        transaction(|| Ok((distributed::local(tables)?, distributed::distributed(tables)?)))?;
+    let (local, distributed) = transaction(|| Ok((citus::local(tables)?, citus::distributed(tables)?)))?;
     for table in distributed {
-        transaction(|| distributed::prewarm_shards(table))?;
+        transaction(|| citus::prewarm_shards(table))?;
     }
     for table in local {
         locked(&[], pg_sys::NoLock as i32, || prewarm(table))?;

@@ -9,10 +9,8 @@ use bench_model::spec::{ARMS, QueryMode, Results, RunSpec};
 use bench_script::{Action, Parameterized, Sql, Variables, with_caret};
 use pgrx::pg_sys;
 
-use crate::driver::session::{
-    Log, PreparedStatement, Session, StatementStats, Traits, Unprepared, hidden_indexes, nested_plans,
-};
-use crate::guard::parameters::setter;
+use crate::driver::session::{Log, PreparedStatement, Session, StatementStats, Traits, Unprepared, plans};
+use crate::guard::session_role::setter;
 use crate::server::guc;
 use crate::server::roles::current_role_oid;
 use crate::server::transaction::transaction;
@@ -269,14 +267,14 @@ impl Arms {
         let plan_differently =
             arms[0].hidden != arms[1].hidden || arms[0].settings.iter().any(concerns_plans);
         if plan_differently {
-            nested_plans::watch();
+            plans::watch_nested();
         }
         Ok(Some(Self { arms, plan_differently }))
     }
 
     /// Drops the plans that functions, triggers and foreign keys have kept of the other arm, if there are any; whether there were.
     pub fn drop_nested_plans(&self, statements: &ClientStatements) -> bool {
-        self.plan_differently && nested_plans::drop_shared(statements.plan_sources())
+        self.plan_differently && plans::drop_shared(statements.plan_sources())
     }
 
     /// What the session does from here on is of this arm.
@@ -285,7 +283,7 @@ impl Arms {
     /// The server's, where it does not take a parameter.
     pub fn enter(&self, session: &Session, arm: usize) -> Result<(), SqlError> {
         let ArmOfSession { settings, values, hidden, results } = &self.arms[arm];
-        hidden_indexes::hide(hidden);
+        plans::hide_indexes(hidden);
         session.set_results(*results);
         for (name, value, setter) in settings {
             session.set_with_rights_of(*setter, name, value)?;

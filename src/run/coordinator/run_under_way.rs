@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::duel::DuelWatch;
 use super::run_status::{self, timeline};
 use super::sampler::{Sampler, TransactionLog, XidWatch};
-use crate::cluster::distributed;
+use crate::cluster::citus;
 use crate::driver::session::unsupported_settings;
 use crate::error::internal;
 use crate::observe::counters::{self, Counters, CountsById, TargetStatements};
@@ -318,7 +318,7 @@ impl<'a> RunUnderWay<'a> {
         if self.spec.cluster.is_none() && self.spec.part_of.is_none() {
             return tables;
         }
-        transaction(|| distributed::local(&tables)).unwrap_or_default()
+        transaction(|| citus::local(&tables)).unwrap_or_default()
     }
 
     fn failed_to_start(&self, client: u32) -> bool {

@@ -13,11 +13,10 @@ use pgrx::{Json, pg_sys};
 use serde::{Deserialize, Serialize};
 
 use super::node_connectivity::{self, NodePairs};
-use crate::cluster::citus;
-use crate::cluster::distributed::{self, Placed};
+use crate::cluster::citus::{self, Placed};
 use crate::driver::parameters::analyse;
 use crate::error::{notice, warn};
-use crate::guard::parameters::own_settings_of;
+use crate::guard::session_role::own_settings_of;
 use crate::launch::checks::{has_blocks, lock_of};
 use crate::launch::role_session::{answer, ask, kind, read_only};
 use crate::load::fixture;
@@ -44,7 +43,7 @@ pub fn of_run(
     pairs: NodePairs,
 ) -> Result<Option<ClusterSpec>, UserError> {
     let is_local = options.nodes == Nodes::Local;
-    let placed = distributed::placed(tables)?;
+    let placed = citus::placed(tables)?;
     if is_local && placed.names.is_empty() {
         return check_alone(options, scripts, fixtures).map(|()| None);
     }
@@ -171,7 +170,7 @@ pub fn thin(options: &mut RunOptions, cluster: Option<&ClusterSpec>) {
 /// As [`of_run`], but for what a node says, or that it says nothing.
 pub fn look(options: &RunOptions, tables: &[pg_sys::Oid]) -> Result<Option<NodesSeen>, UserError> {
     let is_local = options.nodes == Nodes::Local;
-    let placed = distributed::placed(tables)?;
+    let placed = citus::placed(tables)?;
     if is_local && placed.names.is_empty() {
         return Ok(None);
     }

@@ -17,9 +17,7 @@ use super::sessions::{Sessions, check_sessions, slots_of};
 use super::workload::{self, FoundFixture};
 use super::{duel, settings};
 use crate::cluster::citus;
-use crate::guard::client_role::is_client_role;
-use crate::guard::rights::is_special;
-use crate::guard::session_role::special;
+use crate::guard::session_role::{is_client_role, is_special, special};
 use crate::launch::checks::{
     self, check_connection_limit, check_length, check_own_locks, check_role, check_server, check_terminals,
     connection_limit, lock_of,

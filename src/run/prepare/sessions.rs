@@ -7,9 +7,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_model::cluster::{ClusterSpec, Nodes};
 use bench_model::spec::{self, Driver, Role, RunArguments, RunOptions, RunSpec, Share};
 
-use crate::guard::client_role::{self, CLIENT};
-use crate::guard::rights::is_special;
-use crate::guard::session_role::{may_be_special, session_of, session_of_writer};
+use crate::guard::session_role::{self, CLIENT, is_special, may_be_special, session_of, session_of_writer};
 use crate::guard::switch_role::as_session_of;
 use crate::launch::checks::{check_connection_limit_of, check_session_of};
 use crate::load::fixture;
@@ -191,7 +189,7 @@ fn check_login(spec: &RunSpec) -> Result<(), UserError> {
         Nodes::Local => return Ok(()),
         nodes => format!("nodes => '{}'", nodes.as_str()),
     };
-    if !client_role::is_own(&spec.role) {
+    if !session_role::is_own(&spec.role) {
         return Ok(());
     }
     let message = format!("{what} takes sessions of a role that may log in");

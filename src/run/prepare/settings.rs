@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 use crate::cluster::citus;
 use crate::driver::session::unsupported_settings::{self, UnsupportedSetting};
 use crate::error::{notice, warn};
-use crate::guard::client_role;
-use crate::guard::parameters::setter;
+use crate::guard::session_role::{self, setter};
 use crate::launch::checks;
 use crate::server::guc;
 use crate::server::roles::{current_role, current_role_oid};
@@ -58,7 +57,7 @@ pub fn define() {
         GucFlags::default(),
     );
     checks::define();
-    client_role::define();
+    session_role::define();
 }
 
 /// What a look at the nodes' connections has come to, where this session's runs are not refused for it: a WARNING.

@@ -8,9 +8,9 @@ use pgrx::pg_sys;
 use super::Session;
 use crate::driver::session::analysis::{ExecutionPlan, refuse_what_needs_a_client};
 use crate::driver::session::plans::{self, PlanExecution, StatementStats};
-use crate::driver::session::scans::{count_rows, index_scans};
-use crate::driver::session::statement_timeout::{start_timeout, stop_timeout};
-use crate::driver::session::{raw, results};
+use crate::driver::session::raw;
+use crate::driver::session::results::{self, count_rows, index_scans};
+use crate::driver::session::statement::{start_timeout, stop_timeout};
 use crate::server::query::list_length;
 use crate::shm::CommandCounters;
 

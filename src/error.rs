@@ -1,12 +1,97 @@
-//! What pgrx's report of an error has no room for: SQLSTATEs that PostgreSQL does not define, as functions raise them, and the
-//! context of an error, of another process too. Of an error that the server raised in this process they are read from its own
-//! record, and what is not caught goes on unchanged; of one of ours, an error context callback adds them as it is reported.
+//! From the project's one error type to the server's report, and back.
 
 use std::cell::{RefCell, UnsafeCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use bench_base::error::{UserError, cut, pack};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use bench_base::error::{UserError, cut, pack, sqlstate, unpack};
+use bench_base::untrusted::in_ascii;
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
+
+/// Raises the error the server's way.
+pub fn raise(error: UserError) -> ! {
+    carry(&error);
+    report_of(error).report(PgLogLevel::ERROR);
+    unreachable!("a report at ERROR does not return")
+}
+
+/// Writes the error to the server's log only.
+pub fn log(error: UserError) {
+    carry(&error);
+    report_of(error).report(PgLogLevel::LOG);
+}
+
+/// Texts of others may be in it: none goes whole into the server's log or to a client, however long it is.
+fn shown(text: &str) -> String {
+    for_client(cut(text).into_owned())
+}
+
+fn report_of(error: UserError) -> ErrorReport {
+    let mut report = ErrorReport::new(code(&error.sqlstate), shown(&error.message), "pgbench_ext");
+    if let Some(detail) = error.detail {
+        report = report.set_detail(shown(&detail));
+    }
+    if let Some(hint) = error.hint {
+        report = report.set_hint(shown(&hint));
+    }
+    report
+}
+
+/// A WARNING with a hint.
+pub fn warn(message: impl Into<String>, hint: impl Into<String>) {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, shown(&message.into()), "pgbench_ext")
+        .set_hint(shown(&hint.into()))
+        .report(PgLogLevel::WARNING);
+}
+
+/// A NOTICE with a hint.
+pub fn notice(message: impl Into<String>, hint: impl Into<String>) {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, shown(&message.into()), "pgbench_ext")
+        .set_hint(shown(&hint.into()))
+        .report(PgLogLevel::NOTICE);
+}
+
+/// The value, or the error raised.
+pub trait OrRaise<T> {
+    fn or_raise(self) -> T;
+}
+
+impl<T> OrRaise<T> for Result<T, UserError> {
+    fn or_raise(self) -> T {
+        self.unwrap_or_else(|error| raise(error))
+    }
+}
+
+fn code(sqlstate: &str) -> PgSqlErrorCode {
+    PgSqlErrorCode::from(pack(sqlstate) as isize)
+}
+
+/// What a caught error says; the error is over with this.
+pub fn from_caught(caught: CaughtError) -> UserError {
+    let (report, (sqlstate, context)) = match caught {
+        CaughtError::PostgresError(report) => (report, read_carried()),
+        CaughtError::ErrorReport(ereport) | CaughtError::RustPanic { ereport, .. } => {
+            let carried = take_carried(ereport.sql_error_code());
+            (ereport, carried)
+        }
+    };
+    UserError {
+        sqlstate: unpack(sqlstate),
+        message: report.message().to_owned(),
+        detail: report.detail().map(str::to_owned),
+        hint: report.hint().map(str::to_owned),
+        context,
+    }
+}
+
+/// An error in what this project assumes of itself or of the server.
+pub fn internal(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::INTERNAL_ERROR, message)
+}
+
+// What pgrx's report of an error has no room for: SQLSTATEs that PostgreSQL does not define, as functions raise them, and the
+// context of an error, of another process too. Of an error that the server raised in this process they are read from its own
+// record, and what is not caught goes on unchanged; of one of ours, an error context callback adds them as it is reported.
 
 unsafe extern "C-unwind" {
     fn geterrcode() -> c_int;
@@ -71,7 +156,7 @@ pub fn carry(error: &UserError) {
 
 /// The SQLSTATE, packed, and the context of an error of ours that was caught before it was reported, and has this code in
 /// pgrx's report.
-pub fn take(code: PgSqlErrorCode) -> (c_int, Option<String>) {
+pub fn take_carried(code: PgSqlErrorCode) -> (c_int, Option<String>) {
     leave();
     match CARRIED.take().filter(|carried| in_report(carried.sqlstate) == code as c_int) {
         Some(Carried { sqlstate, context }) => {
@@ -82,7 +167,7 @@ pub fn take(code: PgSqlErrorCode) -> (c_int, Option<String>) {
 }
 
 /// The same of an error that the server has raised. In the handler that has caught it, before any other error.
-pub fn read() -> (c_int, Option<String>) {
+pub fn read_carried() -> (c_int, Option<String>) {
     // SAFETY: pgrx leaves an error that is caught on the server's stack until its handler is done. It is copied into a context
     // other than that of errors, as CopyErrorData asks for, and the copy is freed.
     unsafe {
@@ -136,4 +221,14 @@ unsafe extern "C-unwind" fn put_back(_: *mut c_void) {
             errcontext_msg(c"%s".as_ptr(), context.as_ptr());
         }
     }
+}
+
+// Texts for clients whose encoding lacks some of our characters: the server would refuse the whole with 22P05.
+
+/// The text as this session's client can show it.
+pub fn for_client(text: String) -> String {
+    // SAFETY: reads a variable of the process's, which is set from its start on.
+    let encoding = unsafe { pg_sys::pg_get_client_encoding() };
+    let has_all = [pg_sys::pg_enc::PG_UTF8, pg_sys::pg_enc::PG_SQL_ASCII].contains(&encoding.cast_unsigned());
+    if has_all { text } else { in_ascii(&text).into_owned() }
 }
