@@ -156,7 +156,7 @@ pub fn carry(error: &UserError) {
 
 /// The SQLSTATE, packed, and the context of an error of ours that was caught before it was reported, and has this code in
 /// pgrx's report.
-pub fn take_carried(code: PgSqlErrorCode) -> (c_int, Option<String>) {
+fn take_carried(code: PgSqlErrorCode) -> (c_int, Option<String>) {
     leave();
     match CARRIED.take().filter(|carried| in_report(carried.sqlstate) == code as c_int) {
         Some(Carried { sqlstate, context }) => {
@@ -167,7 +167,7 @@ pub fn take_carried(code: PgSqlErrorCode) -> (c_int, Option<String>) {
 }
 
 /// The same of an error that the server has raised. In the handler that has caught it, before any other error.
-pub fn read_carried() -> (c_int, Option<String>) {
+fn read_carried() -> (c_int, Option<String>) {
     // SAFETY: pgrx leaves an error that is caught on the server's stack until its handler is done. It is copied into a context
     // other than that of errors, as CopyErrorData asks for, and the copy is freed.
     unsafe {

@@ -36,7 +36,7 @@ fn spec(
     )
 }
 
-/// Captures and waits. See the COMMENT ON.
+/// Captures and waits.
 #[pg_extern(sql = false)]
 fn capture_statements(
     name: Option<String>,
@@ -70,31 +70,31 @@ fn shortened(query: &str) -> String {
     }
 }
 
-/// Captures in a background worker. See the COMMENT ON.
+/// Captures in a background worker.
 #[pg_extern(sql = false)]
 fn start_capture(name: Option<String>, secs: Option<f64>, statements: Option<i32>, options: Option<Jsonb>) {
     spec(name, secs, statements, options).and_then(|spec| worker::start(&spec)).or_raise();
 }
 
-/// Waits for a capture. See the COMMENT ON.
+/// Waits for a capture.
 #[pg_extern(sql = false)]
 fn wait_capture(name: Option<String>, timeout: Option<f64>) -> String {
     required("name", name).and_then(|name| launch::wait(&name, deadline(timeout)?)).or_raise()
 }
 
-/// Stops a capture under way. See the COMMENT ON.
+/// Stops a capture under way.
 #[pg_extern(sql = false)]
 fn stop_capture(name: Option<String>) -> bool {
     required("name", name).and_then(|name| launch::stop(&name)).or_raise()
 }
 
-/// Removes a capture. See the COMMENT ON.
+/// Removes a capture.
 #[pg_extern(sql = false)]
 fn drop_capture(name: Option<String>) {
     required("name", name).and_then(|name| launch::drop(&name)).or_raise();
 }
 
-/// A capture as a document. See the COMMENT ON.
+/// A capture as a document.
 #[pg_extern(sql = false)]
 fn export_capture(name: Option<String>, with_values: Option<bool>) -> JsonB {
     let document = required("name", name)
@@ -102,13 +102,13 @@ fn export_capture(name: Option<String>, with_values: Option<bool>) -> JsonB {
     JsonB(document.or_raise())
 }
 
-/// The capture of a document. See the COMMENT ON.
+/// The capture of a document.
 #[pg_extern(sql = false)]
 fn import_capture(document: Option<CaptureJsonb>) -> String {
     required("document", document).and_then(|document| document::import(document.0)).or_raise()
 }
 
-/// A run beside what was captured. See the COMMENT ON.
+/// A run beside what was captured.
 #[pg_extern(sql = false)]
 fn fidelity_of_run(run_id: Option<i64>) -> Rows {
     let Fidelity { lines, .. } = required("run_id", run_id).and_then(fidelity::of_run).or_raise();
@@ -135,14 +135,14 @@ fn fidelity_of_run(run_id: Option<i64>) -> Rows {
     }))
 }
 
-/// What a run's fidelity is made of. See the COMMENT ON.
+/// What a run's fidelity is made of.
 #[pg_extern(sql = false)]
 fn fidelity_parts(run_id: Option<i64>) -> Rows {
     let Fidelity { parts, .. } = required("run_id", run_id).and_then(fidelity::of_run).or_raise();
     rows(parts)
 }
 
-/// Makes a mix of workloads from the server's log. See the COMMENT ON.
+/// Makes a mix of workloads from the server's log.
 #[pg_extern(sql = false)]
 fn capture_log(
     name: Option<String>,

@@ -52,7 +52,7 @@ fn some_of(differences: Vec<Difference>) -> Option<Vec<Difference>> {
     Some(differences).filter(|all| !all.is_empty())
 }
 
-/// Compares two groups of runs. See the COMMENT ON.
+/// Compares two groups of runs.
 #[pg_extern(sql = false)]
 fn bench_compare(
     baseline: Option<Vec<Option<i64>>>,
@@ -70,7 +70,7 @@ fn bench_compare(
     rows_of(compared)
 }
 
-/// A report of two sides of runs. See the COMMENT ON.
+/// A report of two sides of runs.
 #[pg_extern(sql = false)]
 fn compare_report(
     baseline: Option<Vec<Option<i64>>>,
@@ -91,7 +91,7 @@ fn compare_report(
 }
 
 run_function! {
-    /// Runs a workload under two kinds of settings in turn, and compares. See the COMMENT ON.
+    /// Runs a workload under two kinds of settings in turn, and compares.
     bench_ab(
         workload: [Option<String>], a: [Option<Jsonb>], b: [Option<Jsonb>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
@@ -145,7 +145,7 @@ pub(super) fn make_pairs(
     Ok(pairs)
 }
 
-/// The universal scalability law, fitted to each variant of a sweep. See the COMMENT ON.
+/// The universal scalability law, fitted to each variant of a sweep.
 #[pg_extern(sql = false)]
 fn scalability(sweep_id: Option<i64>) -> Rows {
     let document = required("sweep_id", sweep_id).and_then(store::sweep_document).or_raise();
@@ -171,7 +171,7 @@ fn scalability(sweep_id: Option<i64>) -> Rows {
     rows(fits.collect::<Vec<_>>())
 }
 
-/// bench.change_points: where runs of the same kind changed their level. See the COMMENT ON.
+/// bench.change_points: where runs of the same kind changed their level.
 #[pg_extern(sql = false)]
 fn bench_change_points(
     workload: Option<String>,

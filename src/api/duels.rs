@@ -41,9 +41,9 @@ fn check_margin(margin: Option<f64>) -> Result<(), UserError> {
 }
 
 run_functions! {
-    /// Runs two arms by turns, waits, and compares them. See the COMMENT ON.
+    /// Runs two arms by turns, waits, and compares them.
     bench_duel,
-    /// Starts a duel and returns the run's id. See the COMMENT ON.
+    /// Starts a duel and returns the run's id.
     bench_start_duel(workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], clients: [Option<i32>])
         -> [Rows] = |workload, a, b, margin, clients, run| duel_run((a, b, margin), run_of(workload, clients, run)),
     duel_and_wait, start
@@ -58,7 +58,7 @@ fn duel_and_wait(arguments: RunArguments) -> Result<Rows, UserError> {
     Ok(arm_rows(duel.metrics))
 }
 
-/// Compares the arms of a duel that has ended. See the COMMENT ON.
+/// Compares the arms of a duel that has ended.
 #[pg_extern(sql = false)]
 fn duel_results(run_id: Option<i64>, margin: Option<f64>) -> Rows {
     arm_rows(compared(run_id, margin).or_raise().metrics)
@@ -69,13 +69,13 @@ fn compared(run_id: Option<i64>, margin: Option<f64>) -> Result<ComparedDuel, Us
     store::duel_of(required("run_id", run_id)?, margin)
 }
 
-/// The commands of both arms beside each other. See the COMMENT ON.
+/// The commands of both arms beside each other.
 #[pg_extern(sql = false)]
 fn duel_statements(run_id: Option<i64>, margin: Option<f64>) -> Rows {
     arm_rows(compared(run_id, margin).or_raise().statements)
 }
 
-/// What both arms waited for. See the COMMENT ON.
+/// What both arms waited for.
 #[pg_extern(sql = false)]
 fn duel_waits(run_id: Option<i64>) -> Rows {
     let duel = compared(run_id, None).or_raise();
@@ -105,7 +105,7 @@ fn rows_of(lines: Vec<StatementLine>) -> Rows {
     }))
 }
 
-/// Compares the statements of two groups of runs. See the COMMENT ON.
+/// Compares the statements of two groups of runs.
 #[pg_extern(sql = false)]
 fn compare_statements(
     baseline: Option<Vec<Option<i64>>>,
@@ -117,7 +117,7 @@ fn compare_statements(
 }
 
 run_function! {
-    /// Runs a workload in two ways and compares its statements. See the COMMENT ON.
+    /// Runs a workload in two ways and compares its statements.
     bench_verify(
         workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], rounds: [Option<i32>],
         clients: [Option<i32>]
@@ -158,7 +158,7 @@ fn verified(
     Ok(lines)
 }
 
-/// A report of what bench.verify has run. See the COMMENT ON.
+/// A report of what bench.verify has run.
 #[pg_extern(sql = false)]
 fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64>) -> String {
     (|| {

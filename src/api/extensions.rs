@@ -14,7 +14,7 @@ use crate::server::spi::fetch;
 use crate::server::{pages, roles};
 use crate::store;
 
-/// Which library this is. See the COMMENT ON.
+/// Which library this is.
 #[pg_extern(sql = false)]
 fn version() -> String {
     format!(
@@ -24,25 +24,25 @@ fn version() -> String {
     )
 }
 
-/// Reads a table into shared buffers. See the COMMENT ON.
+/// Reads a table into shared buffers.
 #[pg_extern(sql = false)]
 fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
     required("relation", relation).and_then(pages::prewarm).or_raise()
 }
 
-/// Whom the caller would have to trust. See the COMMENT ON.
+/// Whom the caller would have to trust.
 #[pg_extern(sql = false)]
 fn check_extension(name: Option<String>) {
     required("name", name).and_then(|name| check_extension_trusted(&name)).or_raise();
 }
 
-/// Makes the roles of superusers' calls. See the COMMENT ON.
+/// Makes the roles of superusers' calls.
 #[pg_extern(sql = false)]
 fn make_own_roles() {
     session_role::make_own_roles().or_raise();
 }
 
-/// What the functions do. See the COMMENT ON.
+/// What the functions do.
 #[pg_extern(sql = false)]
 fn help(name: Option<String>) -> SetOfIterator<'static, String> {
     SetOfIterator::new(lines(name.as_deref()).or_raise().into_iter().map(for_client))
@@ -82,19 +82,19 @@ fn declaration(name: &str) -> Result<Option<(Vec<Declared>, String)>, UserError>
 // Whose is what: bench_internal.is_visible, by which views and policies go, the names of roles that they show, and
 // bench.reassign_owned.
 
-/// Whether the current role may see what belongs to a run of another. See the COMMENT ON.
+/// Whether the current role may see what belongs to a run of another.
 #[pg_extern(sql = false)]
 fn is_owner_visible(role: Option<pg_sys::Oid>) -> bool {
     store::may_see(role.unwrap_or(pg_sys::InvalidOid))
 }
 
-/// A role's present name. See the COMMENT ON.
+/// A role's present name.
 #[pg_extern(sql = false)]
 fn role_name(role: Option<pg_sys::Oid>, kept: Option<String>) -> Option<String> {
     role.and_then(roles::name_of).or(kept)
 }
 
-/// Gives a role what another has left. See the COMMENT ON.
+/// Gives a role what another has left.
 #[pg_extern(sql = false)]
 fn reassign_owned(old_role: Option<String>, new_role: Option<String>) -> i64 {
     (|| {

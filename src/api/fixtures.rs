@@ -37,7 +37,7 @@ fn arguments(
     Ok((fixture, options))
 }
 
-/// Loads a fixture. See the COMMENT ON.
+/// Loads a fixture.
 #[pg_extern(sql = false, name = "load")]
 fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, options: Option<Jsonb>) -> i64 {
     (|| {
@@ -54,7 +54,7 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
     .or_raise()
 }
 
-/// Starts a load and returns at once. See the COMMENT ON.
+/// Starts a load and returns at once.
 #[pg_extern(sql = false)]
 fn start_load(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, options: Option<Jsonb>) -> i64 {
     arguments(fixture, options)
@@ -62,7 +62,7 @@ fn start_load(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, opt
         .or_raise()
 }
 
-/// Waits for a load. See the COMMENT ON.
+/// Waits for a load.
 #[pg_extern(sql = false)]
 fn wait_load(load_id: Option<i64>, timeout: Option<f64>) -> String {
     required("load_id", load_id)
@@ -70,19 +70,19 @@ fn wait_load(load_id: Option<i64>, timeout: Option<f64>) -> String {
         .or_raise()
 }
 
-/// Ends a load. See the COMMENT ON.
+/// Ends a load.
 #[pg_extern(sql = false)]
 fn stop_load(load_id: Option<i64>) -> bool {
     required("load_id", load_id).and_then(|load_id| under_way::stop(Work::Load(load_id))).or_raise()
 }
 
-/// A load's status: what its row says, unless its leader is gone. See the COMMENT ON.
+/// A load's status: what its row says, unless its leader is gone.
 #[pg_extern(sql = false)]
 fn load_status_of(status: Option<String>, segment: Option<i64>, load_id: Option<i64>) -> Option<String> {
     status_shown(status, segment, load_id.map(Work::Load))
 }
 
-/// Drops a fixture's tables. See the COMMENT ON.
+/// Drops a fixture's tables.
 #[pg_extern(sql = false)]
 fn unload(fixture: Option<String>) {
     unload_fixture(fixture).or_raise();
@@ -108,13 +108,13 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     store::delete_fixture(&fixture.schema, &name)
 }
 
-/// Judges a fixture's data. See the COMMENT ON.
+/// Judges a fixture's data.
 #[pg_extern(sql = false)]
 fn check(fixture: Option<String>) -> Rows {
     rows(required("fixture", fixture).and_then(|name| crate::load::fixture::check(&name)).or_raise())
 }
 
-/// Defines a fixture. See the COMMENT ON.
+/// Defines a fixture.
 #[pg_extern(sql = false)]
 fn create_fixture(
     name: Option<String>,
@@ -190,7 +190,7 @@ fn check_rows_query(query: &str) -> Result<(), UserError> {
     .hint("For example: SELECT id, md5(id::text) FROM generate_series($1, $2) AS id."))
 }
 
-/// Removes a definition. See the COMMENT ON.
+/// Removes a definition.
 #[pg_extern(sql = false)]
 fn drop_fixture(name: Option<String>) {
     remove(name).or_raise();
@@ -234,13 +234,13 @@ fn check_owner(definition: &Definition) -> Result<(), UserError> {
     .hint("Only roles that can SET ROLE to its owner may replace or drop it."))
 }
 
-/// The statements of the built-in fixtures, without options. See the COMMENT ON.
+/// The statements of the built-in fixtures, without options.
 #[pg_extern(sql = false)]
 fn builtin_fixtures() -> Rows {
     rows(fixture::builtin_definitions().or_raise())
 }
 
-/// The SELECTs of the built-in fixtures. See the COMMENT ON.
+/// The SELECTs of the built-in fixtures.
 #[pg_extern(sql = false)]
 fn builtin_queries() -> Rows {
     let fills = fixture::builtin_fills().or_raise();

@@ -32,7 +32,7 @@ fn json(value: &impl Serialize) -> JsonB {
     JsonB(json_of(&value))
 }
 
-/// The state of this node. See the COMMENT ON.
+/// The state of this node.
 #[pg_extern(sql = false)]
 fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
     (|| {
@@ -49,7 +49,7 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
     .or_raise()
 }
 
-/// The nodes that this one does not reach. See the COMMENT ON.
+/// The nodes that this one does not reach.
 #[pg_extern(sql = false)]
 fn unreached_nodes() -> JsonB {
     (|| {
@@ -59,13 +59,13 @@ fn unreached_nodes() -> JsonB {
     .or_raise()
 }
 
-/// Fetches what nodes still have of a run. See the COMMENT ON.
+/// Fetches what nodes still have of a run.
 #[pg_extern(sql = false)]
 fn fetch(run_id: Option<i64>) -> i64 {
     required("run_id", run_id).and_then(node_connectivity::fetch).or_raise()
 }
 
-/// Starts this node's part of another's run. See the COMMENT ON.
+/// Starts this node's part of another's run.
 #[pg_extern(sql = false)]
 fn start_part(request: Option<PartJsonb>) -> JsonB {
     // What is wrong is told as JSON: an error would get there without its SQLSTATE.
@@ -98,7 +98,7 @@ fn part_handle(run_id: Option<i64>) -> Result<(i64, store::WorkHandle), UserErro
     Ok((run_id, handle))
 }
 
-/// How far a part is. See the COMMENT ON.
+/// How far a part is.
 #[pg_extern(sql = false)]
 fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
     (|| {
@@ -118,7 +118,7 @@ fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
     .or_raise()
 }
 
-/// What a part has sampled since then. See the COMMENT ON.
+/// What a part has sampled since then.
 #[pg_extern(sql = false)]
 fn part_samples(run_id: Option<i64>, after: Option<f64>) -> Option<JsonB> {
     (|| {
@@ -160,7 +160,7 @@ fn state_of(segment: &Segment, stop: bool) -> PartState {
 /// Nobody agrees on an instant farther off.
 const MOST_AHEAD_US: i64 = 600_000_000;
 
-/// Says when a part is to begin. See the COMMENT ON.
+/// Says when a part is to begin.
 #[pg_extern(sql = false)]
 fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
     (|| {
@@ -183,7 +183,7 @@ fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
     .or_raise()
 }
 
-/// Forgets a part that has been fetched, or is not wanted. See the COMMENT ON.
+/// Forgets a part that has been fetched, or is not wanted.
 #[pg_extern(sql = false)]
 fn drop_part(run_id: Option<i64>) -> bool {
     (|| {
@@ -199,7 +199,7 @@ fn drop_part(run_id: Option<i64>) -> bool {
 
 // The validator of foreign-data wrapper bench_wire.
 
-/// Checks the options of a foreign server or a user mapping. See the COMMENT ON.
+/// Checks the options of a foreign server or a user mapping.
 #[pg_extern(sql = false)]
 fn check_options(options: Option<Vec<Option<String>>>, catalog: Option<pg_sys::Oid>) {
     check(&options.unwrap_or_default(), catalog.unwrap_or(pg_sys::InvalidOid)).or_raise();

@@ -18,7 +18,7 @@ pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
     Ok(Document { findings: bench_findings::findings(&document), ..document })
 }
 
-/// What there is to say of a run. See the COMMENT ON.
+/// What there is to say of a run.
 #[pg_extern(sql = false)]
 fn findings(run_id: Option<i64>) -> Rows {
     let found = document(run_id).or_raise().findings;
@@ -44,7 +44,7 @@ pub(super) fn unknown_format(format: &str, known: impl Iterator<Item = &'static 
         .hint(format!("Available values: {}.", known.join(", ")))
 }
 
-/// A report of a run. See the COMMENT ON.
+/// A report of a run.
 #[pg_extern(sql = false)]
 fn report(run_id: Option<i64>, format: Option<String>) -> String {
     (|| {
@@ -62,7 +62,7 @@ fn report(run_id: Option<i64>, format: Option<String>) -> String {
     .or_raise()
 }
 
-/// A latency percentile of a run. See the COMMENT ON.
+/// A latency percentile of a run.
 #[pg_extern(sql = false)]
 fn percentile(run_id: Option<i64>, percentile: Option<f64>) -> Option<f64> {
     (|| {

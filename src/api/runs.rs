@@ -17,7 +17,7 @@ use crate::guard::session_role::check_stored_run_as;
 use crate::load::prepare::{Standing, title};
 use crate::run::coordinator;
 use crate::run::prepare::prepared::check;
-use crate::run::prepare::start::{look, run_to_the_end, start};
+use crate::run::prepare::start::{find_risks, run_to_the_end, start};
 use crate::run::prepare::under_way;
 use crate::server::process::now_ns;
 use crate::server::relations::OwnLock;
@@ -34,14 +34,14 @@ pub(super) fn run_of(workload: Option<String>, clients: Option<i32>, run: RunArg
 }
 
 run_functions! {
-    /// Runs a workload and waits for it. See the COMMENT ON.
+    /// Runs a workload and waits for it.
     bench_run,
-    /// Starts a run and returns at once. See the COMMENT ON.
+    /// Starts a run and returns at once.
     bench_start(workload: [Option<String>], clients: [Option<i32>])
         -> [i64] = |workload, clients, run| Ok(run_of(workload, clients, run)), run_to_the_end, start
 }
 
-/// Waits for a run. See the COMMENT ON.
+/// Waits for a run.
 #[pg_extern(sql = false)]
 fn wait(run_id: Option<i64>, timeout: Option<f64>) -> String {
     required("run_id", run_id)
@@ -60,13 +60,13 @@ pub fn deadline(timeout: Option<f64>) -> Result<Option<Instant>, UserError> {
     Ok(timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs)))
 }
 
-/// Ends a run. See the COMMENT ON.
+/// Ends a run.
 #[pg_extern(sql = false)]
 fn stop(run_id: Option<i64>) -> bool {
     required("run_id", run_id).and_then(|run_id| under_way::stop(Work::Run(run_id))).or_raise()
 }
 
-/// A run's status: what its row says, unless its coordinator is gone. See the COMMENT ON.
+/// A run's status: what its row says, unless its coordinator is gone.
 #[pg_extern(sql = false)]
 fn status_of(status: Option<String>, segment: Option<i64>, run_id: Option<i64>) -> Option<String> {
     status_shown(status, segment, run_id.map(Work::Run))
@@ -86,9 +86,9 @@ pub(super) fn status_shown(
 }
 
 run_function! {
-    /// Says what would spoil a run that started now. See the COMMENT ON.
+    /// Says what would spoil a run that started now.
     bench_preflight(workload: [Option<String>], clients: [Option<i32>]) -> [Rows] = |workload, clients, run| {
-        let risks = look(run_of(workload, clients, run)).or_raise();
+        let risks = find_risks(run_of(workload, clients, run)).or_raise();
         rows(risks.into_iter().map(|risk| {
             json!({
                 "topic": risk.topic.as_str(),
@@ -205,7 +205,7 @@ fn load_progress(segment: Option<i64>, load_id: Option<i64>) -> Rows {
 const TAG: &str = "job";
 
 run_function! {
-    /// Makes a job of pg_cron's that starts runs. See the COMMENT ON.
+    /// Makes a job of pg_cron's that starts runs.
     bench_schedule(
         name: [Option<String>], schedule: [Option<String>], workload: [Option<String>], clients: [Option<i32>]
     ) -> [i64] = |name, schedule, workload, clients, run| {
@@ -214,7 +214,7 @@ run_function! {
 }
 
 run_function! {
-    /// Starts a run of a job. See the COMMENT ON.
+    /// Starts a run of a job.
     bench_start_scheduled(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
         |workload, clients, run| start_unless_under_way(run_of(workload, clients, run)).or_raise()
 }
@@ -293,7 +293,7 @@ fn lock_of(job: &str) -> OwnLock {
     OwnLock::new(database::oid().to_u32(), current_role_oid().to_u32(), hasher.finish() as u32)
 }
 
-/// Drops a job and ends its run. See the COMMENT ON.
+/// Drops a job and ends its run.
 #[pg_extern(sql = false)]
 fn unschedule(name: Option<String>) -> bool {
     (|| {

@@ -39,9 +39,9 @@ use crate::shm::{Segment, Work, is_under_way};
 use crate::store::{self, sweeps};
 
 run_functions! {
-    /// Runs a workload at several rungs of clients and waits for it. See the COMMENT ON.
+    /// Runs a workload at several rungs of clients and waits for it.
     bench_sweep,
-    /// Starts a sweep and returns at once. See the COMMENT ON.
+    /// Starts a sweep and returns at once.
     bench_start_sweep(
         workload: [Option<String>], clients: [Option<Vec<Option<i32>>>], rounds: [Option<i32>],
         variants: [Option<Jsonb>]
@@ -51,7 +51,7 @@ run_functions! {
     }, answer, start
 }
 
-/// Waits for a sweep. See the COMMENT ON.
+/// Waits for a sweep.
 #[pg_extern(sql = false)]
 fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
     let mut watch = Watch::new(None, false);
@@ -63,13 +63,13 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
         .or_raise()
 }
 
-/// A sweep's status: what its row says, unless its leader is gone. See the COMMENT ON.
+/// A sweep's status: what its row says, unless its leader is gone.
 #[pg_extern(sql = false)]
 fn sweep_status_of(status: Option<String>, segment: Option<i64>, sweep_id: Option<i64>) -> Option<String> {
     status_shown(status, segment, sweep_id.map(Work::Sweep))
 }
 
-/// Where a sweep stands: a row for bench.sweeps, or none when it is over. See the COMMENT ON.
+/// Where a sweep stands: a row for bench.sweeps, or none when it is over.
 #[pg_extern(sql = false)]
 fn sweep_progress(segment: Option<i64>, sweep_id: Option<i64>) -> Rows {
     let row = segment.zip(sweep_id).and_then(|(segment, sweep_id)| {
@@ -87,7 +87,7 @@ fn sweep_progress(segment: Option<i64>, sweep_id: Option<i64>) -> Rows {
     rows(row)
 }
 
-/// Ends a sweep. See the COMMENT ON.
+/// Ends a sweep.
 #[pg_extern(sql = false)]
 fn stop_sweep(sweep_id: Option<i64>) -> bool {
     (|| {
@@ -110,7 +110,7 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
 /// The status of a sweep that waits for a restart of the server.
 const WAITING: &str = "waiting for restart";
 
-/// Takes up a sweep that ended early. See the COMMENT ON.
+/// Takes up a sweep that ended early.
 #[pg_extern(sql = false)]
 fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i64 {
     (|| {
@@ -156,7 +156,7 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
     .or_raise()
 }
 
-/// A report of a sweep. See the COMMENT ON.
+/// A report of a sweep.
 #[pg_extern(sql = false)]
 fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
     (|| {
@@ -187,9 +187,9 @@ fn with_findings(mut document: ExperimentDocument) -> Result<ExperimentDocument,
 // bench.capacity and bench.start_capacity: how much load a server sustains.
 
 run_functions! {
-    /// Searches for the rate that a server sustains and waits for the end. See the COMMENT ON.
+    /// Searches for the rate that a server sustains and waits for the end.
     bench_capacity,
-    /// Starts a search and returns at once. See the COMMENT ON.
+    /// Starts a search and returns at once.
     bench_start_capacity(
         workload: [Option<String>], latency_limits: [Option<Vec<Option<f64>>>], percentile: [Option<f64>],
         trials: [Option<i32>], margin: [Option<f64>], rounds: [Option<i32>], max_failed: [Option<f64>],
@@ -239,7 +239,7 @@ fn search_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
 // bench.calibrate: equal runs against each other.
 
 run_function! {
-    /// Makes equal runs and says how much they vary. See the COMMENT ON.
+    /// Makes equal runs and says how much they vary.
     bench_calibrate(workload: [Option<String>], rounds: [Option<i32>], clients: [Option<i32>]) -> [Rows] = |workload, rounds, clients, run| {
         let lines = of_runs(SweepArguments {
             clients: Some(vec![clients]),
@@ -322,9 +322,9 @@ fn kind_of(name: &str) -> Result<FactorKind, UserError> {
 }
 
 run_functions! {
-    /// Finds which settings matter, and waits for it. See the COMMENT ON.
+    /// Finds which settings matter, and waits for it.
     bench_screen,
-    /// Starts a screen and returns its id as a sweep. See the COMMENT ON.
+    /// Starts a screen and returns its id as a sweep.
     bench_start_screen(
         workload: [Option<String>], factors: [Option<Json>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
@@ -349,7 +349,7 @@ fn screen_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
     Ok(screen_rows(lines))
 }
 
-/// The effects that a screen has found. See the COMMENT ON.
+/// The effects that a screen has found.
 #[pg_extern(sql = false)]
 fn screen_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<f64>) -> Rows {
     let lines = (|| {
@@ -392,9 +392,9 @@ fn asked(
 }
 
 run_functions! {
-    /// Says what indexes are worth, and waits for it. See the COMMENT ON.
+    /// Says what indexes are worth, and waits for it.
     bench_index_worth,
-    /// Starts to look at indexes and returns its id as a sweep. See the COMMENT ON.
+    /// Starts to look at indexes and returns its id as a sweep.
     bench_start_index_worth(
         workload: [Option<String>], index: [Option<String>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
@@ -415,7 +415,7 @@ fn ask_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
     Ok(index_rows(lines))
 }
 
-/// What has been found of indexes. See the COMMENT ON.
+/// What has been found of indexes.
 #[pg_extern(sql = false)]
 fn index_worth_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<f64>) -> Rows {
     let lines = (|| {

@@ -16,20 +16,20 @@ use crate::shm::Work;
 use crate::store;
 use crate::store::Imported;
 
-/// Runs as a document. See the COMMENT ON.
+/// Runs as a document.
 #[pg_extern(sql = false)]
 fn export(run_ids: Option<Vec<Option<i64>>>) -> StoredJsonb {
     ended_runs(run_ids).and_then(|run_ids| store::export(&run_ids)).or_raise()
 }
 
-/// How many parts a document has. See the COMMENT ON.
+/// How many parts a document has.
 #[pg_extern(sql = false)]
 fn export_part_count(run_ids: Option<Vec<Option<i64>>>) -> i32 {
     let count = |parts: usize| i32::try_from(parts).unwrap_or(i32::MAX);
     ended_runs(run_ids).and_then(|run_ids| Ok(count(store::chunks(&run_ids)?.len()))).or_raise()
 }
 
-/// A part of a document. See the COMMENT ON.
+/// A part of a document.
 #[pg_extern(sql = false)]
 fn export_part(run_ids: Option<Vec<Option<i64>>>, part: Option<i32>) -> StoredJsonb {
     (|| {
@@ -68,7 +68,7 @@ fn ended_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<i64>, UserError> 
     Ok(run_ids)
 }
 
-/// Runs of a document. See the COMMENT ON.
+/// Runs of a document.
 #[pg_extern(sql = false)]
 fn import(document: Option<StoredJsonb>) -> Vec<i64> {
     import_runs(document).or_raise()
@@ -99,13 +99,13 @@ fn check_readable(run: &Imported) -> Result<(), UserError> {
     })
 }
 
-/// Deletes old runs. See the COMMENT ON.
+/// Deletes old runs.
 #[pg_extern(sql = false)]
 fn prune(older_than: Option<Interval>) -> i64 {
     required("older_than", older_than).and_then(store::prune).or_raise()
 }
 
-/// Deletes a run. See the COMMENT ON.
+/// Deletes a run.
 #[pg_extern(sql = false)]
 fn delete_run(run_id: Option<i64>) -> bool {
     (|| {
@@ -123,7 +123,7 @@ fn delete_run(run_id: Option<i64>) -> bool {
     .or_raise()
 }
 
-/// The trigger of bench_internal.run_log. See the COMMENT ON.
+/// The trigger of bench_internal.run_log.
 #[pg_trigger(sql = false)]
 fn forget_runs<'a>(
     trigger: &'a PgTrigger<'a>,

@@ -25,7 +25,7 @@ use crate::server::rows::{Rows, rows};
 use crate::server::spi::quote_identifier;
 use crate::store::{self, Workload};
 
-/// Stores a script under a name. See the COMMENT ON.
+/// Stores a script under a name.
 #[pg_extern(sql = false)]
 fn create_workload(
     name: Option<String>,
@@ -73,7 +73,7 @@ fn create(
     Ok(())
 }
 
-/// Removes a workload. See the COMMENT ON.
+/// Removes a workload.
 #[pg_extern(sql = false)]
 fn drop_workload(name: Option<String>) {
     remove(name).or_raise();
@@ -111,7 +111,7 @@ pub fn check_owner(workload: &store::Workload) -> Result<(), UserError> {
 
 // bench.add_feeder and bench.drop_feeder.
 
-/// Gives a workload a feeder. See the COMMENT ON.
+/// Gives a workload a feeder.
 #[pg_extern(sql = false)]
 fn add_feeder(
     workload: Option<String>,
@@ -166,7 +166,7 @@ fn take_over(workload: Workload) -> Result<Workload, UserError> {
     store::take_over(workload)
 }
 
-/// Removes a feeder. See the COMMENT ON.
+/// Removes a feeder.
 #[pg_extern(sql = false)]
 fn drop_feeder(workload: Option<String>, prefix: Option<String>) {
     remove_feeder(workload, prefix).or_raise();
@@ -203,7 +203,7 @@ const MAX_TRANSACTIONS: i32 = 100_000;
 /// All lines are kept until the first is returned: their bytes together.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Shows what a client would do with a script. See the COMMENT ON.
+/// Shows what a client would do with a script.
 #[pg_extern(sql = false)]
 fn preview(
     script: Option<String>,

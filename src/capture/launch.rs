@@ -20,7 +20,7 @@ use crate::store::{self, CaptureEnd, CapturedStatement};
 /// Removes a capture.
 ///
 /// # Errors
-/// 42704 where there is none, and as [`check_owner`].
+/// 42704 where there is none, and as [`spec::check_owner`].
 pub fn drop(name: &str) -> Result<(), UserError> {
     if spec::check_owner(name)? {
         return store::delete_capture(name);

@@ -268,7 +268,7 @@ struct ReplayRequest {
 ///
 /// # Errors
 /// Those of a question to another session.
-pub fn replays(
+fn replays(
     sessions: &Sessions,
     replayer: &Replayer,
     statements: Vec<CapturedCall>,

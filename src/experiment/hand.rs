@@ -343,7 +343,7 @@ pub(super) fn owner_of_table(table: &str) -> Result<Option<Role>, UserError> {
 // there for them.
 
 /// Classes of errors of a statement that undoes what is not there: undefined and duplicate objects of all kinds.
-pub(super) const UNDONE: [&str; 10] =
+const UNDONE: [&str; 10] =
     ["42704", "42703", "42P01", "42883", "3F000", "42710", "42701", "42P06", "42P07", "42723"];
 
 /// Begins the detail of a statement's error that has no detail of its own.
@@ -382,7 +382,7 @@ pub(super) fn settings_of(
 ///
 /// # Errors
 /// The server's, with the statement.
-pub(super) fn execute_all(
+fn execute_all(
     session: &mut Session,
     settings: &[(String, String)],
     texts: &[String],
@@ -435,9 +435,7 @@ pub(super) fn files() -> Result<HashSet<(pg_sys::Oid, pg_sys::Oid)>, UserError> 
 }
 
 /// The relations with files that were not there, TOAST tables left out, and the size of all.
-pub(super) fn made_since(
-    before: &HashSet<(pg_sys::Oid, pg_sys::Oid)>,
-) -> Result<(Vec<String>, i64), UserError> {
+fn made_since(before: &HashSet<(pg_sys::Oid, pg_sys::Oid)>) -> Result<(Vec<String>, i64), UserError> {
     let made: Vec<pg_sys::Oid> = files()?.difference(before).map(|(oid, _)| *oid).collect();
     let rows = select::<(Option<pg_sys::Oid>, Option<i64>)>(
         "SELECT CASE WHEN relkind <> 't' AND relnamespace <> 99 THEN oid END, pg_relation_size(oid) \

@@ -383,7 +383,7 @@ const STATEMENTS: &str = "\
 ///
 /// # Errors
 /// 42809 for what is no table.
-pub(super) fn copy_text(table: pg_sys::Oid, schema: &str, without: pg_sys::Oid) -> Result<String, UserError> {
+fn copy_text(table: pg_sys::Oid, schema: &str, without: pg_sys::Oid) -> Result<String, UserError> {
     let made = fetch::<Vec<String>>(STATEMENTS, &[table.into(), schema.into(), without.into()])?;
     let Some(statements) = made else {
         let message = format!("relation with OID {} is not a table that can be copied", table.to_u32());

@@ -87,7 +87,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
             // Once, for all runs.
             if !std::mem::replace(&mut is_told, true) {
                 tell_role(&run)?;
-                start::tell(&run, &options.before, false)?;
+                start::tell_risks(&run, &options.before, false)?;
             }
         } else {
             before::check(&options.before, &roles::current())?;

@@ -24,7 +24,7 @@ pub fn wanted(variant: &Variant) -> BTreeMap<String, String> {
 }
 
 /// Those of a variant that need a restart.
-pub fn wanted_at_start(variant: &Variant) -> BTreeMap<String, String> {
+fn wanted_at_start(variant: &Variant) -> BTreeMap<String, String> {
     texts(&variant.restart)
 }
 

@@ -68,7 +68,7 @@ pub fn special(role: &str) -> UserError {
 ///
 /// # Errors
 /// Those of [`client_role`].
-pub fn of_superusers_call(owner: Option<Role>) -> Result<Role, UserError> {
+fn of_superusers_call(owner: Option<Role>) -> Result<Role, UserError> {
     match owner {
         Some(owner) if owner.name != OWNER && !is_special(owner.oid.into())? => Ok(owner),
         _ => client_role(),

@@ -180,7 +180,7 @@ const TIMEOUT: Duration = Duration::from_millis(200);
 const BLOCK: [u8; 8192] = [0; 8192];
 
 /// Nanoseconds of a reading of the clock that all times here are taken from, as pg_test_timing measures it.
-pub fn clock_read_ns() -> f64 {
+fn clock_read_ns() -> f64 {
     let began_ns = now_ns();
     let mut last_ns = began_ns;
     for _ in 0..READINGS {
@@ -190,7 +190,7 @@ pub fn clock_read_ns() -> f64 {
 }
 
 /// Microseconds that a block's write with fdatasync takes in pg_wal, the median of some; `None` where that fails.
-pub fn fsync_us() -> Option<f64> {
+fn fsync_us() -> Option<f64> {
     // A name that the server itself removes after a crash (RemoveTempXlogFiles in xlog.c). A backend's working
     // directory is the data directory.
     let name = format!("pg_wal/xlogtemp.{}", my_pid());

@@ -385,7 +385,7 @@ pub fn replication() -> Result<Replication, UserError> {
 }
 
 /// Whether a role may read who replicates from this server (pg_stat_replication).
-pub fn shows_standbys_to(role_oid: u32) -> Result<bool, UserError> {
+fn shows_standbys_to(role_oid: u32) -> Result<bool, UserError> {
     let sql = "SELECT pg_has_role($1, 'pg_read_all_stats', 'USAGE')";
     Ok(transaction(|| fetch::<bool>(sql, &[pg_sys::Oid::from(role_oid).into()]))?.unwrap_or_default())
 }

@@ -218,7 +218,7 @@ pub enum RowLimit {
 ///
 /// # Errors
 /// Those of [`check_new`](check_new); 55000 for no rows; 54000 for too many; the server's, with the feeder in the detail.
-pub(super) fn read_here(
+fn read_here(
     scripts: &mut [ScriptSpec],
     seed: i64,
     rows: RowLimit,

@@ -47,7 +47,7 @@ pub(super) fn install(on_terminate: OnTerminate) {
 
 /// Has a cancel ([`cancel_or_set_flag`]) reach a process that exits, which the server's own handler does not, and another
 /// termination only set the flag, which nothing asks for there.
-pub(super) fn take_signals_at_exit() {
+fn take_signals_at_exit() {
     // SAFETY: the handlers are of this library, which stays loaded.
     unsafe {
         raw::pqsignal(libc::SIGINT, Some(cancel_or_set_flag));

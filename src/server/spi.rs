@@ -37,7 +37,7 @@ pub fn quote_literal(text: &str) -> String {
 }
 
 /// An SPI failure that is not an ERROR of the server's: a bug of ours.
-pub fn spi_error(error: pgrx::spi::Error) -> UserError {
+fn spi_error(error: pgrx::spi::Error) -> UserError {
     // Users' own statements: those of a fixture.
     if matches!(error, pgrx::spi::Error::SpiError(pgrx::spi::SpiErrorCodes::Transaction)) {
         let message = "cannot begin or end transactions in the statements of a fixture";
@@ -276,7 +276,7 @@ thread_local! {
 }
 
 /// Runs `work`, whose statements are this project's own.
-pub fn with_own_plans<T>(work: impl FnOnce() -> T) -> T {
+fn with_own_plans<T>(work: impl FnOnce() -> T) -> T {
     allowing(Allowed::Plain, work)
 }
 
@@ -398,7 +398,7 @@ pub const SAFE_PATH: &CStr = c"pg_catalog, pg_temp";
 /// Runs this project's own SQL: names and operators in it are the server's, whatever other roles have created, and texts are
 /// read and written as by default, whatever the session, its role or its database has set. As TimescaleDB's
 /// RestrictSearchPath and pg_dump do it.
-pub fn restricted<T>(work: impl FnOnce() -> T) -> T {
+fn restricted<T>(work: impl FnOnce() -> T) -> T {
     if has_own_syntax() && has_safe_path() {
         return work();
     }
@@ -416,12 +416,12 @@ pub fn restrict() {
 
 /// Has only those triggers and rules fire that are enabled always, up to the end of the nest level: those of a role that may make
 /// triggers on a table are not, for only the table's owner enables them so.
-pub fn as_replica() {
+fn as_replica() {
     set_replication_role(pg_sys::SESSION_REPLICATION_ROLE_REPLICA, c"replica");
 }
 
 /// Does something in which triggers fire as in an ordinary session.
-pub fn as_origin<T>(work: impl FnOnce() -> T) -> T {
+fn as_origin<T>(work: impl FnOnce() -> T) -> T {
     in_nest_level(|| {
         set_replication_role(pg_sys::SESSION_REPLICATION_ROLE_ORIGIN, c"origin");
         work()

@@ -94,7 +94,7 @@ pub mod untracked {
 }
 
 /// Bytes that are kept of a plan's text.
-pub const PLAN_BYTES: usize = 3584;
+const PLAN_BYTES: usize = 3584;
 
 /// How many forms of one command's plan are kept.
 const PLAN_FORMS: usize = 6;

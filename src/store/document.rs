@@ -262,7 +262,7 @@ pub fn screen_lines(
 }
 
 /// As [`screen_lines`], of a sweep that the caller may see.
-pub(super) fn screened_lines(
+fn screened_lines(
     sweep_id: i64,
     asked: &Screen,
     options: &SweepOptions,
@@ -332,7 +332,7 @@ pub fn index_lines(
 }
 
 /// As [`index_lines`], of a sweep that the caller may see.
-pub(super) fn lines_of_indexes(
+fn lines_of_indexes(
     sweep_id: i64,
     asked: &IndexWorth,
     of_processor: bool,

@@ -60,7 +60,7 @@ pub fn statements_of(run_id: i64) -> Result<StatementsOfRun, UserError> {
 ///
 /// # Errors
 /// The server's.
-pub fn calls_per_script(run_id: i64) -> Result<BTreeMap<u32, PerCall>, UserError> {
+fn calls_per_script(run_id: i64) -> Result<BTreeMap<u32, PerCall>, UserError> {
     let sql = "SELECT script, coalesce(sum(rows)::float8 / sum(calls)::float8, 0), \
                    coalesce(sum(shared_blks_hit + shared_blks_read)::float8 / sum(calls)::float8, 0) \
                FROM bench_internal.call_log WHERE run_id = $1 GROUP BY script HAVING sum(calls) > 0";

@@ -31,7 +31,7 @@ pub fn hold_extension() -> Result<pg_sys::Oid, UserError> {
     if anchor()? != table {
         return Err(internal("the extension was replaced meanwhile"));
     }
-    check()?;
+    check_version()?;
     Ok(table)
 }
 
@@ -88,7 +88,7 @@ pub fn may_see(role: pg_sys::Oid) -> bool {
 ///
 /// # Errors
 /// 55000 when it is another one: tables and functions may be others than this library knows.
-pub fn check() -> Result<(), UserError> {
+fn check_version() -> Result<(), UserError> {
     let sql = "SELECT extversion FROM pg_extension \
                WHERE extname = 'pgbench_ext'::name";
     match fetch::<String>(sql, &[])? {

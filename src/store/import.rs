@@ -283,7 +283,7 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> R
 
 /// Writes the runs' rows of another table, as those of `node` where one is given. The planner copies a parameter wherever it
 /// is mentioned, and so it is once.
-pub(super) fn insert_results(
+fn insert_results(
     document: StoredJsonb,
     table: &str,
     runs: &[Imported],
@@ -443,7 +443,7 @@ fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserE
 ///
 /// # Errors
 /// Those of values that are not of their column's type.
-pub fn out_of_range(document: StoredJsonb, table: &str) -> Result<Option<UserError>, UserError> {
+fn out_of_range(document: StoredJsonb, table: &str) -> Result<Option<UserError>, UserError> {
     let rules: Vec<(String, String)> = fetch_all(
         "SELECT quote_ident(a.attname), pg_get_expr(k.conbin, k.conrelid) \
          FROM pg_constraint k \

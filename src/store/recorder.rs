@@ -1,7 +1,7 @@
 //! What the coordinator writes: a run's row, its samples and its results.
 //!
 //! Each function is a transaction of its own, so that what was measured stays whatever comes
-//! after. The extension is held by a lock meanwhile, see [`super::hold_extension`].
+//! after. The extension is held by a lock meanwhile, see [`super::extension_owner::hold_extension`].
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;

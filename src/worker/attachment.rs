@@ -94,7 +94,7 @@ static LEAVE_LAST_WORDS: DetachCallback = DetachCallback(|segment| {
 // The settings of a session that does this project's own work.
 
 /// Has pg_stat_statements, where it is loaded, not count the statements of this session: a worker's own ones.
-pub fn leave_out_this_session() {
+fn leave_out_this_session() {
     if guc::current("pg_stat_statements.track").is_some() {
         guc::set_for_session(c"pg_stat_statements.track", c"none");
     }
@@ -105,7 +105,7 @@ pub fn leave_out_this_session() {
 ///
 /// # Errors
 /// 42501 where it is another role's all the same.
-pub fn remain(role: pg_sys::Oid) -> Result<(), UserError> {
+fn remain(role: pg_sys::Oid) -> Result<(), UserError> {
     transaction(|| {
         guc::set_for_session(c"role", c"none");
         if is_session_of(role) {
@@ -120,7 +120,7 @@ pub fn remain(role: pg_sys::Oid) -> Result<(), UserError> {
 
 /// Has this project's own statements find the server's objects only, all rows, and no triggers but those that are always enabled,
 /// whatever the database or the role has set.
-pub fn isolate_statements() {
+fn isolate_statements() {
     own_settings().for_each(|(name, value)| guc::set_for_session(name, value));
     guc::set_for_session(c"search_path", guc::SAFE_PATH);
     guc::set_for_session(c"row_security", c"off");

@@ -152,7 +152,7 @@ const COLUMNS: [&str; 10] = [
 ///
 /// # Errors
 /// 42P01 for what this session does not see; 42809 for a table of another form; the server's.
-pub(super) fn read_rows(
+fn read_rows(
     table: pg_sys::Oid,
     name: &str,
     capture: &mut LogCapture,

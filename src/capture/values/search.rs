@@ -235,13 +235,13 @@ fn between(runner: &TrialRunner, target: &CapturedCalls) -> Vec<SamplingStrategy
 // Which feeders, or which values with which weights, come nearest to what was captured, by the rows and blocks that trials took.
 
 /// How near rows and blocks have to come for feeders over a relation.
-pub const NEAR: f64 = 0.96;
+const NEAR: f64 = 0.96;
 
 /// How near one of them has to come to be right.
 const RIGHT: f64 = 0.93;
 
 /// The relative error that their means may have.
-pub const SURE: f64 = 0.03;
+const SURE: f64 = 0.03;
 
 /// What comes nearest to the captured calls.
 #[derive(Default)]
@@ -316,7 +316,7 @@ fn expected(runner: &TrialRunner, target: &CapturedCalls, weights: Vec<f64>) -> 
 
 /// The weights under which what was tried comes nearest, the run's choice of plans being what it is with them; and those to
 /// begin with.
-pub fn nearest(runner: &TrialRunner, target: &CapturedCalls) -> Option<(TrialChoice, Vec<f64>)> {
+fn nearest(runner: &TrialRunner, target: &CapturedCalls) -> Option<(TrialChoice, Vec<f64>)> {
     let mut begin = vec![0.0; runner.tried.len()];
     for strategy in 0..runner.strategies() {
         let Some(single) = single(runner, target, strategy) else { continue };

@@ -314,13 +314,13 @@ fn unreadable(what: &str, path: &str, error: &io::Error) -> UserError {
 }
 
 /// Where sockets are if a target names no host, as libpq has it in Debian's packages.
-pub(super) const SOCKETS: &str = "/var/run/postgresql";
+const SOCKETS: &str = "/var/run/postgresql";
 
 /// This server's first Unix-domain socket.
 ///
 /// # Errors
 /// 55000 where it has none.
-pub fn this_server() -> Result<HostAddress, UserError> {
+fn this_server() -> Result<HostAddress, UserError> {
     let value = |name: &str| guc::current(name).unwrap_or_default();
     let directories = value("unix_socket_directories");
     let listed = guc::list_elements("unix_socket_directories", &directories)?;
@@ -369,7 +369,7 @@ pub fn failed(to: &HostAddress, reason: impl ToString) -> UserError {
 }
 
 /// A reason as the system says it, without the number that Rust adds.
-pub(super) fn without_number(reason: &impl ToString) -> String {
+fn without_number(reason: &impl ToString) -> String {
     reason.to_string().split(" (os error ").next().unwrap_or_default().to_owned()
 }
 

@@ -27,7 +27,7 @@ const READS: usize = 64;
 
 /// This project's own query, as one that finds names in pg_catalog alone. Statements of one message are one transaction, so nothing
 /// of this is left for the statements after it, nor, behind a pooler, for another client. In a transaction block it lasts to its end.
-pub fn under_own_path(sql: &str) -> String {
+fn under_own_path(sql: &str) -> String {
     format!("SET LOCAL search_path = pg_catalog, pg_temp; {sql}")
 }
 

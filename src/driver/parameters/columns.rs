@@ -117,7 +117,7 @@ unsafe fn output(
 ///
 /// # Safety
 /// A live expression of the scope.
-pub(super) unsafe fn resolved(
+unsafe fn resolved(
     walk: &Walk,
     mut scope: usize,
     mut node: *mut pg_sys::Node,
@@ -244,7 +244,7 @@ impl Walk {
 ///
 /// # Safety
 /// A live expression all of whose variables are of the first relation.
-pub(super) unsafe fn deparse(node: *mut pg_sys::Node, relation: pg_sys::Oid) -> String {
+unsafe fn deparse(node: *mut pg_sys::Node, relation: pg_sys::Oid) -> String {
     // SAFETY: by the caller; a palloc'd string.
     unsafe {
         let context = match relation {

@@ -427,7 +427,7 @@ pub unsafe fn error_with_hint(sqlstate: pgrx::PgSqlErrorCode, message: &CStr, hi
 ///
 /// # Safety
 /// Inside a trap and a transaction, with a live query after rewriting: views and policies are part of it.
-pub(super) unsafe fn look_at_index_ends(query: *mut pg_sys::Query) -> bool {
+unsafe fn look_at_index_ends(query: *mut pg_sys::Query) -> bool {
     // SAFETY: by the caller.
     unsafe { of_query(query, false) }
 }

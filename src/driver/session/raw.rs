@@ -1,7 +1,7 @@
 //! The server's functions as the transaction loop calls them: without pgrx's guard, which would
 //! turn an ERROR into a Rust panic at each call.
 //!
-//! An ERROR out of one of these jumps straight to the [`super::trap`] around it. So they may be
+//! An ERROR out of one of these jumps straight to the [`trap`] around it. So they may be
 //! called only inside a trap, from frames that have nothing to drop (plain old frames in the
 //! words of Rust's RFC 2945), or where the process has nothing left to lose.
 

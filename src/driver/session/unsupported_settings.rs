@@ -22,7 +22,7 @@ const OF_LOGGED_STATEMENTS: [&str; 3] =
     ["log_statement_sample_rate", "log_parameter_max_length", "log_parameter_max_length_on_error"];
 
 /// All of them; the order is the order of bits in a run's header, so it holds at most 32.
-pub const UNSUPPORTED: [UnsupportedSetting; 19] = [
+const UNSUPPORTED: [UnsupportedSetting; 19] = [
     UnsupportedSetting { name: "log_statement", off: "none", hint: LOGGING },
     UnsupportedSetting { name: "log_duration", off: "off", hint: LOGGING },
     UnsupportedSetting { name: "log_min_duration_statement", off: "-1", hint: LOGGING },

@@ -29,7 +29,7 @@ use remote::has_rows;
 pub use remote::refuse_load;
 
 /// The step that a run's caller does itself: a load has workers of its own.
-pub const BY_CALLER: Before = Before::Reload;
+const BY_CALLER: Before = Before::Reload;
 
 /// Runs a statement as a session that is sent it: VACUUM, CHECKPOINT and ALTER SYSTEM stand in no transaction.
 pub fn execute(session: &mut Session, statement: &str) -> Result<(), UserError> {

@@ -127,7 +127,7 @@ pub const ROWS: &str = "rows";
 
 /// Where a client's random numbers come from, and what its variables are before its first
 /// transaction; the run's own come last, and win.
-pub fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String, Value)>) {
+fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String, Value)>) {
     let own = match &spec.scripts[..] {
         [script] => fixture_values(fixture_of(spec, script), client),
         _ => Vec::new(),
@@ -156,7 +156,7 @@ fn automatic_values(client: u32, seed: i64, seeds: &ClientSeeds) -> Vec<(String,
 }
 
 /// What variables mean to one script of a mix, by its own fixture.
-pub fn own_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(String, Value)> {
+fn own_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(String, Value)> {
     if spec.scripts.len() == 1 {
         return Vec::new();
     }

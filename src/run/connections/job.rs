@@ -507,7 +507,7 @@ const AT_ONCE: usize = 32;
 const LONGEST_NS: i64 = 2_000_000_000;
 
 /// The token of the requests' sockets.
-pub const TOKEN: Token = Token(usize::MAX - 1);
+const TOKEN: Token = Token(usize::MAX - 1);
 
 /// The requests of a job.
 pub struct Cancels {

@@ -248,7 +248,7 @@ pub fn check(
 ///
 /// # Errors
 /// 53300 with the numbers.
-pub fn check_unknown(
+fn check_unknown(
     node: &NodeSpec,
     limits: &Limits,
     nodes: usize,

@@ -51,7 +51,7 @@ const ASK_SOON_NS: i64 = 100_000_000;
 pub const LOST_NS: i64 = 10_000_000_000;
 
 /// The longest that a link is silent while it takes over what its node has measured.
-pub const FETCH_NS: i64 = 2 * FETCH_MS as i64 * 1_000_000;
+const FETCH_NS: i64 = 2 * FETCH_MS as i64 * 1_000_000;
 
 /// The server's entry into a link.
 #[pgrx::pg_guard]

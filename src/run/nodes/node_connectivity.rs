@@ -68,7 +68,7 @@ pub fn ask(nodes: &[NodeSpec], pairs: NodePairs) -> Result<NodeAnswers, UserErro
 ///
 /// # Errors
 /// Those of this server.
-pub fn sessions_to(nodes: &[NodeSpec]) -> Result<Sessions, UserError> {
+fn sessions_to(nodes: &[NodeSpec]) -> Result<Sessions, UserError> {
     let (role, database) = (current_role(), database::name()?);
     let ways = store::as_owner(|| directions(nodes, &role, &database))?;
     Sessions::new(nodes, &ways)

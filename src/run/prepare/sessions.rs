@@ -244,7 +244,7 @@ pub fn slots_of(options: &RunOptions, cluster: Option<&ClusterSpec>) -> u64 {
 
 /// # Errors
 /// 42501 for a private workload of a role that the current one cannot become.
-pub fn check_private(workload: &Workload) -> Result<(), UserError> {
+fn check_private(workload: &Workload) -> Result<(), UserError> {
     match writer_of(workload, &roles::current())? {
         Some(writer) if workload.private => roles::check_may_become(&writer),
         _ => Ok(()),
@@ -256,7 +256,7 @@ pub fn check_private(workload: &Workload) -> Result<(), UserError> {
 ///
 /// # Errors
 /// 42704 for a role that has been dropped: what it wrote runs nowhere until somebody has copied it.
-pub fn writer_of(workload: &Workload, caller: &Role) -> Result<Option<Role>, UserError> {
+fn writer_of(workload: &Workload, caller: &Role) -> Result<Option<Role>, UserError> {
     if workload.builtin || workload.owner == CLIENT && roles::is_superuser(caller.oid.into()) {
         return Ok(None);
     }

@@ -79,7 +79,7 @@ fn prepare_to_start(arguments: RunArguments, is_waited_for: bool) -> Result<Prep
     let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
     tell_role(&prepared.spec)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
-    tell(&prepared.spec, &prepared.spec.options.before, is_waited_for)?;
+    tell_risks(&prepared.spec, &prepared.spec.options.before, is_waited_for)?;
     Ok(prepared)
 }
 
@@ -174,7 +174,7 @@ pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
 
 /// Starts a run in which nothing was found wrong, and returns when it has an id, or 0 where it did not get that far, with
 /// what has kept it from going on.
-pub fn start_prepared(prepared: &PreparedRun) -> Result<(Result<(), UserError>, i64), UserError> {
+fn start_prepared(prepared: &PreparedRun) -> Result<(Result<(), UserError>, i64), UserError> {
     let launched = launch(prepared, my_pid())?;
     // Until the run has an id it is this call's to give up.
     launched.tie();
@@ -210,7 +210,7 @@ fn invalid(message: &str) -> UserError {
 ///
 /// # Errors
 /// Those that the run would end with before it starts.
-pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
+pub fn find_risks(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
     let dry_run = dry_run(arguments)?;
     let machine = MachineLook::begin();
     let mut server = ServerState::default();
@@ -226,7 +226,7 @@ pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
 
 /// Tells in a NOTICE each what would spoil a run that does these steps first: what is certain, and before a run of a second or
 /// more what others do, which takes a look. Whether the calling statement waits for it matters to statement_timeout.
-pub fn tell(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<(), UserError> {
+pub fn tell_risks(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<(), UserError> {
     let plan = PlannedRun { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
     let look_ms = plan.look_ms();
     let begun = look_ms.map(|_| MachineLook::begin());

@@ -314,7 +314,7 @@ pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> R
 ///
 /// # Errors
 /// 42501; never for one that does not exist.
-pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
+fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
     let sql = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace \
                WHERE nspname = $1::text";
     if spi::fetch::<bool>(sql, &[schema.into()])? != Some(false) {
