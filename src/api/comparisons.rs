@@ -254,8 +254,6 @@ fn all_changes(
     Ok(found)
 }
 
-// Two sides of runs that are compared, and their report.
-
 /// Ids of runs, as SQL hands them over.
 type RunIds = Option<Vec<Option<i64>>>;
 

@@ -1,4 +1,5 @@
-//! bench.sweep, and what asks a question by a sweep: bench.capacity, bench.calibrate, bench.screen, bench.index_worth and their kin.
+//! bench.sweep, and what asks a question by a sweep: bench.capacity, bench.calibrate, bench.screen, bench.index_worth and their
+//! kin.
 
 use std::sync::atomic::Ordering::*;
 
@@ -184,8 +185,6 @@ fn with_findings(mut document: ExperimentDocument) -> Result<ExperimentDocument,
     Ok(document)
 }
 
-// bench.capacity and bench.start_capacity: how much load a server sustains.
-
 run_functions! {
     /// Searches for the rate that a server sustains and waits for the end.
     bench_capacity,
@@ -236,8 +235,6 @@ fn search_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
     Ok(sweep_id)
 }
 
-// bench.calibrate: equal runs against each other.
-
 run_function! {
     /// Makes equal runs and says how much they vary.
     bench_calibrate(workload: [Option<String>], rounds: [Option<i32>], clients: [Option<i32>]) -> [Rows] = |workload, rounds, clients, run| {
@@ -285,8 +282,6 @@ fn of_runs(arguments: SweepArguments) -> Result<Vec<CalibrationLine>, UserError>
     }
     Ok(calibrate(&runs))
 }
-
-// bench.screen and its kin: which of several settings matter.
 
 fn screen_rows(lines: Vec<ScreenLine>) -> Rows {
     rows(lines.into_iter().map(|line| ScreenLine { error: line.error.map(for_client), ..line }))
@@ -366,8 +361,6 @@ fn metric_of(name: String) -> Result<ScreenMetric, UserError> {
         UserError::invalid(format!("unrecognized metric \"{name}\"")).hint(format!("Known metrics: {names}."))
     })
 }
-
-// bench.index_worth and its kin: what indexes save, and what they cost.
 
 fn index_rows(lines: Vec<IndexLine>) -> Rows {
     rows(lines.into_iter().map(|line| IndexLine { error: line.error.map(for_client), ..line }))

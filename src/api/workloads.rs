@@ -109,8 +109,6 @@ pub fn check_owner(workload: &store::Workload) -> Result<(), UserError> {
     Ok(())
 }
 
-// bench.add_feeder and bench.drop_feeder.
-
 /// Gives a workload a feeder.
 #[pg_extern(sql = false)]
 fn add_feeder(

@@ -1,4 +1,5 @@
-//! What this database does while a capture lasts: how often it commits and flushes, and what its sessions wait for.
+//! What this database does while a capture lasts, how often it commits and flushes and what its sessions wait for; and how far the
+//! capture is.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

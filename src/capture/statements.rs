@@ -243,8 +243,6 @@ fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &StatementReplay) 
     Ok(())
 }
 
-// Captured statements, analysed and tried in sessions of the role that executed them.
-
 /// The kind of worker that looks at statements.
 const KIND: WorkerKind = kind(c"pgbench_ext_replays_main", c"pgbench_ext capture");
 

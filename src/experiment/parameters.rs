@@ -1,4 +1,4 @@
-//! Parameters of the whole server that a sweep's variants set.
+//! The server that a sweep's variants ask for: parameters of the whole server, restarts that these need, and loads before runs.
 
 use std::collections::BTreeMap;
 
@@ -210,8 +210,6 @@ fn this_start() -> Result<Wait, UserError> {
     let command = fetch::<String>(sql, &[])?.unwrap_or_default();
     Ok(Wait { command, server_start: start.unwrap_or_default(), ..Wait::default() })
 }
-
-// What is loaded before each run of a sweep. The other steps are in [`crate::run::before`].
 
 /// A load as a sweep makes it.
 pub struct SweepLoad {

@@ -1,4 +1,5 @@
-//! What can be found wrong before any worker is started, apart from the arguments themselves.
+//! What can be found wrong before any worker is started, apart from the arguments themselves: locks, limits of the server, and
+//! `pgbench_ext.max_clients_per_role`, the limit of a role.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -198,8 +199,6 @@ pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<()
     let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes in total, not {length}");
     Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
 }
-
-// `pgbench_ext.max_clients_per_role`: how many clients, and workers of loads and sweeps, a role may have at a time.
 
 static MAX: GucSetting<i32> = GucSetting::<i32>::new(0);
 

@@ -432,8 +432,6 @@ fn ask(
     Ok(Some(lines.unwrap_or_default().into_iter().map(counts).collect()))
 }
 
-// The run's tables and their indexes: sizes and the server's statistics of them.
-
 /// A reading of nothing.
 pub fn no_relations() -> Value {
     Value::Array(Vec::new())

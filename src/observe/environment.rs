@@ -1,4 +1,4 @@
-//! What a run runs on: server, machine, kernel, file system.
+//! What a run runs on: server, machine, kernel and file system; and, for bench.preflight, how busy they are before it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -218,8 +218,6 @@ fn time_flushes(name: &str) -> io::Result<Vec<f64>> {
     }
     Ok(times)
 }
-
-// A look at the server and its machine before a run, as far as the role that asks may see them.
 
 /// One question, whose answer is JSON. `None`: the role may not ask it, or somebody's lock is in the way.
 pub fn known<T>(ask: impl FnOnce() -> Result<Option<T>, UserError>) -> Result<Option<T>, UserError> {

@@ -1,4 +1,5 @@
-//! The machine's processors, memory and disks, and the control group's quota, on platforms that provide them.
+//! The machine's processors, memory and disks, and the control group's quota, on platforms that provide them; and the same of a
+//! node of a Citus cluster.
 
 use std::collections::BTreeMap;
 
@@ -233,8 +234,6 @@ pub fn processors_granted() -> u32 {
     let all = processors().unwrap_or(1);
     quota_processors().map_or(all, |quota| (quota.floor() as u32).clamp(1, all))
 }
-
-// The state of a node of a Citus cluster, which other nodes read before and after a run.
 
 /// One reading. Counters only ever grow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,4 +1,5 @@
-//! What one client shows to the others: where it is, its transactions and its errors.
+//! What one client shows to the others, where it is, its transactions and its errors; and what a link to a node of a Citus
+//! cluster shows to the coordinator.
 
 use std::sync::atomic::Ordering::*;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
@@ -312,8 +313,6 @@ impl ConnectionCell {
         self.state.store(state as u32, Release);
     }
 }
-
-// What a run's links to the nodes of a Citus cluster share with the coordinator.
 
 /// Where a link stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

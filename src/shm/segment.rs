@@ -1,4 +1,4 @@
-//! A process's hold on a segment, and the way to its parts.
+//! A process's hold on a segment, and the way to its parts; the leader and the clients as others see them.
 
 use std::marker::PhantomData;
 use std::mem::size_of;
@@ -420,8 +420,6 @@ pub fn is_under_way(segment: &Segment) -> bool {
     let header = segment.header();
     header.state() != RunState::Finished && is_backend(header.coordinator_pid.load(Acquire))
 }
-
-// The clients of a run as sessions, whether each is a worker of its own or jobs share them.
 
 /// A client as others see it.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,5 @@
-//! Captures: rows of bench_internal.capture_list and bench.capture_statements, the mix that a capture is, and the values that it has kept in bench.captured_rows.
+//! Captures: rows of bench_internal.capture_list and bench.capture_statements, the mix that a capture is, and the values that it
+//! has kept in bench.captured_rows.
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::Activity;

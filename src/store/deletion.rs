@@ -1,5 +1,5 @@
-//! Deleting a run's record: a trigger deletes all results with the run's row of bench_internal.run_log, whoever deletes that
-//! row.
+//! Deleting the records of runs: one by one, or those that are old. A trigger deletes all results with the run's row of
+//! bench_internal.run_log, whoever deletes that row.
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::{Interval, TimestampWithTimeZone};

@@ -91,8 +91,6 @@ static LEAVE_LAST_WORDS: DetachCallback = DetachCallback(|segment| {
     }
 });
 
-// The settings of a session that does this project's own work.
-
 /// Has pg_stat_statements, where it is loaded, not count the statements of this session: a worker's own ones.
 fn leave_out_this_session() {
     if guc::current("pg_stat_statements.track").is_some() {

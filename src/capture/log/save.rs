@@ -1,4 +1,5 @@
-//! Storing what a log holds: workloads with their feeders and values, and the lines of the capture.
+//! The call of bench.capture_log, and storing what a log holds: workloads with their feeders and values, and the lines of the
+//! capture.
 
 use std::collections::HashMap;
 
@@ -359,8 +360,6 @@ fn store(
     let stored = store::workload(workload)?.ok_or_else(|| internal("the workload no longer exists"))?;
     store::put_feeder(&stored, &feeder)
 }
-
-// The call of bench.capture_log.
 
 /// As many workloads as a mix may have.
 const MAX_SHAPES: i32 = 128;

@@ -1,4 +1,5 @@
-//! The messages of a log, and a log in a table or a view, which is read in a session of a role without special rights: its columns' types, its policies and a view's functions may be anybody's.
+//! The messages of a log, and a log in a table or a view, which is read in a session of a role without special rights: its
+//! columns' types, its policies and a view's functions may be anybody's.
 
 use std::ffi::{CStr, CString};
 

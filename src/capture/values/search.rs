@@ -1,5 +1,5 @@
-//! The search for values: statements that only read are tried with values of some rows. Strategies and sizes are tried, and then
-//! those between the ones that come near.
+//! The search for values: statements that only read are tried with values of some rows. Strategies and sizes are tried, then those
+//! between the ones that come near, and of what was tried what comes nearest is taken.
 
 use std::time::Duration;
 
@@ -231,8 +231,6 @@ fn between(runner: &TrialRunner, target: &CapturedCalls) -> Vec<SamplingStrategy
     found.truncate(4);
     found
 }
-
-// Which feeders, or which values with which weights, come nearest to what was captured, by the rows and blocks that trials took.
 
 /// How near rows and blocks have to come for feeders over a relation.
 const NEAR: f64 = 0.96;

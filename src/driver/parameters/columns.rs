@@ -1,4 +1,5 @@
-//! From an expression to the one relation whose columns it is made of.
+//! From an expression to the one relation whose columns it is made of: what a walk has seen so far, and what is found beside
+//! parameters in fields of JSON documents, sums and full text searches.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
@@ -255,8 +256,6 @@ unsafe fn deparse(node: *mut pg_sys::Node, relation: pg_sys::Oid) -> String {
     }
 }
 
-// What a walk over a query tree has seen so far.
-
 /// An expression over one relation's columns.
 #[derive(Clone)]
 pub(super) struct ColumnExpression {
@@ -361,8 +360,6 @@ impl Walk {
     }
 }
 
-// Fields of JSON documents.
-
 /// A field that a row's object has, the same whenever it is asked for, so that its value goes with it.
 fn field_of(object: &str) -> String {
     format!(
@@ -438,8 +435,6 @@ impl Walk {
     }
 }
 
-// Parameters in sums and differences.
-
 impl Walk {
     /// A sum or a difference of a parameter and a value that is the same for all rows, which may be another parameter.
     ///
@@ -487,8 +482,6 @@ impl Walk {
         }
     }
 }
-
-// The words of full text searches.
 
 impl Walk {
     /// `vector @@ to_tsquery($1)` and its like, also where the query is a function in FROM: the parameter's value is made of the

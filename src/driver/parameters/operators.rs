@@ -1,4 +1,4 @@
-//! Nodes of a query tree, their types, and the operators beside parameters.
+//! Nodes of a query tree and their types: parameters, the operators beside them, and the objects that a statement uses.
 
 use std::ffi::{CStr, c_void};
 
@@ -251,8 +251,6 @@ pub(super) fn is_administration(function: pg_sys::Oid, name: &str) -> bool {
     is_builtin && BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-// What is found of a statement and of its parameters.
-
 /// How a parameter meets what is beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
@@ -386,8 +384,6 @@ pub struct Analysed {
     /// All objects that it uses itself, these relations among them.
     pub objects: Vec<Object>,
 }
-
-// The objects that a statement uses itself.
 
 /// An object, as pg_depend knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

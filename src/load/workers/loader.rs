@@ -1,4 +1,5 @@
-//! A loader: one session that takes shares of a fixture's rows until none is left, each in a transaction.
+//! A loader: one session that takes shares of a fixture's rows until none is left, each in a transaction; and all of them as the
+//! load's leader sees them.
 
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
@@ -186,8 +187,6 @@ impl FilledTable {
     }
 }
 
-// The loaders, as the load's leader sees them.
-
 /// Has loaders do the tasks of the phase that the load is in, each of them one at a time: an index or a VACUUM for each
 /// processor is sooner done than one after the other with parallel workers. False, with nothing done, where there is nothing
 /// to share.
@@ -299,8 +298,6 @@ pub fn check_stop(segment: &Segment) -> Result<(), UserError> {
         _ => Err(UserError::new(sqlstate::QUERY_CANCELED, "the load was canceled")),
     }
 }
-
-// Settings of the sessions of a load.
 
 /// Settings of a session that builds indexes, or of so many that do so side by side.
 pub fn set_up(session: &Session, sessions: u32) -> Result<(), SqlError> {

@@ -1,4 +1,4 @@
-//! The end of a run: what was measured is read, and written in parts.
+//! The end of a run: what was measured is read, with the counts of each command, and written in parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::*;
@@ -300,8 +300,6 @@ impl RunUnderWay<'_> {
         Ok((audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed), calls))
     }
 }
-
-// What the clients counted of each command, for bench.statements.
 
 /// A line for each command of each script, in their order.
 pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<CommandSummary> {

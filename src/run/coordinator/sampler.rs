@@ -1,4 +1,5 @@
-//! From the clients' intervals to samples: read, written down, added up.
+//! What is read of the clients and written while a run is under way: samples, their transactions' log, and how far transaction
+//! ids are used up.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::*;
@@ -332,8 +333,6 @@ impl<'a> Sampler<'a> {
         }
     }
 }
-
-// From the clients' logs to bench.transactions.
 
 /// Rows of one transaction, which takes some 20 ms: for so long nothing is read.
 const LOG_WRITTEN_AT_ONCE: usize = 4096;

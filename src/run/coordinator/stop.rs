@@ -1,4 +1,5 @@
-//! The end of the clients: steps from waiting for them to continuing without clients that cannot be ended.
+//! The ends that a run comes to by itself: of a warm-up, when throughput is steady, and of the clients, in steps from waiting for
+//! them to continuing without clients that cannot be ended.
 
 use std::sync::atomic::Ordering::*;
 use std::sync::atomic::fence;
@@ -127,8 +128,6 @@ impl RunUnderWay<'_> {
         }
     }
 }
-
-// The end of a warm-up that lasts until throughput is steady.
 
 /// How long before it comes the measurement's begin is made known, at least: by then every client can know of it. Nobody
 /// has to be told: a client reads the time line when an interval has ended, and it begins with one.

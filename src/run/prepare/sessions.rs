@@ -1,4 +1,4 @@
-//! Whose sessions the clients of a run are, and how many workers that takes.
+//! Whose sessions the clients of a run are, those of each workload of a mix, and how many workers that takes.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -266,8 +266,6 @@ fn writer_of(workload: &Workload, caller: &Role) -> Result<Option<Role>, UserErr
             .hint("Read its script, and take it over with bench.create_workload.")
     })
 }
-
-// The workloads of a mix.
 
 /// The workloads of a mix by their names, where there are such.
 pub fn expanded(mix: &[Share]) -> Result<Vec<(Option<Workload>, Share)>, UserError> {

@@ -1,4 +1,4 @@
-//! What is the same for runs, loads and sweeps under way: to wait for one, and to stop it.
+//! What is the same for runs, loads and sweeps under way, to wait for one and to stop it; and the NOTICEs of bench.run.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
@@ -72,8 +72,6 @@ pub fn stop(work: Work) -> Result<bool, UserError> {
     });
     Ok(stopped.unwrap_or(false))
 }
-
-// The NOTICEs of bench.run.
 
 thread_local! {
     /// Whether this session has been told where the arguments are described: a misspelt one gets nothing but the server's "No

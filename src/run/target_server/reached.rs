@@ -1,4 +1,4 @@
-//! A target that has been reached: its fixtures, and what is wrong with a run's scripts there.
+//! A target that has been reached: its fixtures, the feeders whose rows it has, and what is wrong with a run's scripts there.
 
 use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_model::client::ClientWorkload;
@@ -305,8 +305,6 @@ fn all_failed(mut failures: Vec<UserError>) -> UserError {
     UserError { detail: (!detail.is_empty()).then(|| detail.join("\n")), ..last }
 }
 
-// Feeders whose rows are the target's.
-
 /// How many rows are fetched at a time: few at first, and then as many as together have about so many bytes, so that they
 /// stay far below what is kept of one answer.
 const FIRST_ROWS: usize = 100;
@@ -370,8 +368,6 @@ fn text(bytes: &[u8]) -> Result<&str, UserError> {
     // No text of a server's has a zero byte.
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(not_text)
 }
-
-// The statements of a run on its target before it begins: whether they are right, and how they are planned.
 
 /// Words with which statements begin after which others can still be parsed, first those that have plans.
 const HARMLESS: [&str; 11] =

@@ -1,4 +1,4 @@
-//! Foreign servers of the wrapper and the mappings on them, as the catalogs have them.
+//! Foreign servers of the wrapper and the mappings on them, as the catalogs have them, and what a target is asked about itself.
 
 use bench_base::error::{UserError, sqlstate};
 use bench_base::untrusted;
@@ -147,8 +147,6 @@ pub fn local_password() -> Result<Secrets, UserError> {
     }
     Ok(secrets)
 }
-
-// What a target is asked about itself before the run.
 
 /// What is asked of a target.
 #[derive(Deserialize)]
