@@ -11,7 +11,6 @@ mod nodes;
 pub mod reports;
 pub mod runs;
 mod sweeps;
-mod transfer;
 pub mod workloads;
 
 /// A value that must not be NULL.

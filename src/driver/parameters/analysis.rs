@@ -6,11 +6,10 @@ use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::columns::{ColumnExpression, Scope, Walk, beneath};
-use super::operators::{
-    SET_CONFIG, bare, element, how, is_a, is_administration, is_range, may_write, name_of, nth, objects_of,
-    one_of_object, type_name,
+use super::{
+    Analysed, How, Meeting, NeededPrivileges, Parameter, ParameterPlace, SET_CONFIG, bare, element, how,
+    is_a, is_administration, is_range, may_write, name_of, nth, objects_of, one_of_object, type_name,
 };
-use super::{Analysed, How, Meeting, NeededPrivileges, Parameter, ParameterPlace};
 use crate::error::internal;
 use crate::server::query::{in_text, list_first, list_length, parse};
 

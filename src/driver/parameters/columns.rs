@@ -6,8 +6,10 @@ use std::ffi::{CStr, c_void};
 
 use pgrx::pg_sys;
 
-use super::operators::{bare, is_a, is_without_variables, name_of, nth, type_name};
-use super::{Analysed, How, Meeting, Occurrence, ParameterPlace, Wrap};
+use super::{
+    Analysed, How, Meeting, Occurrence, ParameterPlace, Wrap, bare, is_a, is_without_variables, name_of, nth,
+    type_name,
+};
 use crate::server::query::list_length;
 
 /// The column of a relation that a variable stands for, through the aliases of joins, subqueries, CTEs and groups.

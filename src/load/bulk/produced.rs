@@ -8,7 +8,7 @@ use bench_script::Prng;
 use pgrx::pg_sys;
 
 use super::batch::BATCH_ROWS;
-use super::sink::{BulkRows, Sink};
+use super::{BulkRows, Sink};
 use crate::driver::session::analysis::refuse_what_needs_a_client;
 use crate::driver::session::client_session::{Session, drive};
 use crate::driver::session::raw::{self, trap};

@@ -10,7 +10,7 @@ use bench_model::spec::QueryMode;
 use bench_protocol::{SessionEvent, TransactionStatus, WireSession};
 use bench_script::{Action, Pipeline, PipelineMode};
 
-use super::shared::{ArmMessage, JobState, Sent, keep};
+use super::{ArmMessage, JobState, Sent, keep};
 use crate::driver::connection::{Link, Route};
 use crate::server::process::parent_of;
 use crate::shm::{ClientState, ConnectionCell, MeasuredSession};

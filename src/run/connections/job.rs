@@ -15,7 +15,7 @@ use mio::{Events, Interest, Poll, Registry, Token};
 use pgrx::pg_sys;
 
 use super::connection::{Connection, Next};
-use super::shared::{ClosingLinks, Disconnects, JobState, secrets};
+use super::{ClosingLinks, Disconnects, JobState, secrets};
 use crate::driver::connection::{self, CancelRequest, Link, Route};
 use crate::error::internal;
 use crate::run::client;

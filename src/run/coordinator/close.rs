@@ -12,8 +12,7 @@ use bench_results::{CommandSummary, Environment};
 use bench_script::{Action, Symbols, parse};
 use bench_stats::Histogram;
 
-use super::run_status;
-use super::run_under_way::{LINKS_NS, RunUnderWay};
+use super::{LINKS_NS, RunUnderWay, run_status};
 use crate::observe::audit::{self, AuditRow};
 use crate::observe::counters::{self, CountsById};
 use crate::observe::waits::Switches;

@@ -6,7 +6,7 @@ use std::sync::atomic::fence;
 
 use bench_model::spec::Driver;
 
-use super::run_under_way::RunUnderWay;
+use super::RunUnderWay;
 use crate::server::process::{cancel, nap, now_ns, wake};
 use crate::shm::{ClientSlot, StopReason, WarmupEnd};
 use crate::worker::workers;

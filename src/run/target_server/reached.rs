@@ -11,9 +11,7 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::server::{
-    Description, check_files, foreign_server, mapping, may_not_use, of_another_owner, unexpected,
-};
+use super::{Description, check_files, foreign_server, mapping, may_not_use, of_another_owner, unexpected};
 use crate::driver::connection::{self, BlockingSession, Route};
 use crate::error::{internal, warn};
 use crate::launch::checks::lock_of;

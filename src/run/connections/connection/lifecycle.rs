@@ -10,7 +10,7 @@ use bench_script::{Action, PipelineMode};
 use super::{Connection, Next, WaitsFor};
 use crate::driver::connection::{self, Done, Link};
 use crate::observe::waits;
-use crate::run::connections::shared::JobState;
+use crate::run::connections::JobState;
 use crate::server::process::cpu_ns;
 use crate::shm::ClientState;
 
