@@ -8,10 +8,10 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
+use bench_base::words;
 use bench_capture::fidelity::Counts;
 use bench_model::spec::{Driver, Duel, OnDisconnect, RunOptions, RunSpec, ScriptSpec};
 use bench_model::transaction_log::{LogRecord, LoggedOutcome};
-use bench_base::words;
 use bench_results::UnwrittenParts;
 use bench_results::{CommandSummary, DuelMeasured, Environment, Event};
 use bench_stats::histogram::coarse;

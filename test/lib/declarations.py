@@ -33,8 +33,8 @@ STRUCTURES = [
 
 # Constants: file, name there, and what it is in the headers.
 CONSTANTS = [
-    ("server/timeouts.rs", "LOCK_TIMEOUT", "LOCK_TIMEOUT"),
-    ("server/timeouts.rs", "STATEMENT_TIMEOUT", "STATEMENT_TIMEOUT"),
+    ("server/signals.rs", "LOCK_TIMEOUT", "LOCK_TIMEOUT"),
+    ("server/signals.rs", "STATEMENT_TIMEOUT", "STATEMENT_TIMEOUT"),
     ("server/relations.rs", "MAGIC", "BTREE_MAGIC"),
     ("server/relations.rs", "PAGE_HEADER", "MAXALIGN(SizeOfPageHeaderData)"),
     ("server/database.rs", "SQL_ASCII", "PG_SQL_ASCII"),

@@ -46,7 +46,7 @@ refused $raw 's/pub fn EmitErrorReport/pub fn EmitErrorReports/' EmitErrorReport
 refused $raw 's/(pub static mut XactLastCommitEnd: )u64/\1u32/' XactLastCommitEnd \
     'a variable of another type is noticed'
 refused $raw '/pub is_send_pending: /d' PQcommMethods 'a field less is noticed'
-refused server/timeouts.rs 's/(const LOCK_TIMEOUT: u32 = )2/\13/' LOCK_TIMEOUT 'another number is noticed'
+refused server/signals.rs 's/(const LOCK_TIMEOUT: u32 = )2/\13/' LOCK_TIMEOUT 'another number is noticed'
 
 # The options of a target are those of libpq, each taken or refused with its reason, as the manual's table has them.
 cat >"$work/keywords.c" <<'C'
