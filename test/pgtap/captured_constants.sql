@@ -169,7 +169,7 @@ SELECT is_empty($$ SELECT script FROM bench.workloads WHERE name LIKE 'masked%' 
     SELECT query FROM bench.capture_statements WHERE capture LIKE 'masked%' AND query ~ '47114711' $$,
     'numbers are values and nothing else');
 
--- Lists so long that a time like the square of their length would be minutes.
+-- Lists so long that a time like the square of their length would be minutes; PostgreSQL 18 has squashed them.
 SELECT pg_stat_statements_reset() \g /dev/null
 \o /dev/null
 SELECT 'SELECT count(*) FROM form WHERE id IN (' || string_agg(n::text, ', ') || ')' FROM generate_series(1, 65000) AS n
@@ -179,8 +179,9 @@ SELECT 'SELECT count(*) FROM form WHERE id IN (' || string_agg(n::text, ', ') ||
 \o
 SELECT clock_timestamp() AS began \gset
 SELECT results_eq($$ SELECT reason FROM bench.capture('long', secs => 0) WHERE reason ~ 'parameters' ORDER BY 1 $$, $$
-    VALUES ('it has more than 65535 parameters'), ('more than 1664 parameters get values of one relation')
-$$, 'statements with too many parameters');
+    SELECT * FROM (VALUES ('it has more than 65535 parameters'),
+        ('more than 1664 parameters get values of one relation')) AS refusals (reason)
+    WHERE current_setting('server_version_num')::int < 180000 $$, 'statements with too many parameters');
 SELECT ok(clock_timestamp() - :'began' < '40 s', 'take no longer than that');
 
 -- Names that nothing gives a type are texts, and types that no column has have values.
