@@ -392,7 +392,8 @@ class Connection:
         return "T" if self.in_block else "I"
 
     async def query(self, text):
-        if "pg_backend_pid" in text:
+        # What a target is, and its settings: one answer has both.
+        if "pg_backend_pid" in text or "current_setting('search_path')" in text:
             await self.answer("examine", told(json.dumps(describe(self.pid))) + ready())
         elif "json_build_object" in text:
             await self.answer("watch", told('{"counters": [1, 2, 3, 4, 5, 6, 7, 8, 9], "waits": {"CPU": 1}}') + ready())
