@@ -14,7 +14,7 @@ fn capture(entries: &[LogEntry], mask: bool) -> Result<(), UserError> {
     let given = json!({ "writes": true, "max_rows": 10, "mask": mask });
     let mut capture = LogCapture::new(LogOptions::new("shop".to_owned(), &given)?);
     for entry in entries {
-        capture.take(entry)?;
+        capture.take(entry.clone())?;
     }
     for shape in capture.finish()?.shapes {
         let _ = parse("log", &shape.script, &mut Symbols::new());

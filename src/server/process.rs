@@ -477,12 +477,12 @@ impl Usage {
     }
 }
 
-/// The largest blocks that holes are filled with, and the smallest, in bytes. What is larger than the largest is filled by several.
-const LARGEST: usize = 64 << 10;
-const SMALLEST: usize = 1 << 10;
+/// The largest and the smallest blocks that holes of the heap are filled with, in bytes; a larger hole takes several.
+const LARGEST_FILLING: usize = 64 << 10;
+const SMALLEST_FILLING: usize = 1 << 10;
 
-/// So many blocks of a size at most.
-const MOST: usize = 64;
+/// Blocks of one size at most.
+const MOST_FILLINGS: usize = 64;
 
 /// Leaves malloc as it is in a backend that has just begun: with no holes between what is in use, and with nothing kept at the end
 /// of the heap. A worker frees much while it prepares. Statements that find room in such holes do not take memory from the kernel
@@ -497,10 +497,10 @@ pub fn fill_holes() {
         };
         // What is left at the end is less than two pages.
         let top = end.saturating_sub(2 * 4096);
-        let mut size = LARGEST;
-        while size >= SMALLEST {
-            for _ in 0..MOST {
-                // SAFETY: a block that is not returned is nobody's until the process ends, which is what fills the hole.
+        let mut size = LARGEST_FILLING;
+        while size >= SMALLEST_FILLING {
+            for _ in 0..MOST_FILLINGS {
+                // SAFETY: any size may be asked for. A block that is not freed stays allocated until the process ends: it fills the hole.
                 let block = unsafe { libc::malloc(size) };
                 if block.is_null() || block as usize + size > top {
                     // SAFETY: it came from malloc just now, or is null.

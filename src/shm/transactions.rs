@@ -157,6 +157,11 @@ impl<'a> ClientCounters<'a> {
         }
     }
 
+    /// Whether the run is a duel.
+    pub fn is_of_duel(&self) -> bool {
+        !self.arms.is_empty()
+    }
+
     /// What is recorded from here on is this client's, of those of this process.
     pub fn turn_to(&mut self, client: usize) {
         self.client = client;
@@ -417,7 +422,7 @@ impl TransactionRecorder for ClientCounters<'_> {
         if of == TotalsOf::Measured && !self.counts_cpu {
             self.count_cpu();
         }
-        if !self.arms.is_empty() {
+        if self.is_of_duel() {
             self.count_for_arm(t, of == TotalsOf::Measured);
             if self.is_settling {
                 self.settle();

@@ -299,7 +299,7 @@ fn read_file(
         let mut take = |entry: Option<LogEntry>| {
             let Some(entry) = entry else { return Ok(()) };
             read.messages += 1;
-            capture.take(&entry)
+            capture.take(entry)
         };
         each_line(path, &mut input, &left, |line, is_begun| match is_begun {
             true => take(log.take_line(line.trim_end_matches('\n'))),
@@ -318,7 +318,7 @@ fn read_file(
                 match entry {
                     Some(entry) => {
                         read.messages += 1;
-                        capture.take(&entry)?;
+                        capture.take(entry)?;
                     }
                     None => read.unreadable += 1,
                 }

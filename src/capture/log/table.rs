@@ -37,7 +37,7 @@ pub(super) fn take_line(line: &str, capture: &mut LogCapture, read: &mut Read) -
     match Some(line).filter(|line| line.len() as u64 <= MAX_LINE).and_then(from_json) {
         Some(entry) => {
             read.messages += 1;
-            capture.take(&entry)
+            capture.take(entry)
         }
         None => {
             read.unreadable += 1;
@@ -182,7 +182,7 @@ fn read_rows(
             match from_row(row) {
                 Some(entry) => {
                     read.messages += 1;
-                    capture.take(&entry)?;
+                    capture.take(entry)?;
                 }
                 None => read.unreadable += 1,
             }

@@ -91,7 +91,7 @@ pub struct Connection<'a> {
     number: u32,
     /// And its place among those of the job.
     place: usize,
-    /// The process of its session, where that is one of this machine.
+    /// In a duel, the process of its session, where that is one of this machine.
     backend: Option<i32>,
 }
 
@@ -206,6 +206,9 @@ impl<'a> Connection<'a> {
             WaitsFor::Start => {
                 self.waits = WaitsFor::Gate;
                 self.show_backend(shared);
+                if shared.recorder.is_of_duel() {
+                    self.backend = self.backend_here(shared);
+                }
                 self.cell.set_state(ClientState::Ready);
                 return Next::Gate;
             }
@@ -418,14 +421,20 @@ impl<'a> Connection<'a> {
     }
 
     /// Shows who serves it.
-    fn show_backend(&mut self, shared: &JobState) {
+    fn show_backend(&self, shared: &JobState) {
         let pid = self.session.backend().map_or(0, |(pid, _)| pid);
         let Route { is_remote, is_watched, .. } = *self.route(shared);
         self.cell.show_backend(if is_watched { pid } else { 0 }, is_remote);
-        // What another server, or a pool, calls a process is one of this machine if it is a child of who listens.
-        let server = self.link.as_ref().and_then(Link::server_pid);
-        let is_here = !is_remote || server.is_some_and(|server| parent_of(pid) == Some(server));
-        self.backend = is_here.then_some(pid);
+    }
+
+    /// The process of its session, if that is one of this machine: what another server, or a pool, names is one if it is a child of
+    /// the process that listens.
+    fn backend_here(&self, shared: &JobState) -> Option<i32> {
+        let (pid, _) = self.session.backend()?;
+        let server = || self.link.as_ref().and_then(Link::server_pid);
+        let is_here =
+            !self.route(shared).is_remote || server().is_some_and(|server| parent_of(pid) == Some(server));
+        is_here.then_some(pid)
     }
 
     /// The way that it goes to the server.

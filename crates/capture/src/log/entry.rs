@@ -320,7 +320,7 @@ pub struct LogZones {
 }
 
 impl LogZones {
-    /// None of them known but UTC and offsets, unless `offset_of` knows them.
+    /// Knows UTC and written offsets by itself, all other zones by `offset_of`.
     pub fn new(offset_of: OffsetOf) -> Self {
         Self { offset_of, offsets: HashMap::new(), latest: None, unknown: BTreeSet::new(), has_known: false }
     }

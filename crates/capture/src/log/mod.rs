@@ -15,7 +15,6 @@ mod shapes;
 mod tests;
 pub(crate) mod tokens;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use bench_base::error::{UserError, sqlstate};
@@ -180,7 +179,7 @@ impl LogCapture {
     ///
     /// # Errors
     /// 54000 for too many sessions, seconds, and bytes of statements and values.
-    pub fn take(&mut self, entry: &LogEntry) -> Result<(), UserError> {
+    pub fn take(&mut self, mut entry: LogEntry) -> Result<(), UserError> {
         let other = |wanted: &Option<String>, is: &str| wanted.as_deref().is_some_and(|wanted| wanted != is);
         if entry.database != self.options.database
             || self.options.roles.as_ref().is_some_and(|roles| !roles.contains(&entry.user))
@@ -199,11 +198,7 @@ impl LogCapture {
         }
         if let Some(session) = self.sessions.get_mut(&entry.session) {
             let before = session.bytes();
-            let offset_ms = self.zones.offset_ms(&entry.zone, entry.at_ms);
-            let entry = match offset_ms {
-                0.0 => Cow::Borrowed(entry),
-                _ => Cow::Owned(LogEntry { at_ms: entry.at_ms - offset_ms, ..entry.clone() }),
-            };
+            entry.at_ms -= self.zones.offset_ms(&entry.zone, entry.at_ms);
             match session.advance_ms(entry.at_ms) {
                 back if back < -STEP_BACK_MS => self.figures.steps_back += 1,
                 pause if pause > LONG_PAUSE_MS && session.is_in_transaction() => {

@@ -27,7 +27,7 @@ fn statement(text: &str) -> String {
 
 fn captured(entries: impl IntoIterator<Item = LogEntry>) -> CapturedLog {
     let mut capture = LogCapture::new(options());
-    entries.into_iter().for_each(|entry| capture.take(&entry).expect("within the limits"));
+    entries.into_iter().for_each(|entry| capture.take(entry).expect("within the limits"));
     capture.finish().expect("within the limits")
 }
 
@@ -102,7 +102,7 @@ fn open_transactions_have_a_limit() {
     let half = statement(&format!("SELECT '{}'", "x".repeat(500_000)));
     let mut capture = LogCapture::new(options());
     let entries = (0..400).map(|n| entry(&format!("s{n}"), f64::from(n), "3/7", &half));
-    let error = entries.map(|entry| capture.take(&entry)).find_map(Result::err).expect("too many");
+    let error = entries.map(|entry| capture.take(entry)).find_map(Result::err).expect("too many");
     assert_eq!(error.to_string(), "the log's open transactions have more than 256 MB of statements (54000)");
 }
 

@@ -31,7 +31,7 @@ fn options(database: &str) -> LogOptions {
 fn captured(entries: &[LogEntry], options: LogOptions) -> CapturedLog {
     let mut capture = LogCapture::new(options);
     for entry in entries {
-        capture.take(entry).expect("within the limits");
+        capture.take(entry.clone()).expect("within the limits");
     }
     capture.finish().expect("within the limits")
 }

@@ -171,7 +171,7 @@ fn what_varies_in_a_block_is_no_part_of_the_shape() {
     let captured = |mask: bool| {
         let given = serde_json::json!({ "mask": mask });
         let mut capture = LogCapture::new(LogOptions::new(String::new(), &given).expect("an option"));
-        entries.iter().for_each(|entry| capture.take(entry).expect("within the limits"));
+        entries.iter().for_each(|entry| capture.take(entry.clone()).expect("within the limits"));
         capture.finish().expect("within the limits").shapes
     };
     let shapes = captured(false);
@@ -330,7 +330,7 @@ fn captured_at(times: [&str; 4]) -> CapturedLog {
             "timestamp": time, "dbname": "shop", "session_id": "s", "vxid": "3/7", "error_severity": "LOG",
             "message": format!("duration: 0.000 ms  statement: {statement}"),
         });
-        capture.take(&from_json(&line.to_string()).expect("a line")).expect("a message");
+        capture.take(from_json(&line.to_string()).expect("a line")).expect("a message");
     }
     capture.finish().expect("a capture")
 }
@@ -405,7 +405,7 @@ fn captured(transactions: &[Vec<String>]) -> CapturedLog {
                 query_id: 7,
                 ..LogEntry::default()
             };
-            capture.take(&entry).unwrap();
+            capture.take(entry).unwrap();
         }
     }
     capture.finish().unwrap()

@@ -376,7 +376,7 @@ fn left(statement: &str) -> Vec<String> {
     let mut capture = LogCapture::new(LogOptions::new(String::new(), &given).expect("known options"));
     let message = format!("duration: 1.0 ms  statement: {statement}");
     for entry in [entry(message, "LOG", ""), entry("failed".into(), "ERROR", statement)] {
-        capture.take(&entry).expect("within the limits");
+        capture.take(entry).expect("within the limits");
     }
     let captured = capture.finish().expect("within the limits");
     assert_eq!(captured.figures.transactions, 2, "{statement}");
