@@ -13,7 +13,8 @@ sql 'CREATE EXTENSION pg_stat_statements'
 # Large enough that the writes of some seconds change little.
 shop_load 0.1 || exit
 
-session capture "SELECT * FROM bench.capture('shop', secs => 14, statements => 100, options => '{\"transactions\": false}')"
+session capture "SELECT * FROM bench.capture('shop', secs => 14, statements => 100,
+    options => '{\"transactions\": false}')"
 eventually 10 "SELECT status = 'capturing' FROM bench.captures WHERE name = 'shop'"
 shop_drive 10 4 && OUT=driven
 is "$OUT" driven 'the application sent its statements without an error'
