@@ -64,6 +64,16 @@ fn duel_results(run_id: Option<i64>, margin: Option<f64>) -> Rows {
     arm_rows(compared(run_id, margin).or_raise().metrics)
 }
 
+/// Compares the arms over several duels, each of which had sessions of its own.
+#[pg_extern(sql = false)]
+fn compare_duels(run_ids: Option<Vec<Option<i64>>>, margin: Option<f64>) -> Rows {
+    let compared = (|| {
+        let run_ids = required("run_ids", run_ids)?.into_iter().map(|run_id| required("run_ids", run_id));
+        store::compare_duels(&run_ids.collect::<Result<Vec<_>, _>>()?, margin_of(margin)?)
+    })();
+    arm_rows(compared.or_raise())
+}
+
 fn compared(run_id: Option<i64>, margin: Option<f64>) -> Result<ComparedDuel, UserError> {
     check_margin(margin)?;
     store::duel_of(required("run_id", run_id)?, margin)

@@ -55,6 +55,36 @@ pub fn cpu_ns(pid: i32) -> Option<i64> {
     }
 }
 
+/// Keeps a process on one of the processors that it may use, the same one for equal numbers (sched_setaffinity(2)): processes that
+/// take turns there have the same caches, and the same neighbour where two processors share a core. Nothing happens where the
+/// platform or the user's rights do not allow it.
+pub fn keep_on_processor(pid: i32, number: u32) {
+    #[cfg(target_os = "linux")]
+    {
+        const SIZE: usize = size_of::<libc::cpu_set_t>();
+        // SAFETY: a set of bits, of which all may be zero.
+        let (mut allowed, mut chosen): (libc::cpu_set_t, libc::cpu_set_t) = unsafe { std::mem::zeroed() };
+        // SAFETY: a valid pointer to a set of this size.
+        if unsafe { libc::sched_getaffinity(pid, SIZE, &raw mut allowed) } != 0 {
+            return;
+        }
+        let all = libc::CPU_SETSIZE.unsigned_abs() as usize;
+        // SAFETY: the number is one of the set's.
+        let processors: Vec<usize> =
+            (0..all).filter(|&of| unsafe { libc::CPU_ISSET(of, &allowed) }).collect();
+        let Some(place) = (number as usize).checked_rem(processors.len()) else { return };
+        // SAFETY: as above; a process that has ended, or is another user's, makes the call fail.
+        unsafe {
+            libc::CPU_SET(processors[place], &mut chosen);
+            libc::sched_setaffinity(pid, SIZE, &raw const chosen);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (pid, number);
+    }
+}
+
 /// The process that listens at the other end of a Unix-domain socket (SO_PEERCRED; unix(7)); `None` of one in another PID
 /// namespace, and where the system does not tell.
 pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {

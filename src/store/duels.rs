@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{ARMS, MARGIN};
 use bench_questions::statements::{PerCall, StatementsOfRun};
+use bench_results::duel::metric_lines;
 use bench_results::{
-    CommandSummary, Document, Duel, DuelCommand, DuelMeasured, DuelWait, ScriptSummary, UsedAlone,
+    CommandSummary, ComparisonLine, Document, Duel, DuelCommand, DuelMeasured, DuelWait, ScriptSummary,
+    UsedAlone,
 };
-use bench_stats::duel::{ArmBatch, BATCHES};
+use bench_stats::compare::{Better, Terms};
+use bench_stats::duel::{ArmBatch, BATCHES, CONFIDENCE, whole};
 use bench_stats::histogram;
 use pgrx::JsonB;
 use serde::Deserialize;
@@ -106,11 +109,7 @@ fn columns<'a>(batches: impl Iterator<Item = &'a ArmBatch>) -> Map<String, Value
 /// 55000 for a run that is none, and those of a run that the caller may not see.
 pub fn duel_of(run_id: i64, margin: Option<f64>) -> Result<Duel, UserError> {
     check_visible(run_id)?;
-    find_duel(run_id, margin)?.ok_or_else(|| {
-        let message = format!("run {run_id} is not a duel, or none of its transactions was measured");
-        UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
-            .hint("bench.duel and bench.start_duel make duels.")
-    })
+    find_duel(run_id, margin)?.ok_or_else(|| no_duel(run_id))
 }
 
 /// Of each arm: clients have one for both, but where arms have targets of their own.
@@ -149,6 +148,44 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
         let calls = calls_per_script(run_id)?;
         Ok(Some(Duel::new(measured, margin, &scripts, &statements, &calls)))
     })
+}
+
+/// Compares the arms over several duels. Each is a batch: what a session was lucky with, or a whole duel, is in the interval.
+///
+/// # Errors
+/// 22023 for fewer than two duels, and for duels of other arms or workloads; else as [`duel_of`].
+pub fn compare_duels(run_ids: &[i64], margin: f64) -> Result<Vec<ComparisonLine>, UserError> {
+    let mut duels = Vec::new();
+    let mut first: Option<JsonB> = None;
+    for &run_id in run_ids {
+        pgrx::check_for_interrupts!();
+        check_visible(run_id)?;
+        let batches = duel_batches(run_id)?;
+        if batches.is_empty() {
+            return Err(no_duel(run_id));
+        }
+        let sql = "SELECT jsonb_build_array(workload, script, duel -> 'a', duel -> 'b') \
+                   FROM bench_internal.run_log WHERE run_id = $1";
+        let arms = as_owner(|| fetch::<JsonB>(sql, &[run_id.into()]))?.ok_or_else(|| no_duel(run_id))?;
+        if first.get_or_insert(JsonB(arms.0.clone())).0 != arms.0 {
+            let message = format!("duels {} and {run_id} have other arms", run_ids[0]);
+            return Err(UserError::invalid(message)
+                .detail("A comparison is one of the same workload and the same arms.")
+                .hint("bench.duels has the arms of each duel."));
+        }
+        duels.push(whole(&batches));
+    }
+    if duels.len() < 2 {
+        return Err(UserError::invalid("run_ids has fewer than two duels")
+            .hint("Of a single duel, bench.duel_results compares the arms."));
+    }
+    Ok(metric_lines(&duels, Terms { margin, confidence: CONFIDENCE, better: Better::Lower }))
+}
+
+fn no_duel(run_id: i64) -> UserError {
+    let message = format!("run {run_id} is not a duel, or none of its transactions was measured");
+    UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+        .hint("bench.duel and bench.start_duel make duels.")
 }
 
 /// What was measured of a duel, batch by batch; none of a run that is no duel.

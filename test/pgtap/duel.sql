@@ -65,6 +65,8 @@ SELECT is(array_agg(workload ORDER BY script),
 FROM bench.scripts WHERE run_id = :run_id;
 SELECT ok(min(transactions) > 20, 'all of it is run') FROM bench.scripts WHERE run_id = :run_id;
 SELECT is(count(*), 11::bigint, 'results are there for later, too') FROM bench.duel_results(:run_id, 0.5);
+SELECT throws_like(format('SELECT * FROM bench.compare_duels(ARRAY[%s, %s])', min(run_id), max(run_id)),
+    'duels % and % have other arms', 'duels of other arms are not compared together') FROM bench.duels;
 -- What each arm runs, and how.
 SELECT bench.duel(NULL, '{"script": "SELECT 1", "query_mode": "simple"}',
     '{"script": "SELECT count(*) FROM generate_series(1, 200)"}', secs => 1) \g /dev/null

@@ -45,6 +45,19 @@ SELECT results_eq($$ SELECT verdict, ratio > 2,
         b BETWEEN 0 AND (SELECT 1000 * b FROM found WHERE metric = 'latency_avg_ms')
     FROM found WHERE metric = 'server_cpu_us' $$, $$ VALUES ('slower', true, true) $$,
     'the one without the index takes more of it, and not more than its latency');
+-- Several duels together: each is a batch.
+SELECT bench.start_duel('pk_select', '{"target": "target_a"}', '{"target": "target_b"}', driver => 'wire', clients => 2,
+    secs => 1) AS again_id \gset
+SELECT bench.wait(:again_id) \g /dev/null
+SELECT results_eq(format('SELECT metric, t.a BETWEEN least(f.a, s.a) AND greatest(f.a, s.a),
+            t.b BETWEEN least(f.b, s.b) AND greatest(f.b, s.b), t.ratio_low < t.ratio
+        FROM bench.compare_duels(ARRAY[%1$s, %2$s]) t JOIN bench.duel_results(%1$s) f USING (metric)
+            JOIN bench.duel_results(%2$s) s USING (metric)
+        WHERE metric IN (''latency_avg_ms'', ''server_cpu_us'')', :run_id, :again_id),
+    $$ VALUES ('latency_avg_ms', true, true, true), ('server_cpu_us', true, true, true) $$,
+    'what two duels say lies between what each says');
+SELECT throws_ok(format('SELECT * FROM bench.compare_duels(ARRAY[%s])', :run_id), '22023',
+    'run_ids has fewer than two duels', 'one says nothing of how far duels are apart');
 SELECT ok((SELECT f.a * a_transactions FROM found f, bench.duels WHERE run_id = :run_id AND metric = 'latency_avg_ms')
         BETWEEN 4000 * 2 * 0.05 AND 4000 * 2 * 0.7,
     'the clients of an arm wait while the other has its stretch');

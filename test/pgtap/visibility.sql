@@ -169,6 +169,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('status_of', 'readers', format('SELECT bench_internal.status_of(''starting'', 1, %s)', :going)),
     ('percentile', 'readers', format('SELECT bench.percentile(%s, 0.5)', :run)),
     ('duel_results', 'readers', format('SELECT count(*) FROM bench.duel_results(%s)', :run)),
+    ('compare_duels', 'readers', format('SELECT count(*) FROM bench.compare_duels(ARRAY[%s, %s])', :run, :run)),
     ('duel_waits', 'readers', format('SELECT count(*) FROM bench.duel_waits(%s)', :run)),
     ('duel_statements', 'readers', format('SELECT count(*) FROM bench.duel_statements(%s)', :run)),
     ('verify_report', 'readers', format('SELECT length(bench.verify_report(%s))', :run)),

@@ -77,18 +77,19 @@ compare() { # NAME BRANCH [VARIABLE=VALUE…]
     shift 2
     git clone -q "$upstream" "$work/$name" && git -C "$work/$name" checkout -q "$branch" && cd "$work/$name" || return
     [ "$name" != same ] || git remote set-head origin --delete
-    env BENCH_SCRIPTS='bench/*.sql' BENCH_SETUP=bench/setup.sql BENCH_PAIRS=8 BENCH_SECS=0.2 BENCH_MARGIN=0.25 "$@" \
+    env BENCH_SCRIPTS='bench/*.sql' BENCH_SETUP=bench/setup.sql BENCH_DUELS=6 BENCH_SECS=0.3 BENCH_MARGIN=0.25 "$@" \
         "$root/ci/compare" >"$work/$name.out" 2>"$work/$name.err"
     echo $? >"$work/$name.status"
 }
 compare slower slower &
 # With its own command to build, and a library that is preloaded. CI's checkouts do not know the default branch.
-compare same same BENCH_SCRIPTS=bench/plain.sql BENCH_PRELOAD=ci_sample BENCH_OUTPUT=results/here BENCH_METRIC=tps \
-    BENCH_MARGIN=0.9 BENCH_BUILD='make PG_CONFIG="$PG_CONFIG" install && echo made by hand' &
+compare same same BENCH_SCRIPTS=bench/plain.sql BENCH_PRELOAD=ci_sample BENCH_OUTPUT=results/here \
+    BENCH_METRIC=latency_avg_ms BENCH_MARGIN=0.9 \
+    BENCH_BUILD='make PG_CONFIG="$PG_CONFIG" install && echo made by hand' &
 wait
 compare crash crash &
 compare error error &
-compare strict same BENCH_SCRIPTS=bench/plain.sql BENCH_STRICT=1 BENCH_PAIRS=2 BENCH_MARGIN=0.001 &
+compare strict same BENCH_SCRIPTS=bench/plain.sql BENCH_STRICT=1 BENCH_DUELS=2 BENCH_MARGIN=0.001 &
 wait
 compare broken broken &
 compare broken_base main BENCH_BASE=origin/broken &
@@ -117,7 +118,9 @@ like "$(report slower)" 'head: `[0-9a-f]+ Take half more`'$'\n''base: `[0-9a-f]+
     'names both commits, of which base is where the branch left main'
 like "$(grep '^| `changed`' <<<"$(report slower)")" '\*\*slower\*\* \|$' 'names the script that is slower'
 unlike "$(grep '^| `plain`' <<<"$(report slower)")" 'slower' 'and no other'
-like "$(report slower)" '<summary>changed</summary>.*# Comparison: changed' 'has the reports of both scripts'
+like "$(report slower)" 'Base against a second server of base, by `changed`: [0-9.]+ to [0-9.]+' \
+    'says what equal servers differ by'
+like "$(report slower)" '<summary>changed</summary>.*latency_p50_ms' 'and has all metrics'
 like "$(tests "$work/slower/bench-results/junit.xml" | sort)" '^changed failure'$'\n''plain' \
     'JUnit: a test for each script, of which one fails'
 measures='latency latency-p50 latency-p95 latency-p99 server-cpu throughput True'
@@ -132,7 +135,8 @@ unlike "$(cat "$work/slower.out")" '<details>' 'without the details'
 is "$(status same)" 0 'a head that is not slower: the status is 0'
 diag "$(cat "$work/same.err")"
 like "$(cat "$work/same/results/here/report.md")" '## Benchmark: (head is not slower|not decided)' 'the report says so'
-like "$(cat "$work/same/results/here/report.md")" 'Judged by tps, within 90.0 %' 'by the metric that was asked for'
+like "$(cat "$work/same/results/here/report.md")" 'Judged by latency_avg_ms, within 90.0 %' \
+    'by the metric that was asked for'
 like "$(tail -n 1 "$work"/same/results/here/{base,head}-build.log)" 'made by hand.*made by hand' \
     'built as it was asked to'
 is "$(ls "$work/same/results/here")" 'base-build.log
@@ -145,7 +149,7 @@ head-setup.log
 junit.xml
 report.md' 'the folder has reports and logs'
 
-# Two pairs decide hardly ever.
+# Two duels decide hardly ever.
 like "$(status strict) $(report strict)" \
     '^(0 ## Benchmark: head is not slower|1 ## Benchmark: (not decided|head is slower))' \
     'strict: the status is 0 only where it is shown that head is not slower'
@@ -168,7 +172,7 @@ is "$(tests "$work/broken/bench-results/junit.xml")" 'measured error' 'JUnit has
 is "$(status broken_base)" 2 'a base that does not build: the status is 2'
 like "$(cat "$work/broken_base.err")" 'base `[0-9a-f]+ Break the <b>build</b>` does not build' 'and base is named'
 
-is "$(status unknown) $(cat "$work/unknown.err")" '2 ci/compare: BENCH_METRIC is no metric of bench.compare: "tpm"' \
+is "$(status unknown) $(cat "$work/unknown.err")" '2 ci/compare: BENCH_METRIC is no metric of bench.duel: "tpm"' \
     'an unknown metric is told'
 is "$(status none) $(cat "$work/none.err")" '2 ci/compare: name the scripts to run in BENCH_SCRIPTS' 'no script is told'
 is "$(status lost) $(cat "$work/lost.err")" \

@@ -123,14 +123,11 @@ impl Duel {
         let counted = &batches[..count];
         let terms = Terms { margin, confidence, better: Better::Lower };
         let sums = duel::whole(counted);
-        let influence = Influence::of(measured.alone, &sums);
-        let metrics = METRICS.iter().map(|metric| {
-            let line = line(metric.name, metric.is_time, duel::compare(counted, metric, terms));
-            match &influence {
-                Some(influence) if metric.is_time => influence.judge(line),
-                _ => line,
-            }
-        });
+        let mut metrics = metric_lines(counted, terms);
+        if let Some(influence) = Influence::of(measured.alone, &sums) {
+            let times = METRICS.iter().zip(&mut metrics).filter(|(metric, _)| metric.is_time);
+            times.for_each(|(_, line)| *line = influence.judge(std::mem::take(line)));
+        }
         let transactions = [sums[0].transactions, sums[1].transactions];
         let pairs = Pairs { scripts, statements, calls, commands, count, transactions, sessions };
         let elapsed = |place: usize| secs * (place + 1) as f64 / BATCHES as f64;
@@ -140,7 +137,7 @@ impl Duel {
             b_latency_avg_ms: b.latency_avg_ms(),
         };
         Self {
-            metrics: metrics.collect(),
+            metrics,
             statements: pairs.compared(terms),
             batches: counted.iter().enumerate().map(batch).collect(),
             latencies: [buckets(&sums[0]), buckets(&sums[1])],
@@ -163,6 +160,13 @@ impl Duel {
     pub fn metric(&self, name: &str) -> Option<&ComparisonLine> {
         self.metrics.iter().find(|line| line.metric == name)
     }
+}
+
+/// Each metric of both arms: of the batches of a duel, or of several duels, each of which is a batch. Ratios within the margin are
+/// the same.
+pub fn metric_lines(batches: &[[ArmBatch; 2]], terms: Terms) -> Vec<ComparisonLine> {
+    let compared = METRICS.iter().map(|metric| (metric, duel::compare(batches, metric, terms)));
+    compared.map(|(metric, figure)| line(metric.name, metric.is_time, figure)).collect()
 }
 
 /// Arms whose processor times are this much farther apart alone than in the duel, or nearer, influence each other, if their page

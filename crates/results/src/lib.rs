@@ -6,7 +6,7 @@
 
 pub mod compared;
 mod document;
-mod duel;
+pub mod duel;
 pub mod experiment;
 mod finding;
 mod run;

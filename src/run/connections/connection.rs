@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering::*;
 
 use bench_base::error::{SqlError, UserError};
 use bench_model::client::{Client, ClientStart, Consequence, Step, TransactionRecorder};
-use bench_model::spec::QueryMode;
+use bench_model::spec::{ARMS, QueryMode};
 use bench_protocol::{SessionEvent, TransactionStatus, WireSession};
 use bench_script::{Action, Pipeline, PipelineMode};
 
 use super::{ArmMessage, JobState, Sent, keep};
 use crate::driver::connection::{Link, Route};
-use crate::server::process::parent_of;
+use crate::server::process::{keep_on_processor, parent_of};
 use crate::shm::{ClientState, ConnectionCell, MeasuredSession};
 
 /// What a connection waits for.
@@ -208,6 +208,7 @@ impl<'a> Connection<'a> {
                 self.show_backend(shared);
                 if shared.recorder.is_of_duel() {
                     self.backend = self.backend_here(shared);
+                    self.stay_with_the_other_arm();
                 }
                 self.cell.set_state(ClientState::Ready);
                 return Next::Gate;
@@ -435,6 +436,15 @@ impl<'a> Connection<'a> {
         let is_here =
             !self.route(shared).is_remote || server().is_some_and(|server| parent_of(pid) == Some(server));
         is_here.then_some(pid)
+    }
+
+    /// In a duel of two servers: the backends of both arms' clients of one pair take turns on one processor. Where the kernel
+    /// placed them by chance, processor times of equal arms would be up to 20 % apart.
+    fn stay_with_the_other_arm(&self) {
+        let only = self.beginning.as_ref().and_then(|beginning| beginning.turns?.only);
+        if let Some((pid, _)) = self.backend.zip(only) {
+            keep_on_processor(pid, self.number / ARMS.len() as u32);
+        }
     }
 
     /// The way that it goes to the server.

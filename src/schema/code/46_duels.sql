@@ -50,6 +50,13 @@ CREATE FUNCTION bench.duel_results(run_id bigint, margin double precision DEFAUL
 COMMENT ON FUNCTION bench.duel_results IS
 'Compares the arms of a duel, as bench.duel does: for each metric, the ratio b / a with its confidence interval and the verdict faster, slower, same or inconclusive; more or less for metrics that are not times.';
 
+CREATE FUNCTION bench.compare_duels(run_ids bigint[], margin double precision DEFAULT 0.02)
+    RETURNS TABLE (metric text, a double precision, b double precision, ratio double precision, ratio_low double precision,
+                   ratio_high double precision, verdict text, advice text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_duels_wrapper';
+COMMENT ON FUNCTION bench.compare_duels IS
+'Compares the arms over several duels of the same arms, as bench.duel_results does of one. The interval is that between the duels: it contains what a single session, or a single duel, was lucky with.';
+
 CREATE FUNCTION bench.duel_statements(run_id bigint, margin double precision DEFAULT NULL)
     RETURNS TABLE (workload text, command int, statement text, a_count bigint, b_count bigint, a_latency_avg_ms double precision,
                    b_latency_avg_ms double precision, ratio double precision, ratio_low double precision, ratio_high double precision,
