@@ -123,10 +123,11 @@ like "$(report slower)" 'Base against a second server of base, by `changed`: [0-
 like "$(report slower)" '<summary>changed</summary>.*latency_p50_ms' 'and has all metrics'
 like "$(tests "$work/slower/bench-results/junit.xml" | sort)" '^changed failure'$'\n''plain' \
     'JUnit: a test for each script, of which one fails'
-measures='latency latency-p50 latency-p95 latency-p99 server-cpu throughput True'
+# Of so short duels, the last percentile may not be known.
+measures='latency latency-p50 latency-p95 server-cpu throughput True'
 is "$(python3 -c 'import json, sys
 for name, measures in sorted(json.load(open(sys.argv[1])).items()):
-    print(name, *sorted(measures), all(of["value"] > 0 for of in measures.values()))' \
+    print(name, *sorted(set(measures) - {"latency-p99"}), all(of["value"] > 0 for of in measures.values()))' \
     "$work/slower/bench-results/bmf.json")" "changed, 1 client $measures"$'\n'"plain, 1 client $measures" \
     'bencher: the figures of both scripts'
 like "$(cat "$work/slower.out")" 'changed.*slower' 'the table is printed'
