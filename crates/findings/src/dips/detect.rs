@@ -33,6 +33,8 @@ const STALL_SIGMAS: f64 = 4.0;
 /// Intervals from which on dips are looked for, and from which on shallow ones are.
 pub const LEAST_INTERVALS: usize = 8;
 pub const MANY_INTERVALS: usize = 30;
+/// Empty intervals side by side that are a standstill whatever the spread of the others: by chance hardly any run has so many.
+const STANDSTILL_INTERVALS: usize = 3;
 /// How many times as long as a client needs for a transaction, on average and with its pauses, nothing has to be committed
 /// for an interval not to count as one at work: clients that began together commit together.
 const LEAST_CYCLES: f64 = 2.0;
@@ -93,13 +95,15 @@ pub struct Detected {
 pub enum Unjudged {
     /// There are fewer intervals than [`LEAST_INTERVALS`].
     FewIntervals,
-    /// Intervals differ so much that no fall would stand out.
+    /// Intervals differ so much that no fall stands out but a standstill of several.
     Noise,
 }
 
 /// The dips of a run. Those that it begins with are left to the warm-up.
 pub fn detect(intervals: &Intervals) -> Detected {
-    let at_work = at_work(intervals);
+    let standstills = standstills(intervals);
+    let is_at_work = |index: &usize| !standstills.iter().any(|stretch| stretch.contains(index));
+    let at_work: Vec<usize> = (0..intervals.len()).filter(is_at_work).collect();
     let tps: Vec<f64> = at_work.iter().map(|&index| intervals.tps[index]).collect();
     let Some(median) = robust::median(&tps).filter(|median| *median > 0.0) else {
         return Detected::default();
@@ -117,29 +121,33 @@ pub fn detect(intervals: &Intervals) -> Detected {
     }
     let limit = limit(sigma, intervals.len());
     let limit_of_two = (sigma * DEEP_SIGMAS_OF_TWO).max(DEEP);
-    if limit.is_infinite() && limit_of_two > STALL_DEPTH {
-        return Detected { unjudged: Some(Unjudged::Noise), ..undetected };
-    }
-    let (first, later): (Vec<Range<usize>>, Vec<Range<usize>>) = stretches(&shortfalls, limit, limit_of_two)
+    let is_noise = limit.is_infinite() && limit_of_two > STALL_DEPTH;
+    let low = if is_noise {
+        standstills.into_iter().filter(|stretch| stretch.len() >= STANDSTILL_INTERVALS).collect()
+    } else {
+        stretches(&shortfalls, limit, limit_of_two)
+    };
+    let (first, later): (Vec<Range<usize>>, Vec<Range<usize>>) = low
         .into_iter()
         .filter(|stretch| beyond_counting(intervals, &undetected.expected, stretch))
         .partition(|stretch| stretch.start == 0);
     Detected {
+        unjudged: is_noise.then_some(Unjudged::Noise),
         dips: later.into_iter().map(|stretch| dip(intervals, &shortfalls, stretch)).collect(),
         beginning: first.into_iter().next().unwrap_or_default(),
         ..undetected
     }
 }
 
-/// The intervals that are not part of a standstill, ascending.
-fn at_work(intervals: &Intervals) -> Vec<usize> {
+/// Stretches of empty intervals that are longer than clients can take for a transaction.
+fn standstills(intervals: &Intervals) -> Vec<Range<usize>> {
     let clients = intervals.column(|samples| &samples.clients).and_then(|clients| robust::median(&clients));
     let transactions: f64 = intervals.transactions.iter().sum();
     // By Little's law. With a rate it is more, as clients also wait for transactions to be due.
     let cycle_secs = clients.map_or(0.0, |clients| clients * intervals.measured_secs() / transactions);
     let mut standstills = intervals.standstills();
     standstills.retain(|stretch| intervals.length_secs(stretch) >= LEAST_CYCLES * cycle_secs);
-    (0..intervals.len()).filter(|index| !standstills.iter().any(|stretch| stretch.contains(index))).collect()
+    standstills
 }
 
 /// The least depth of one interval of a dip; infinite where the intervals differ so much that not even a stall of one

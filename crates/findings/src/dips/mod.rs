@@ -266,7 +266,7 @@ pub fn unjudged_findings(document: &Document, intervals: &Intervals, detected: &
         ),
         Unjudged::Noise => (
             format!(
-                "throughput varies by {} from sample to sample, so not even a stall would stand out",
+                "throughput varies by {} from sample to sample, so only a standstill of several samples stands out",
                 percent(detected.sigma)
             ),
             "Use a longer sample_interval, or more clients, to even out the samples, and see whether other processes \

@@ -638,3 +638,25 @@ fn announced_rates() {
         }
     }
 }
+
+/// Where 12 s vary by more than a third from sample to sample and nothing is committed for 4.5 s of them, in the middle or at the
+/// end.
+#[test]
+fn a_standstill_is_found_in_a_noisy_run() {
+    let mut unjudged = Vec::new();
+    for (seed, low) in (1..=20).flat_map(|seed| [(seed, 20..38), (seed, 30..48)]) {
+        let begin = low.start as f64 * 0.25;
+        let mut document = quiet(seed, 48, 0.25, Noise { cv: 0.4, ..WHITE });
+        lower(&mut document, low, 1.0);
+        let (dip, _) = the_dip(&document);
+        assert!(dip.finding.contains("up to 100 % below"), "{}", dip.finding);
+        // Samples beside it may be low by chance.
+        let secs = dip.figures["secs"].as_f64().unwrap();
+        let at = dip.figures["at"][0].as_f64().unwrap();
+        assert!((4.5..=6.0).contains(&secs) && (begin - 1.0..=begin).contains(&at), "{}", dip.finding);
+        unjudged.extend(of_topic(&document, "samples"));
+    }
+    // In most of them nothing else would have stood out.
+    let is_said = |of: &Finding| of.finding.contains("only a standstill of several samples stands out");
+    assert!(unjudged.len() > 20 && unjudged.iter().all(is_said), "{unjudged:#?}");
+}
