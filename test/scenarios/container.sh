@@ -22,6 +22,23 @@ absent() { while read -r file; do [ -e "$file" ] || echo "$file"; done; }
 is "$(sed -n 's/^!//p' .dockerignore | absent)" '' \
     'so does .dockerignore'
 is "$(sed -nE 's/^ +- (\.\/[^:]+):.*/\1/p' compose.yaml | absent)" '' 'so does compose.yaml'
+# From what it lets through, the library can be built: the workspace is whole, and so is what its sources include.
+mkdir "$work/context"
+sed -n 's/^!//p' .dockerignore | xargs cp -r --parents -t "$work/context"
+ok 'cargo finds all crates in the build' \
+    cargo metadata --offline --no-deps --format-version 1 --manifest-path "$work/context/Cargo.toml"
+is "$(python3 - "$work/context" <<'P'
+import re, sys
+from pathlib import Path
+for source in Path(sys.argv[1]).rglob('*.rs'):
+    if not {'tests', 'tests.rs', 'conventions', 'fuzz'} & set(source.parts):
+        for name in re.findall(r'\binclude(?:_str|_bytes)?!\(\s*"([^"]+)"', source.read_text()):
+            if not (source.parent / name).exists():
+                print(source.name, name)
+P
+)" '' 'and the sources find what they include'
+ok 'its install SQL is joined' make -C "$work/context" build-sql
+
 if python3 -c 'import yaml' 2>/dev/null; then
     for file in docs/container.md docs/monitoring.md; do
         awk '/^```yaml/ { on = 1; next } /^```/ { on = 0 } on' "$file" >"$work/${file##*/}.yaml"
