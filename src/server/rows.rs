@@ -4,6 +4,7 @@
 use std::ffi::CString;
 
 use bench_base::error::UserError;
+use bench_base::number::rounded;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::{Datum, DatumWithOid, TimestampWithTimeZone};
 use pgrx::iter::SetOfIterator;
@@ -164,7 +165,7 @@ impl<'de> Deserializer<'de> for FieldNames<'_> {
     }
 }
 
-/// What a function with RETURNS TABLE returns. Each of its columns, of which there are two at least, is a field of the struct.
+/// What a function with RETURNS TABLE returns, floating-point numbers [`rounded`]. Each of its columns, of which there are two at least, is a field of the struct.
 pub type Rows = SetOfIterator<'static, ResultRow>;
 
 /// A row of a function's result.
@@ -229,6 +230,10 @@ impl ResultRow {
             return Ok((pg_sys::Datum::null(), true));
         }
         let text = match value {
+            // What is computed of runs is read by people; the tables have all digits.
+            Value::Number(number) if column.atttypid == pg_sys::FLOAT8OID => {
+                number.as_f64().map_or_else(|| number.to_string(), |value| rounded(value).to_string())
+            }
             Value::String(text) if column.atttypid != pg_sys::JSONBOID => text.clone(),
             other => other.to_string(),
         };

@@ -64,6 +64,13 @@ pub fn significant(value: f64) -> String {
     fixed(Some(value), (3.0 - magnitude).clamp(0.0, 12.0) as usize)
 }
 
+/// Rounds to five digits that mean something, or to all before the point.
+pub fn rounded(value: f64) -> f64 {
+    const DIGITS: usize = 5;
+    let text = if value.abs() < 1e4 { format!("{value:.*e}", DIGITS - 1) } else { format!("{value:.0}") };
+    text.parse().unwrap_or(value)
+}
+
 /// Transactions per second: a digit after the point only where it may matter.
 pub fn tps(value: Option<f64>) -> String {
     fixed(value, if value.is_some_and(|value| value.abs() >= 1_000.0) { 0 } else { 1 })
@@ -215,6 +222,22 @@ mod tests {
         assert_eq!(fixed(Some(-0.01), 1), "0.0");
         assert_eq!(tps(Some(999.94)), "999.9");
         assert_eq!(tps(Some(123_456.7)), "123,457");
+    }
+
+    #[test]
+    fn five_digits_are_left() {
+        for (value, shown) in [
+            (0.014433054945054945, "0.014433"),
+            (1.0002499, "1.0002"),
+            (-71.95744190476186, "-71.957"),
+            (9999.96, "10000"),
+            (123_456.7, "123457"),
+            (1.234_567e-30, "0.0000000000000000000000000000012346"),
+            (0.0, "0"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(rounded(value).to_string(), shown);
+        }
     }
 
     #[test]
