@@ -12,7 +12,7 @@ use bench_questions::statements::{StatementLine, StatementsOfRun, compare_statem
 use bench_questions::sweep::SweepArguments;
 use bench_report::Format;
 use bench_report::experiment::{Collected, Experiment, render, schema};
-use bench_report::statements::junit;
+use bench_report::statements::{MAX_MISSING, junit};
 use bench_results::Document;
 use bench_stats::change_points::change_points as changes_of;
 use bench_stats::scalability as usl;
@@ -85,7 +85,7 @@ fn compare_report(
             return Ok(schema());
         }
         let design = if required("paired", paired)? { Design::Pairs } else { Design::Groups };
-        Sides::named(baseline, candidate, design, margin)?.report(format)
+        Sides::named(baseline, candidate, design, margin)?.report(format, MAX_MISSING)
     })()
     .or_raise()
 }
@@ -328,15 +328,18 @@ impl Sides {
         Ok(compare_statements(&of(&self.baseline)?, &of(&self.candidate)?, self.margin))
     }
 
-    /// Their report; without a format, JUnit's XML.
+    /// Their report; without a format, JUnit's XML, with a failure where more than `max_missing` of the captured time is not
+    /// replayed.
     ///
     /// # Errors
     /// As [`compared`](Self::compared).
-    pub fn report(&self, format: Option<Format>) -> Result<String, UserError> {
+    pub fn report(&self, format: Option<Format>, max_missing: f64) -> Result<String, UserError> {
         let statements = self.statements_of_any()?;
         let Some(format) = format else {
             let workload = self.baseline.first().map_or("", |document| document.run.workload.as_str());
-            return Ok(for_client(junit(workload, &statements)));
+            let first = self.baseline.first().map(|document| document.run.run_id);
+            let left_out = first.map_or(Ok(None), store::fidelity::unreplayed)?;
+            return Ok(for_client(junit(workload, &statements, left_out.as_ref(), max_missing)));
         };
         let compared = self.compared()?;
         let sides = [collected(&self.baseline)?, collected(&self.candidate)?];

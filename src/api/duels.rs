@@ -6,7 +6,7 @@ use bench_questions::comparison::Design;
 use bench_questions::statements::{StatementLine, statements_of_duel};
 use bench_report as report;
 use bench_report::statements::sentence;
-use bench_report::{ExportFormat, export, render};
+use bench_report::{junit, render, with_unreplayed};
 use bench_results::{Document, Duel as ComparedDuel};
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -51,9 +51,11 @@ run_functions! {
 
 fn duel_and_wait(arguments: RunArguments) -> Result<Rows, UserError> {
     // By the margin of the run.
-    let duel = store::duel_of(run_to_the_end(arguments)?, None)?;
+    let run_id = run_to_the_end(arguments)?;
+    let duel = store::duel_of(run_id, None)?;
     if let Some(sentence) = report::duel_sentence(&duel) {
-        pgrx::notice!("{}", for_client(sentence));
+        let left_out = store::fidelity::unreplayed(run_id)?;
+        pgrx::notice!("{}", for_client(with_unreplayed(sentence, left_out.as_ref())));
     }
     Ok(arm_rows(duel.metrics))
 }
@@ -163,24 +165,40 @@ fn verified(
         Err(error) => return Err(error),
     };
     if let Some(sentence) = sentence(&lines, margin) {
-        notice(for_client(sentence), format!("For a report: SELECT bench.verify_report({run_id})."));
+        let left_out = store::fidelity::unreplayed(run_id)?;
+        notice(
+            for_client(with_unreplayed(sentence, left_out.as_ref())),
+            format!("For a report: SELECT bench.verify_report({run_id})."),
+        );
     }
     Ok(lines)
 }
 
 /// A report of what bench.verify has run.
 #[pg_extern(sql = false)]
-fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64>) -> String {
+fn verify_report(
+    run_id: Option<i64>,
+    format: Option<String>,
+    margin: Option<f64>,
+    max_missing: Option<f64>,
+) -> String {
     (|| {
         let run_id = required("run_id", run_id)?;
         let format = format_of_two(format)?;
         let margin = margin_of(margin)?;
+        let max_missing = required("max_missing", max_missing)?;
+        if !(0.0..=1.0).contains(&max_missing) {
+            let message = format!("max_missing must be between 0 and 1, not {max_missing}");
+            return Err(
+                UserError::invalid(message).hint("It is a fraction: 0.05 is 5 % of the captured time.")
+            );
+        }
         store::check_visible(run_id)?;
         if let Some(duel) = store::find_duel(run_id, Some(margin))? {
             let document = Document { duel: Some(duel), ..document(Some(run_id))? };
             return Ok(for_client(match format {
                 Some(format) => render(&document, format),
-                None => export(&document, ExportFormat::JUnit),
+                None => junit(&document, max_missing),
             }));
         }
         let pairs = store::pairs_with(run_id)?;
@@ -189,7 +207,7 @@ fn verify_report(run_id: Option<i64>, format: Option<String>, margin: Option<f64
             return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
                 .hint("bench.verify, bench.duel and bench.ab make such runs."));
         }
-        Sides::of_pairs(&pairs, margin)?.report(format)
+        Sides::of_pairs(&pairs, margin)?.report(format, max_missing)
     })()
     .or_raise()
 }

@@ -12,8 +12,8 @@ use bench_questions::capacity::SearchArguments;
 use bench_questions::comparison::check_margin;
 use bench_questions::screen::{ScreenMetric, screen_of, variants as variants_of_screen};
 use bench_questions::sweep::{Asked, Question, Resumption, SweepArguments, SweepSpec};
-use bench_report::Format;
 use bench_report::experiment::{Experiment, answer_sentence, render, schema};
+use bench_report::{Format, with_unreplayed};
 use bench_results::Finding;
 use bench_results::experiment::{
     ExperimentDocument, ExperimentRun, FactorKind, IndexLine, RunFinding, ScreenLine,
@@ -37,6 +37,7 @@ use crate::server::roles;
 use crate::server::rows::{Rows, rows};
 use crate::server::spi::quote_identifier;
 use crate::shm::{Segment, Work, is_under_way};
+use crate::store::fidelity::unreplayed_of_sweep;
 use crate::store::{self, sweeps};
 
 run_functions! {
@@ -335,8 +336,9 @@ fn screen_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
         return Ok(screen_rows(Vec::new()));
     }
     let lines = store::screen_lines(sweep_id, None, None)?;
+    let sentence = bench_questions::screen::sentence(&lines).unwrap_or_default();
     notice(
-        for_client(bench_questions::screen::sentence(&lines).unwrap_or_default()),
+        for_client(with_unreplayed(sentence, unreplayed_of_sweep(sweep_id)?.as_ref())),
         format!(
             "See SELECT bench.sweep_report({sweep_id}), and bench.screen_results({sweep_id}, 'server_cpu_us')."
         ),
@@ -399,8 +401,9 @@ run_functions! {
 fn ask_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
     let sweep_id = answer(arguments)?;
     let lines = store::index_lines(sweep_id, false, None)?;
+    let sentence = bench_questions::index_worth::sentence(&lines);
     notice(
-        for_client(bench_questions::index_worth::sentence(&lines)),
+        for_client(with_unreplayed(sentence, unreplayed_of_sweep(sweep_id)?.as_ref())),
         format!(
             "See bench.index_worth_results({sweep_id}, 'server_cpu_us'), and bench.duel_statements(reads_run_id)."
         ),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use bench_base::error::{UserError, sqlstate};
+use bench_base::number::percent;
 use bench_model::feeder::Feeder;
 use bench_model::part::KeptRows;
 use bench_script::{Symbols, parse};
@@ -11,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::spec;
-use crate::error::internal;
+use crate::error::{internal, notice};
 use crate::guard::session_role::session_of;
 use crate::launch::checks::{check_length, check_server};
 use crate::run::feeders::check_select;
 use crate::server::process::current_timestamp;
 use crate::server::roles;
+use crate::server::spi::quote_literal;
 use crate::store::{self, CaptureEnd, CapturedStatement, Workload};
 
 /// The version of the document that bench.export_capture makes and bench.import_capture reads.
@@ -61,7 +63,7 @@ pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
     let head = store::head_of_capture(name)?;
     if head.source == "log" && !with_values {
         return Err(not_now(format!("the scripts of capture \"{name}\" have values of the server's log"))
-            .hint("Export them by with_values => true."));
+            .hint("Export them with its values: leave with_values => false out."));
     }
     let statements = store::captured_statements(name)?;
     let mut workloads = Vec::new();
@@ -154,6 +156,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
         }
     }
     store::put_captured_statements(&name, &statements)?;
+    tell_missing(&name, &statements, without.len());
     let end = CaptureEnd {
         status: "completed".to_owned(),
         calls: head.calls,
@@ -165,6 +168,30 @@ pub fn import(document: Value) -> Result<String, UserError> {
     };
     store::end_capture(&name, &end)?;
     Ok(name)
+}
+
+/// Says what of a capture cannot be replayed, `without` of it for lack of values.
+fn tell_missing(name: &str, statements: &[CapturedStatement], without: usize) {
+    let missing = statements.iter().filter(|statement| statement.workload.is_none());
+    let (count, share) = missing.fold((0, 0.0), |(count, share), of| (count + 1, share + of.share));
+    if count == 0 {
+        return;
+    }
+    let values = match without {
+        0 => String::new(),
+        count => format!("; the values of {count} were not exported"),
+    };
+    notice(
+        format!(
+            "capture {name}: {count} of {} statements, with {} of the captured time, cannot be replayed{values}",
+            statements.len(),
+            percent(Some(share))
+        ),
+        format!(
+            "See SELECT query, reason FROM bench.capture_statements WHERE capture = {} AND NOT kept.",
+            quote_literal(name)
+        ),
+    );
 }
 
 fn store(capture: &str, role: pg_sys::Oid, document: WorkloadDocument) -> Result<(), UserError> {

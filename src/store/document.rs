@@ -234,8 +234,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<ExperimentDocument, UserError> {
         }
         Err(_) => Default::default(),
     };
-    let first = document.runs.iter().find(|run| run.status.as_deref() == Some("completed"));
-    let unreplayed = first.and_then(|run| run.run_id).map_or(Ok(None), fidelity::unreplayed)?;
+    let unreplayed = fidelity::unreplayed_of_sweep(sweep_id)?;
     let sweep = Sweep { sure_within, ..document.sweep };
     Ok(ExperimentDocument { schema_version: 1, sweep, unreplayed, screen, indexes, ..document })
 }

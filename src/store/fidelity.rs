@@ -5,10 +5,11 @@ use bench_capture::fidelity::{
     Activity, Call, Counts, FidelityPart, ReplayShares, ReplayedCall, calls, likeness, parts, whole,
 };
 use bench_results::Unreplayed;
+use pgrx::pg_sys;
 use serde::Deserialize;
 
-use super::as_owner;
 use super::work::check_visible;
+use super::{as_owner, may_see};
 use crate::server::rows::{select, select_one};
 use crate::server::spi::{fetch, fetch_all};
 
@@ -34,15 +35,37 @@ pub fn parts_of_replay(run_id: i64) -> Result<Vec<FidelityPart>, UserError> {
 /// The server's.
 pub fn unreplayed(run_id: i64) -> Result<Option<Unreplayed>, UserError> {
     // Scripts of a duel have their arm behind their names.
-    let sql = "SELECT count(*) AS statements, coalesce(sum(s.share), 0) AS share \
-        FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload \
+    let left_out = "FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload \
         JOIN bench.capture_statements s ON s.capture = k.name \
         WHERE r.run_id = $1 AND r.started_at > k.finished_at AND NOT (s.kept AND EXISTS ( \
             SELECT FROM bench_internal.script_log l WHERE l.run_id = r.run_id \
                 AND l.workload IN (s.workload, concat(s.workload, ' [a]'))))";
-    let found = as_owner(|| select_one::<Unreplayed>(sql, &[run_id.into()]))?;
-    Ok(found.filter(|of| of.statements > 0))
+    let sums =
+        format!("SELECT count(*), coalesce(sum(s.share), 0), coalesce(min(k.owner_oid), 0) {left_out}");
+    let list = format!(
+        "SELECT s.query, coalesce(s.reason, 'its workload was dropped') AS reason, s.share {left_out} \
+         ORDER BY s.number LIMIT {MOST_LISTED}"
+    );
+    let found = as_owner(|| select_one::<(u64, f64, pg_sys::Oid)>(&sums, &[run_id.into()]))?;
+    let Some((statements, share, owner_oid)) = found.filter(|(statements, ..)| *statements > 0) else {
+        return Ok(None);
+    };
+    let listed = if may_see(owner_oid) { as_owner(|| select(&list, &[run_id.into()]))? } else { Vec::new() };
+    Ok(Some(Unreplayed { statements, share, listed }))
 }
+
+/// What the runs of a sweep leave out of a capture, by the first completed one.
+///
+/// # Errors
+/// The server's.
+pub fn unreplayed_of_sweep(sweep_id: i64) -> Result<Option<Unreplayed>, UserError> {
+    let sql = "SELECT r.run_id FROM bench_internal.sweep_run_log s JOIN bench_internal.run_log r USING (run_id) \
+               WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1";
+    as_owner(|| fetch::<i64>(sql, &[sweep_id.into()]))?.map_or(Ok(None), unreplayed)
+}
+
+/// How many statements that are not replayed a report names.
+const MOST_LISTED: usize = 1000;
 
 /// A statement or transaction, or the whole where it has no workload.
 #[derive(Clone, Debug, Default)]

@@ -1,15 +1,16 @@
 """What README.md and docs/ say, for the test that runs their examples.
 
-    documents.py script KIND FOLDER FILE…  the examples of fences "sql KIND" as a psql script; with KIND "-", those of
-                                           "sql" and "bash": the latter run from files that are written to FOLDER
+    documents.py script KIND FOLDER FILE…  the examples of fences "sql KIND" or "sh KIND"; with KIND "-" a psql script
+                                           of "sql" and "bash": the latter run from files that are written to FOLDER
     documents.py links FILE…               links to files and headings that there are not
     documents.py signatures FILE…          functions that are not as standard input has them: name|arguments|result
 
-Fences of other kinds ("sh", or none) are not run: they install something, or show output and signatures.
+Fences of other kinds ("sh" alone, or none) are not run: they install something, or show output and signatures.
 """
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 
@@ -37,8 +38,8 @@ def script(wanted, folder, *paths):
                 name = f"{folder}/{number}.sh"
                 Path(name).write_text(text)
                 print(f"\\! cd {folder} && bash -eu -o pipefail {name} || echo {path}: {name} >>failed")
-            elif kind == ("sql" if wanted == "-" else f"sql {wanted}"):
-                print(text)
+            elif kind in (["sql"] if wanted == "-" else [f"sql {wanted}", f"sh {wanted}"]):
+                print(textwrap.dedent(text))
 
 
 def headings(path):

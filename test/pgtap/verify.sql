@@ -78,6 +78,27 @@ SELECT * FROM check_test(bench.verify_ok('verified', '{}', '{"enable_indexscan":
     secs => 2), false, 'verify_ok, a slower statement');
 SELECT * FROM check_test(bench.verify_ok('halves', '{}', '{"work_mem": "1MB"}', secs => 1), false,
     'verify_ok, a statement that fails', 'halves: no statement of b is slower');
+-- As if the workload were a capture that has not kept all.
+INSERT INTO bench_internal.capture_list (name, role, source, status, started_at, finished_at, owner_oid)
+VALUES ('verified', current_user, 'statements', 'completed', '2020-01-01', '2020-01-01', current_user::regrole);
+INSERT INTO bench.capture_statements (capture, number, calls, share, query, reason)
+VALUES ('verified', 1, 1, 0.06, 'SELECT lost', 'it is lost');
+SELECT * FROM check_test(bench.verify_ok('verified', '{}', '{}', 0.5, secs => 1), false,
+    'verify_ok, where more is not replayed than may be');
+SELECT * FROM check_test(bench.verify_ok('verified', '{}', '{}', 0.5, secs => 1, max_missing => 0.1), true,
+    'verify_ok, where it may be missing');
+SELECT throws_ok('SELECT bench.verify_ok(''verified'', ''{}'', ''{}'', max_missing => NULL)', '22004');
+SELECT max(run_id) AS missing_id FROM bench.duels \gset
+SELECT alike(bench.verify_report(:missing_id, 'junit'),
+    '%failures="1"%skipped="%type="not replayed"%not replayed, 6.0 \% of the captured time: it is lost%',
+    'junit says so');
+SELECT unalike(bench.verify_report(:missing_id, 'junit', max_missing => 0.06), '%type="not replayed"%',
+    'unless it may');
+SELECT alike(bench.report(:missing_id), 'not replayed: 1 statement with 6.0 \% of the captured time%',
+    'and so does the report');
+SELECT throws_ok(format('SELECT bench.verify_report(%s, max_missing => 2)', :missing_id), '22023');
+DELETE FROM bench_internal.capture_list WHERE name = 'verified';
+DELETE FROM bench.capture_statements WHERE capture = 'verified';
 
 --
 -- What cannot be

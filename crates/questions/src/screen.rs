@@ -306,7 +306,8 @@ fn aliases_of(made: &[Vec<bool>], column: usize, factors: &[&Factor]) -> Option<
     }
 }
 
-/// As `of 8 settings 2 matter: a (+12.0 %), b (-5.0 %); the other 6 together change less than 2 %`.
+/// As `of 8 settings 2 matter for tps: a (+12.0 %), b (-5.0 %); 4 make no difference, together less than 2.0 %; 2 not decided
+/// (c, d)`.
 pub fn sentence(lines: &[ScreenLine]) -> Option<String> {
     let metric = &lines.first()?.metric;
     let is = |verdicts: &'static [&'static str]| {
@@ -316,7 +317,9 @@ pub fn sentence(lines: &[ScreenLine]) -> Option<String> {
         |line: &ScreenLine| format!("{} ({:+.1} %)", line.factor, line.effect.unwrap_or_default() * 100.0);
     let mattering: Vec<String> = lines.iter().filter(is(&["faster", "slower"])).map(shown).collect();
     let failing: Vec<&str> = lines.iter().filter(is(&[FAILS])).map(|line| line.factor.as_str()).collect();
-    let others: Vec<&ScreenLine> = lines.iter().filter(is(&["same", "inconclusive"])).collect();
+    let same: Vec<&ScreenLine> = lines.iter().filter(is(&["same"])).collect();
+    let open: Vec<&str> =
+        lines.iter().filter(is(&["inconclusive"])).map(|line| line.factor.as_str()).collect();
     let settings = if lines.len() == 1 { "setting" } else { "settings" };
     let mut said = match mattering.len() {
         0 => format!("of {} {settings} none is seen to matter for {metric}", lines.len()),
@@ -328,13 +331,15 @@ pub fn sentence(lines: &[ScreenLine]) -> Option<String> {
     if !failing.is_empty() {
         said += &format!("; a level of {} fails", failing.join(", "));
     }
-    if let Some(most) = together(&others) {
-        let them = if mattering.is_empty() {
-            "together they change".to_owned()
-        } else {
-            format!("the other {} together change", others.len())
-        };
-        said += &format!("; {them} it by less than {:.1} %", most * 100.0);
+    if !same.is_empty() {
+        let verb = if same.len() == 1 { "makes" } else { "make" };
+        said += &format!("; {} {verb} no difference", same.len());
+    }
+    if let Some(most) = together(&same) {
+        said += &format!(", together less than {:.1} %", most * 100.0);
+    }
+    if !open.is_empty() {
+        said += &format!("; {} not decided ({})", open.len(), open.join(", "));
     }
     Some(said)
 }

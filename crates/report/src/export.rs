@@ -9,7 +9,7 @@ use bench_results::Document;
 use crate::junit::{Case, Outcome, suite};
 use crate::run::headline::outcome;
 use crate::sanitize::one_line;
-use crate::statements::cases as cases_of_statements;
+use crate::statements::{MAX_MISSING, cases, cases_of_unreplayed};
 
 words! {
     /// A format of another program's.
@@ -25,7 +25,7 @@ words! {
 pub fn export(document: &Document, format: ExportFormat) -> String {
     match format {
         ExportFormat::OpenMetrics => open_metrics(document),
-        ExportFormat::JUnit => run(document),
+        ExportFormat::JUnit => junit(document, MAX_MISSING),
     }
 }
 
@@ -90,13 +90,10 @@ fn label(text: &str) -> String {
     shown(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// A run: its statements where it is a duel; otherwise whether it has completed, whether the audit holds, and each script with
-/// its mean latency.
-pub fn run(document: &Document) -> String {
+/// Writes a run as JUnit's XML: whether it has completed; the statements of a duel, of other runs whether the audit holds, and
+/// each script with its mean latency; and what of a capture is not replayed, of which `max_missing` may be the share.
+pub fn junit(document: &Document, max_missing: f64) -> String {
     let workload = &document.run.workload;
-    if let Some(duel) = &document.duel {
-        return suite(workload, &cases_of_statements(&statements_of_duel(duel)));
-    }
     let case =
         |name: &str, outcome| Case { class: workload.clone(), name: name.to_owned(), ms: None, outcome };
     let status = &document.run.status;
@@ -106,6 +103,14 @@ pub fn run(document: &Document) -> String {
         let details = outcome(status, document.run.error.as_ref()).unwrap_or_default();
         Outcome::Failed { kind: "status".to_owned(), message: format!("the run is {status}"), details }
     };
+    let left_out = document.unreplayed.iter().flat_map(|of| cases_of_unreplayed(workload, of, max_missing));
+    if let Some(duel) = &document.duel {
+        let status = Some(status).filter(|status| !matches!(status, Outcome::Passed));
+        let status = status.map(|status| case("status", status));
+        let of_statements = cases(&statements_of_duel(duel));
+        let all: Vec<Case> = status.into_iter().chain(of_statements).chain(left_out).collect();
+        return suite(workload, &all);
+    }
     let wrong: Vec<String> = document
         .audit
         .iter()
@@ -124,9 +129,9 @@ pub fn run(document: &Document) -> String {
         ms: script.latency_avg_ms,
         ..case(&format!("script {}: {}", script.script, script.workload), Outcome::Passed)
     });
-    let cases: Vec<Case> =
-        [case("status", status), case("audit", audit)].into_iter().chain(scripts).collect();
-    suite(workload, &cases)
+    let all: Vec<Case> =
+        [case("status", status), case("audit", audit)].into_iter().chain(scripts).chain(left_out).collect();
+    suite(workload, &all)
 }
 
 #[cfg(test)]
@@ -181,6 +186,9 @@ mod tests {
         assert!(xml.contains("name=\"status\" time=\"0.000000000\"/>"), "{xml}");
         let mut failed = run();
         failed.run.status = "failed".to_owned();
+        let xml = export(&failed, ExportFormat::JUnit);
+        assert!(xml.contains("<failure message=\"the run is failed\" type=\"status\">"), "{xml}");
+        failed.duel = Some(bench_results::Duel::default());
         let xml = export(&failed, ExportFormat::JUnit);
         assert!(xml.contains("<failure message=\"the run is failed\" type=\"status\">"), "{xml}");
     }

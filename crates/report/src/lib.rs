@@ -23,8 +23,8 @@ pub mod statements;
 mod tests;
 mod text;
 
-pub use crate::export::{ExportFormat, export};
+pub use crate::export::{ExportFormat, export, junit};
 pub use crate::formats::Format;
 pub use crate::run::duel::duel_sentence;
-pub use crate::run::headline::closing;
+pub use crate::run::headline::{closing, with_unreplayed};
 pub use crate::run::{render, schema};

@@ -3,8 +3,10 @@
 use bench_base::number;
 use bench_base::number::{MISSING, finite, fixed, percent};
 use bench_questions::statements::{StatementFigures, StatementLine};
+use bench_results::Unreplayed;
 
 use crate::junit::{Case, Outcome, suite};
+use crate::run::headline::unreplayed;
 use crate::sanitize::{cut, one_line};
 use crate::section::{Section, Table, or_missing};
 
@@ -127,13 +129,57 @@ fn case(line: &StatementLine) -> Case {
     }
 }
 
-/// The statements of both sides as JUnit's XML.
-pub fn junit(name: &str, lines: &[StatementLine]) -> String {
-    suite(name, &cases(lines))
+/// The statements of both sides as JUnit's XML, with what of a capture is not replayed.
+pub fn junit(name: &str, lines: &[StatementLine], left_out: Option<&Unreplayed>, max_missing: f64) -> String {
+    let mut cases = cases(lines);
+    cases.extend(left_out.into_iter().flat_map(|left_out| cases_of_unreplayed(name, left_out, max_missing)));
+    suite(name, &cases)
+}
+
+/// The share of the captured time that may be missing from a comparison unless the caller names another one.
+pub const MAX_MISSING: f64 = 0.05;
+
+/// A test that fails where more than `max_missing` of the captured time is not replayed, and one that is skipped for each
+/// statement of it.
+pub(crate) fn cases_of_unreplayed(capture: &str, left_out: &Unreplayed, max_missing: f64) -> Vec<Case> {
+    let case = |name: String, outcome| Case { class: capture.to_owned(), name, ms: None, outcome };
+    let list = || left_out.listed.iter().map(|of| (of, of.query.as_deref().or(of.reason.as_deref())));
+    let skipped = list().map(|(of, text)| {
+        let reason = of.reason.as_deref().unwrap_or("not known why");
+        let why = format!("not replayed, {} of the captured time: {reason}", percent(Some(of.share)));
+        case(
+            format!("not replayed: {}", cut(&one_line(text.unwrap_or_default()), NAME)),
+            Outcome::Skipped(why),
+        )
+    });
+    let is_enough = left_out.share <= max_missing;
+    let whole = if is_enough {
+        Outcome::Passed
+    } else {
+        Outcome::Failed {
+            kind: "not replayed".to_owned(),
+            message: format!(
+                "{}; at most {} may be missing",
+                unreplayed(left_out),
+                percent(Some(max_missing))
+            ),
+            details: list()
+                .map(|(of, text)| {
+                    format!("{}: {}", percent(Some(of.share)), one_line(text.unwrap_or_default()))
+                })
+                .collect::<Vec<_>>()
+                .join("\n"),
+        }
+    };
+    std::iter::once(case("share of the captured time that is replayed".to_owned(), whole))
+        .chain(skipped)
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use bench_results::UnreplayedStatement;
+
     use super::*;
 
     fn line(command: u32, verdict: &str, effect: f64) -> StatementLine {
@@ -182,7 +228,7 @@ mod tests {
         let mut failing = line(4, "fails", 0.0);
         failing.candidate.failed = 3;
         let lines = [line(1, "slower", 0.2), line(2, "same", 0.0), line(3, "inconclusive", 0.0), failing];
-        let xml = junit("a \"b\" & <c>", &lines);
+        let xml = junit("a \"b\" & <c>", &lines, None, MAX_MISSING);
         assert!(xml.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"1\">"));
         assert!(xml.contains("name=\"a &quot;b&quot; &amp; &lt;c&gt;\""), "{xml}");
         assert!(xml.contains("name=\"1: SELECT &#39;&lt;1&gt;&#39; &amp;"), "{xml}");
@@ -191,6 +237,29 @@ mod tests {
         );
         assert_eq!(xml.matches("<testcase").count(), 4);
         assert!(!xml.chars().any(|c| c.is_control() && c != '\n'));
-        assert!(junit("none", &[]).contains("tests=\"0\""));
+        assert!(junit("none", &[], None, MAX_MISSING).contains("tests=\"0\""));
+    }
+
+    #[test]
+    fn what_is_not_replayed_is_a_test_too() {
+        let of = |query: Option<&str>, share| UnreplayedStatement {
+            query: query.map(str::to_owned),
+            reason: Some("its values were not exported".to_owned()),
+            share,
+        };
+        let listed = vec![of(Some("SELECT <1>"), 0.04), of(None, 0.02)];
+        let left_out = Unreplayed { statements: 2, share: 0.06, listed };
+        let xml = |max_missing| junit("app", &[line(1, "same", 0.0)], Some(&left_out), max_missing);
+        assert!(
+            xml(MAX_MISSING).contains("tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"2\""),
+            "{}",
+            xml(MAX_MISSING)
+        );
+        assert!(
+            xml(MAX_MISSING)
+                .contains("2 statements with 6.0 % of the captured time; at most 5.0 % may be missing")
+        );
+        assert!(xml(MAX_MISSING).contains("name=\"not replayed: SELECT &lt;1&gt;\""));
+        assert!(xml(0.06).contains("failures=\"0\" errors=\"0\" skipped=\"2\""), "{}", xml(0.06));
     }
 }

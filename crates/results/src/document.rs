@@ -155,12 +155,26 @@ pub fn whole(parts: &[FidelityPart]) -> Option<(f64, Option<String>)> {
 }
 
 /// What of a capture is not replayed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Unreplayed {
     /// Number of statements that are not replayed, or of kinds of transactions of a capture from the log.
     pub statements: u64,
     /// Their fraction of the captured execution time.
+    pub share: f64,
+    /// The first of them; none for readers who may not see the capture.
+    pub listed: Vec<UnreplayedStatement>,
+}
+
+/// A statement of a capture, or a kind of transactions, that is not replayed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct UnreplayedStatement {
+    /// Its text, without constants; null where the capture does not know it.
+    pub query: Option<String>,
+    /// Why it is not replayed.
+    pub reason: Option<String>,
+    /// Its fraction of the captured execution time.
     pub share: f64,
 }
 

@@ -17,7 +17,8 @@ pub use bench_model::spec::plain;
 pub use bench_model::views::ServerSetting;
 pub use compared::{ComparisonLine, StatementFigures, StatementLine};
 pub use document::{
-    Document, DocumentChunk, FidelityPart, RowRange, SCHEMA_VERSION, Unreplayed, chunks, whole,
+    Document, DocumentChunk, FidelityPart, RowRange, SCHEMA_VERSION, Unreplayed, UnreplayedStatement, chunks,
+    whole,
 };
 pub use duel::{Duel, DuelBatch, DuelCommand, DuelMeasured, DuelWait, UsedAlone};
 pub use finding::{Finding, Severity, Topic};

@@ -26,15 +26,15 @@ CREATE FUNCTION bench.drop_capture(name text)
 COMMENT ON FUNCTION bench.drop_capture IS
 'Removes a capture with its workloads, feeders and stored values. Requires the privileges of the role that captured.';
 
-CREATE FUNCTION bench.export_capture(name text, with_values boolean DEFAULT false)
+CREATE FUNCTION bench.export_capture(name text, with_values boolean DEFAULT true)
     RETURNS jsonb VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_capture_wrapper';
 COMMENT ON FUNCTION bench.export_capture IS
-'Returns a capture as one document for bench.import_capture on a server with a copy of the data; with_values includes stored values, which may be personal data. Requires the privileges of the role that captured. To write a file: psql -XAtc "SELECT bench.export_capture(''shop'')" > shop.json';
+'Returns a capture as one document for bench.import_capture on a server with a copy of the data, with stored values, which may be personal data: with_values => false leaves them out, and the statements that need them are not replayed then. Requires the privileges of the role that captured. To write a file: psql -XAtc "SELECT bench.export_capture(''shop'')" > shop.json';
 
 CREATE FUNCTION bench.import_capture(document jsonb)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'import_capture_wrapper';
 COMMENT ON FUNCTION bench.import_capture IS
-'Stores the capture of a document made by bench.export_capture, as the calling role''s, whatever it says of roles, and returns its name, which bench.run takes. Statements whose values were not exported have no workload. A capture of the same name is replaced.';
+'Stores the capture of a document made by bench.export_capture, as the calling role''s, whatever it says of roles, and returns its name, which bench.run takes. A NOTICE says which share of the captured time cannot be replayed; bench.capture_statements.reason says why. A capture of the same name is replaced.';
 
 CREATE FUNCTION bench.fidelity(run_id bigint)
     RETURNS TABLE (workload text, calls bigint, rows_captured double precision, rows_replayed double precision,

@@ -93,9 +93,10 @@ CREATE FUNCTION bench.verify(
 COMMENT ON FUNCTION bench.verify IS
 'Runs a workload in two ways and returns a verdict on each statement, as bench.compare_statements does: in a duel where a and b can take turns in one run, otherwise in random pairs of runs, as bench.ab. See bench.verify_report.';
 
-CREATE FUNCTION bench.verify_report(run_id bigint, format text DEFAULT 'text', margin double precision DEFAULT 0.05)
+CREATE FUNCTION bench.verify_report(run_id bigint, format text DEFAULT 'text', margin double precision DEFAULT 0.05,
+                                    max_missing double precision DEFAULT 0.05)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'verify_report_wrapper';
 COMMENT ON FUNCTION bench.verify_report IS
-'Returns a report of a duel, or of all pairs of runs that a run is part of, with the statements of both sides: text, markdown, json, html, schema or junit. junit has a test for each statement, which fails if the statement is slower or its transactions fail more often.';
+'Returns a report of a duel, or of all pairs of runs that a run is part of, with the statements of both sides: text, markdown, json, html, schema or junit. junit has a test for each statement, which fails if the statement is slower or its transactions fail more often; of a capture, statements that are not replayed are skipped, and one test fails if they took more than max_missing (a fraction) of the captured time.';
 
 REVOKE ALL ON FUNCTION bench.duel, bench.start_duel, bench.verify FROM PUBLIC;

@@ -214,25 +214,36 @@ END $$;
 COMMENT ON FUNCTION bench_internal.duel_tap IS 'Makes a duel and returns TAP for its mean latency. For bench.duel_ok and bench.no_slower_ok.';
 
 CREATE FUNCTION bench.verify_ok(workload text, a jsonb, b jsonb, margin double precision DEFAULT 0.05, clients int DEFAULT 1,
-                                secs double precision DEFAULT 10, description text DEFAULT NULL)
+                                secs double precision DEFAULT 10, max_missing double precision DEFAULT 0.05,
+                                description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     slower text;
     executed bigint;
+    undecided bigint;
+    missing double precision;
 BEGIN
-    SELECT count(*) FILTER (WHERE v.baseline_count > 0),
+    IF max_missing IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'max_missing must not be null';
+    END IF;
+    SELECT count(*) FILTER (WHERE v.baseline_count > 0), count(*) FILTER (WHERE v.verdict = 'inconclusive'),
            string_agg(format('%s, command %s: %s ms instead of %s, ratio %s to %s, %s and %s errors%s', v.workload, v.command,
                              round(v.candidate_ms::numeric, 4), round(v.baseline_ms::numeric, 4), round(v.ratio_low::numeric, 3),
                              round(v.ratio_high::numeric, 3), v.baseline_failed, v.candidate_failed,
                              CASE WHEN v.plan_changed THEN ', another plan' END), E'\n' ORDER BY v.effect DESC)
                FILTER (WHERE v.verdict = 'fails' OR v.verdict = 'slower' AND v.ratio_low > 1 + margin)
-    INTO executed, slower FROM bench.verify(workload, a, b, margin, clients => clients, secs => secs) AS v;
-    RETURN bench_internal.tap(executed > 0 AND slower IS NULL,
+    INTO executed, undecided, slower FROM bench.verify(workload, a, b, margin, clients => clients, secs => secs) AS v;
+    SELECT coalesce(sum(s.share), 0) INTO missing FROM bench.capture_statements AS s WHERE s.capture = verify_ok.workload
+        AND NOT (s.kept AND EXISTS (SELECT FROM bench.workloads AS w WHERE w.name = s.workload));
+    RETURN bench_internal.tap(executed > 0 AND slower IS NULL AND missing <= max_missing,
                               coalesce(description, format('%s: no statement of b is slower', coalesce(workload, 'scripts'))),
-                              coalesce(slower, CASE WHEN executed = 0 THEN 'a has executed no statement' END));
+                              nullif(concat_ws(E'\n', slower, CASE WHEN executed = 0 THEN 'a has executed no statement' END,
+                                  CASE WHEN missing > 0 THEN format('not replayed: %s %% of the captured time; at most %s %% may be missing',
+                                      round(missing::numeric * 100, 1), round(max_missing::numeric * 100, 1)) END,
+                                  CASE WHEN undecided > 0 THEN format('not decided: %s', undecided) END), ''));
 END $$;
 COMMENT ON FUNCTION bench.verify_ok IS
-'pgTAP assertion: makes a bench.verify; fails if a statement of b is slower than that of a by more than margin (a fraction: 0.05 is 5 %) with confidence, or if its transactions fail more often. The diagnostics name these statements.';
+'pgTAP assertion: makes a bench.verify; fails if a statement of b is slower than that of a by more than margin (a fraction: 0.05 is 5 %) with confidence, or if its transactions fail more often; or if statements of a capture with more than max_missing (a fraction) of the captured time are not replayed. The diagnostics name these statements, and count those that are not decided.';
 
 CREATE FUNCTION bench.duel_ok(workload text, a jsonb, b jsonb, margin double precision DEFAULT 0.02, clients int DEFAULT 1,
                               secs double precision DEFAULT 10, description text DEFAULT NULL)

@@ -43,7 +43,7 @@ fn a_planted_setting_is_found_and_no_other() {
     let said = sentence(&lines).unwrap();
     assert!(
         said.starts_with(
-            "of 5 settings 1 matters for tps: one (+10.0 %); the other 4 together change it by less than 0."
+            "of 5 settings 1 matters for tps: one (+10.0 %); 4 make no difference, together less than 0."
         ),
         "{said}"
     );
@@ -63,6 +63,12 @@ fn a_level_that_does_not_work_is_told_and_the_others_are_judged() {
     assert_eq!(lines[0].error.as_deref(), Some("three = 1: out of memory"));
     assert_eq!((lines[1].factor.as_str(), lines[1].verdict.as_str()), ("one", "faster"));
     assert!(sentence(&lines).unwrap().contains("a level of three fails"));
+    let open = |name: &str| ScreenLine {
+        verdict: "inconclusive".to_owned(),
+        ..line_of(&factor(name, FactorKind::System), ScreenMetric::Tps, 0.02)
+    };
+    let said = sentence(&[open("a"), open("b")]).unwrap();
+    assert_eq!(said, "of 2 settings none is seen to matter for tps; 2 not decided (a, b)");
 }
 
 #[test]

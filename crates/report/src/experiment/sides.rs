@@ -91,7 +91,8 @@ pub struct Collected {
 impl Collected {
     /// Adds a run.
     pub fn add(&mut self, document: &Document) {
-        self.unreplayed = self.unreplayed.into_iter().chain(document.unreplayed).max_by(by_share);
+        self.unreplayed =
+            self.unreplayed.take().into_iter().chain(document.unreplayed.clone()).max_by(by_share);
         let samples = &document.samples;
         let samples = RunSamples { elapsed: samples.elapsed.clone(), tps: samples.tps.clone() };
         self.runs.push(ExperimentRun { samples, ..ExperimentRun::default().with_figures(document) });

@@ -159,6 +159,15 @@ pub fn unreplayed(of: &Unreplayed) -> String {
     format!("not replayed: {count} {noun} with {} of the captured time", number::percent(Some(of.share)))
 }
 
+/// A verdict with what of a capture it says nothing about.
+pub fn with_unreplayed(verdict: String, left_out: Option<&Unreplayed>) -> String {
+    let Some(left_out) = left_out.map(unreplayed) else { return verdict };
+    match verdict.strip_suffix('.') {
+        Some(verdict) => format!("{verdict}; {left_out}."),
+        None => format!("{verdict}; {left_out}"),
+    }
+}
+
 /// How a run ended, where that is not as it should, and where a completed one did not keep its rate.
 pub fn run_outcome(document: &Document) -> Option<String> {
     let run = &document.run;
