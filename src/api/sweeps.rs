@@ -400,7 +400,7 @@ run_functions! {
 
 fn ask_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
     let sweep_id = answer(arguments)?;
-    let lines = store::index_lines(sweep_id, false, None)?;
+    let lines = store::index_lines(sweep_id, None, None)?;
     let sentence = bench_questions::index_worth::sentence(&lines);
     notice(
         for_client(with_unreplayed(sentence, unreplayed_of_sweep(sweep_id)?.as_ref())),
@@ -415,10 +415,11 @@ fn ask_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
 #[pg_extern(sql = false)]
 fn index_worth_results(sweep_id: Option<i64>, metric: Option<String>, margin: Option<f64>) -> Rows {
     let lines = (|| {
-        let of_processor = match required("metric", metric)?.as_str() {
-            "latency_avg_ms" => false,
-            "server_cpu_us" => true,
-            other => {
+        let of_processor = match metric.as_deref() {
+            None => None,
+            Some("latency_avg_ms") => Some(false),
+            Some("server_cpu_us") => Some(true),
+            Some(other) => {
                 let message = format!("unrecognized metric \"{other}\"");
                 return Err(UserError::invalid(message).hint("Known metrics: latency_avg_ms, server_cpu_us."));
             }

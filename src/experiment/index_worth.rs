@@ -1,13 +1,18 @@
 //! What indexes are worth: the variants of the sweep that finds it out, and the copies of tables that they run on.
 
+use std::collections::BTreeSet;
+
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{Duel, FixtureSpec, Role, RunArguments};
+use bench_model::spec::{Duel, FixtureSpec, Role, RunArguments, RunSpec};
 use bench_questions::sweep::{Asked, Question, Variant};
 use bench_results::experiment::{AppliedSql, AskedIndex, IndexWorth};
 use pgrx::pg_sys;
 use serde_json::{Map, Value, json};
 
 use super::hand::{HandRole, owner_of_table, role_for};
+use crate::error::notice;
+use crate::guard::switch_role::as_session_of;
+use crate::run::client::names;
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
 use crate::run::prepare::prepared::prepare;
@@ -16,7 +21,7 @@ use crate::server::process::random_seed;
 use crate::server::query::{NamedIndex, named_index};
 use crate::server::relations;
 use crate::server::roles::superuser;
-use crate::server::rows::select_one;
+use crate::server::rows::{select, select_one};
 use crate::server::spi::{fetch, fetch_all, quote_identifier, quote_literal};
 
 /// More indexes than this are taken for a mistake.
@@ -45,19 +50,34 @@ struct Found {
     bytes: Option<i64>,
 }
 
+impl Found {
+    fn qualified(&self) -> String {
+        format!("{}.{}", quote_identifier(&self.schema), quote_identifier(&self.name))
+    }
+}
+
 /// What is asked of a workload's indexes, or of the one named: one that is there, or the text of CREATE INDEX.
 ///
 /// # Errors
 /// Those of a run; 42704 for an index that is not there, 22023 for a text without a name, 55000 where there is none to look at.
 pub fn ask(index: Option<&str>, margin: f64, run: &RunArguments) -> Result<Asked, UserError> {
     let prepared = prepare(run.clone(), RowLimit::First, NodePairs::Try)?.spec;
-    let path = client_path(&prepared.fixtures, run.settings.as_ref())?;
-    let tables: Vec<pg_sys::Oid> = prepared.tables().map(pg_sys::Oid::from).collect();
+    let clients = Role { name: prepared.role.clone(), oid: prepared.role_oid };
+    let named = names_of_scripts(&prepared);
+    // As the clients look names up.
+    let (path, mut tables) = as_session_of(&clients, || {
+        let path = client_path(&prepared.fixtures, run.settings.as_ref())?;
+        let tables = with_search_path(&path, || tables_named(&named))?;
+        Ok((path, tables))
+    })?;
+    tables.extend(prepared.tables().map(pg_sys::Oid::from));
     let copies = Copies {
         path: path.clone(),
         number: random_seed().cast_unsigned() as u32,
         run_as: run.run_as.clone(),
-        clients: Role { name: prepared.role.clone(), oid: prepared.role_oid },
+        clients,
+        named,
+        are_of_all: index.is_none(),
     };
     let is_text = index.is_some_and(|index| index.trim_start().to_ascii_lowercase().starts_with("create"));
     let (mut indexes, mut variants) = (Vec::new(), Vec::new());
@@ -67,7 +87,7 @@ pub fn ask(index: Option<&str>, margin: f64, run: &RunArguments) -> Result<Asked
         variants.extend(of_it);
     } else {
         let found = match index {
-            Some(name) => with_search_path(&path, || named(name))?,
+            Some(name) => as_session_of(&copies.clients, || with_search_path(&path, || index_named(name)))?,
             None => of_tables(&tables)?,
         };
         for (place, found) in found.iter().enumerate() {
@@ -77,11 +97,47 @@ pub fn ask(index: Option<&str>, margin: f64, run: &RunArguments) -> Result<Asked
         }
     }
     if indexes.is_empty() || indexes.len() > MOST_INDEXES {
-        let message = format!("the tables of the workload's fixtures have {} indexes", indexes.len());
+        let message = format!("the tables of the workload have {} valid indexes", indexes.len());
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
             .hint("Name one: index => 'schema.name', or index => 'CREATE INDEX name ON table (column)'."));
     }
     Ok(Asked { question: Question::IndexWorth(IndexWorth { indexes, margin }), variants })
+}
+
+/// What the scripts could name: schemas, or an empty text, and names.
+fn names_of_scripts(run: &RunSpec) -> BTreeSet<(String, String)> {
+    let mut all = BTreeSet::new();
+    for script in &run.scripts {
+        pgrx::check_for_interrupts!();
+        all.append(&mut names(&script.source));
+    }
+    all
+}
+
+/// The tables among names, and those behind views, under the search_path in effect. A name that is a column's as well may be a table
+/// too many, whose indexes save nothing then.
+fn tables_named(names: &BTreeSet<(String, String)>) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let (bare, qualified): (Vec<_>, Vec<_>) =
+        names.iter().cloned().partition(|(schema, _): &(String, String)| schema.is_empty());
+    let mut found = Vec::new();
+    for (_, name) in bare {
+        pgrx::check_for_interrupts!();
+        found.extend(relations::named(&quote_identifier(&name)));
+    }
+    let (schemas, names): (Vec<String>, Vec<String>) = qualified.into_iter().unzip();
+    let sql = "WITH RECURSIVE used (oid) AS ( \
+                   (SELECT unnest($1) \
+                    UNION SELECT c.oid FROM ROWS FROM (unnest($2), unnest($3)) AS u (schema, name) \
+                        JOIN pg_namespace n ON n.nspname = u.schema::name \
+                        JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = u.name::name) \
+                   UNION SELECT d.refobjid FROM used u JOIN pg_rewrite r ON r.ev_class = u.oid \
+                       JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid \
+                           AND d.refclassid = 'pg_class'::regclass) \
+               SELECT c.oid FROM used JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace \
+               WHERE c.relkind = ANY ('{r,p}') AND c.relpersistence <> 't' AND c.oid >= '16384'::oid \
+                 AND n.nspname <> ALL ('{bench,bench_internal}')";
+    let tables = select::<(pg_sys::Oid,)>(sql, &[found.into(), schemas.into(), names.into()])?;
+    Ok(tables.into_iter().map(|(table,)| table).collect())
 }
 
 /// Where the clients look names up.
@@ -103,22 +159,25 @@ const INDEXES: &str = "\
     JOIN pg_namespace n ON n.oid = r.relnamespace \
     JOIN pg_class c ON c.oid = x.indrelid \
     JOIN pg_namespace m ON m.oid = c.relnamespace \
-    WHERE x.indisvalid AND NOT r.relispartition AND ";
+    WHERE x.indisvalid = $2 AND NOT r.relispartition AND ";
 
-fn read(condition: &str, argument: pgrx::datum::DatumWithOid) -> Result<Vec<Found>, UserError> {
-    let mut found = fetch_all(&format!("{INDEXES}{condition} ORDER BY 4, 3"), &[argument], |row| {
-        let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
-        let oid =
-            |place| Ok::<_, pgrx::spi::Error>(row.get::<pg_sys::Oid>(place)?.unwrap_or(pg_sys::InvalidOid));
-        Ok(Found {
-            index: oid(1)?,
-            table: Table { oid: oid(2)?, schema: text(6)?, name: text(5)? },
-            schema: text(3)?,
-            name: text(4)?,
-            definition: String::new(),
-            bytes: row.get::<i64>(7)?,
-        })
-    })?;
+fn read(condition: &str, tables: &[pg_sys::Oid], is_valid: bool) -> Result<Vec<Found>, UserError> {
+    let arguments = [tables.to_vec().into(), is_valid.into()];
+    let mut found =
+        fetch_all(&format!("{INDEXES}{condition} = ANY ($1) ORDER BY 4, 3"), &arguments, |row| {
+            let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
+            let oid = |place| {
+                Ok::<_, pgrx::spi::Error>(row.get::<pg_sys::Oid>(place)?.unwrap_or(pg_sys::InvalidOid))
+            };
+            Ok(Found {
+                index: oid(1)?,
+                table: Table { oid: oid(2)?, schema: text(6)?, name: text(5)? },
+                schema: text(3)?,
+                name: text(4)?,
+                definition: String::new(),
+                bytes: row.get::<i64>(7)?,
+            })
+        })?;
     // As the session writes it.
     for index in &mut found {
         index.definition = relations::index_definition(index.index);
@@ -126,17 +185,28 @@ fn read(condition: &str, argument: pgrx::datum::DatumWithOid) -> Result<Vec<Foun
     Ok(found)
 }
 
-/// The indexes of tables.
+/// The valid indexes of tables. A NOTICE names the others.
 fn of_tables(tables: &[pg_sys::Oid]) -> Result<Vec<Found>, UserError> {
-    read("x.indrelid = ANY ($1)", tables.to_vec().into())
+    let invalid: Vec<String> =
+        read("x.indrelid", tables, false)?.iter().map(|index| index.qualified()).collect();
+    if !invalid.is_empty() {
+        notice(
+            format!("invalid indexes are left out: {}", invalid.join(", ")),
+            "No statement uses them, but writes maintain them: REINDEX or DROP them.",
+        );
+    }
+    read("x.indrelid", tables, true)
 }
 
 /// The index of a name.
-fn named(name: &str) -> Result<Vec<Found>, UserError> {
-    let found = match relations::named(name) {
-        Some(index) => read("x.indexrelid = $1", index.into())?,
-        None => Vec::new(),
-    };
+fn index_named(name: &str) -> Result<Vec<Found>, UserError> {
+    let index: Vec<pg_sys::Oid> = relations::named(name).into_iter().collect();
+    let found = read("x.indexrelid", &index, true)?;
+    if found.is_empty() && !read("x.indexrelid", &index, false)?.is_empty() {
+        let message = format!("index \"{name}\" is invalid");
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+            .hint("No statement uses it, but writes maintain it: REINDEX or DROP it."));
+    }
     if found.is_empty() {
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("index \"{name}\" does not exist"))
             .hint("Names are looked up where the workload's statements find theirs."));
@@ -154,6 +224,10 @@ struct Copies {
     run_as: Option<String>,
     /// Whose sessions work on them.
     clients: Role,
+    /// What the scripts name.
+    named: BTreeSet<(String, String)>,
+    /// No index was named.
+    are_of_all: bool,
 }
 
 /// gin_pending_list_limit on copies. With the default of 4 MB a duel of a few seconds ends before a pending list is flushed, which
@@ -203,6 +277,14 @@ impl Copies {
         // A superuser's are made for the role that makes the copies, which needs no CREATE on the database then.
         schemas.retain(|_| superuser());
         Ok((schemas, AppliedSql { apply, revert }))
+    }
+
+    /// Why the workload does not work on a table's copies: it would find the table itself.
+    fn passed_by(&self, table: &Table) -> Option<String> {
+        let is_named = self.named.contains(&(table.schema.clone(), table.name.clone()));
+        is_named.then(|| {
+            format!("the workload names {} with its schema, and would not find a copy", table.qualified())
+        })
     }
 
     /// The duel on copies, whose planner does not see the index: what is left of it is what it costs.
@@ -261,26 +343,42 @@ fn names_of(shown: &str) -> (String, String) {
 }
 
 /// What is asked of an index that is there.
-fn existing(found: &Found, copies: &Copies, place: usize) -> Result<(AskedIndex, [Variant; 2]), UserError> {
-    let name = format!("{}.{}", quote_identifier(&found.schema), quote_identifier(&found.name));
+fn existing(found: &Found, copies: &Copies, place: usize) -> Result<(AskedIndex, Vec<Variant>), UserError> {
+    let name = found.qualified();
     let (reads, writes) = names_of(&name);
     let of_reads = Variant {
         name: reads.clone(),
         duel: Some(Duel::new(&json!({}), &json!({"hide_indexes": [name]}))?),
         ..Variant::default()
     };
-    let (schemas, sql) = copies.sql(&found.table, place, found.index)?;
-    let of_writes = Variant {
-        name: writes.clone(),
-        schemas,
-        sql: Some(sql),
-        duel: Some(copies.duel(place, &found.name)?),
-        ..Variant::default()
+    let mut variants = vec![of_reads];
+    let sql = match copies.passed_by(&found.table) {
+        Some(reason) => Err(reason),
+        None => match copies.sql(&found.table, place, found.index) {
+            // The other indexes are measured nevertheless.
+            Err(error) if copies.are_of_all && error.sqlstate == sqlstate::INSUFFICIENT_PRIVILEGE => {
+                Err(format!("{}. {}", error.message, error.hint.unwrap_or_default()))
+            }
+            made => Ok(made?),
+        },
+    };
+    let unmeasured = match sql {
+        Err(reason) => Some(reason),
+        Ok((schemas, sql)) => {
+            variants.push(Variant {
+                name: writes.clone(),
+                schemas,
+                sql: Some(sql),
+                duel: Some(copies.duel(place, &found.name)?),
+                ..Variant::default()
+            });
+            None
+        }
     };
     let table = found.table.qualified();
-    let asked =
-        AskedIndex { name, definition: found.definition.clone(), bytes: found.bytes, table, reads, writes };
-    Ok((asked, [of_reads, of_writes]))
+    let definition = found.definition.clone();
+    let asked = AskedIndex { name, definition, bytes: found.bytes, table, reads, writes, unmeasured };
+    Ok((asked, variants))
 }
 
 /// What is asked of an index that might be made: all of it on copies.
@@ -292,9 +390,11 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
     })?;
     let sql = "SELECT c.oid, n.nspname::text FROM pg_class c JOIN pg_namespace n \
                ON n.oid = c.relnamespace WHERE c.oid = $1";
-    let found = with_search_path(path, || {
-        let table = relations::named(&quote_identifier(&table_name));
-        select_one::<(pg_sys::Oid, String)>(sql, &[table.into()])
+    let found = as_session_of(&copies.clients, || {
+        with_search_path(path, || {
+            let table = relations::named(&quote_identifier(&table_name));
+            select_one::<(pg_sys::Oid, String)>(sql, &[table.into()])
+        })
     })?;
     let Some((oid, schema)) = found else {
         return Err(UserError::new(
@@ -305,6 +405,12 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
     };
     let (reads, writes) = names_of(&quote_identifier(&name));
     let table = Table { oid, schema, name: table_name };
+    if let Some(reason) = copies.passed_by(&table) {
+        let message = format!("index \"{name}\" cannot be tried on a copy of its table");
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+            .detail(format!("{reason}."))
+            .hint("Name the tables without their schemas, and give it by search_path."));
+    }
     let (schemas, mut sql) = copies.sql(&table, 0, pg_sys::InvalidOid)?;
     // On the copy that is first in the path.
     sql.apply.push(text.to_owned());
@@ -327,7 +433,8 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
     };
     let variants = [variant(&reads, of_reads), variant(&writes, copies.duel(0, &name)?)];
     let table = table.qualified();
-    Ok((AskedIndex { name, definition: text.to_owned(), bytes: None, table, reads, writes }, variants))
+    let definition = text.to_owned();
+    Ok((AskedIndex { name, definition, bytes: None, table, reads, writes, unmeasured: None }, variants))
 }
 
 // Copies of a table for duels about its indexes: rows, constraints and defaults, with all indexes but one.

@@ -227,7 +227,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<ExperimentDocument, UserError> {
                 Some(Question::Screen(asked)) => {
                     (screened_lines(sweep_id, asked, &options, None, None)?, Vec::new())
                 }
-                Some(Question::IndexWorth(asked)) => (Vec::new(), lines_of_indexes(sweep_id, asked, false)?),
+                Some(Question::IndexWorth(asked)) => (Vec::new(), lines_of_indexes(sweep_id, asked, None)?),
                 None => Default::default(),
             };
             (reached(sweep_id, &options)?, answer)
@@ -311,13 +311,14 @@ fn value_of(run: &ExperimentRun, metric: ScreenMetric, limit: Option<f64>) -> Op
     Some(value.ok_or_else(|| format!("the run has no {}", metric.as_str())))
 }
 
-/// What the indexes are worth that a sweep looks at; in latency, or in processor time.
+/// What the indexes are worth that a sweep looks at; in latency, or in processor time; `None`: in latency, unless the machine
+/// was busy.
 ///
 /// # Errors
 /// 42704 and 42501 as of a sweep, 55000 for one that looks at no index.
 pub fn index_lines(
     sweep_id: i64,
-    of_processor: bool,
+    of_processor: Option<bool>,
     margin: Option<f64>,
 ) -> Result<Vec<IndexLine>, UserError> {
     visible(Work::Sweep(sweep_id))?;
@@ -334,8 +335,9 @@ pub fn index_lines(
 fn lines_of_indexes(
     sweep_id: i64,
     asked: &IndexWorth,
-    of_processor: bool,
+    of_processor: Option<bool>,
 ) -> Result<Vec<IndexLine>, UserError> {
+    let of_processor = of_processor.map_or_else(|| was_busy(sweep_id), Ok)?;
     let mut duels: BTreeMap<String, VariantDuels> = BTreeMap::new();
     for run in sweep_runs_of(sweep_id)? {
         pgrx::check_for_interrupts!();
@@ -355,6 +357,16 @@ fn lines_of_indexes(
     }
     let duels: Vec<VariantDuels> = duels.into_values().collect();
     Ok(index_worth(asked, &duels, of_processor))
+}
+
+/// The share of their time that clients wait for a processor from which on latencies tell of other processes.
+const BUSY: f64 = 0.05;
+
+/// Whether other processes had the processors while a sweep's runs were measured, whose clients have processor time.
+fn was_busy(sweep_id: i64) -> Result<bool, UserError> {
+    let sql = "SELECT sum(w.share) FILTER (WHERE 'Runnable' IN (w.wait_event_type, w.wait_event)) / count(DISTINCT w.run_id) \
+               FROM bench_internal.sweep_run_log s JOIN bench_internal.wait_log w USING (run_id) WHERE s.sweep_id = $1";
+    Ok(read::<f64>(sql, &[sweep_id.into()])?.is_some_and(|share| share > BUSY))
 }
 
 /// That a run on copies has written to the table itself, so that it says nothing of the copies.

@@ -142,6 +142,22 @@ run=$(sql "SELECT bench.run('misses', transactions => 600, seed => 3)" 2>/dev/nu
 is "$(sql "SELECT rows_captured, rows_replayed BETWEEN 0.2 AND 0.4 FROM bench.fidelity($run)
     WHERE workload IS NOT NULL")" '0.3|t' 'keyed writes find a row as often as they did'
 
+# What indexes are worth to it, in one call of a superuser: copies are made by the tables' owner, and used by the role
+# that executed the statements, under its search_path.
+sql 'CREATE SCHEMA cap AUTHORIZATION cap_owner' 'ALTER ROLE cap_owner SET search_path = cap' >/dev/null
+PGUSER=cap_owner sql 'CREATE TABLE kept (id int PRIMARY KEY, note int)' 'CREATE INDEX kept_note ON kept (note)' \
+    'INSERT INTO kept SELECT g, g FROM generate_series(1, 1000) g' 'ANALYZE kept' >/dev/null
+sql 'SELECT pg_stat_statements_reset()' >/dev/null
+for id in 1 2 3; do
+    PGUSER=cap_owner sql "UPDATE kept SET note = $((id + 1)) WHERE id = $id" "SELECT id FROM kept WHERE note = $id"
+done >/dev/null
+sql "SELECT bench.capture('worth', secs => 0, options => '{\"writes\": true, \"roles\": [\"cap_owner\"],
+    \"transactions\": false}')" >/dev/null 2>&1
+is "$(sql "SELECT index, saved_us IS NOT NULL, cost_us IS NOT NULL, error FROM bench.index_worth('worth', secs => 0.5)
+    ORDER BY index" 2>"$work/notices")" $'cap.kept_note|t|t|\ncap.kept_pkey|t|t|' 'its indexes have both sides'
+like "$(cat "$work/notices")" 'by (latency|processor time), of 2 indexes' 'and a sentence'
+sql 'ALTER ROLE cap_owner RESET search_path' >/dev/null
+
 # Another server: the same one after a drop. What only others have executed is not kept.
 document=$(sql "SELECT bench.export_capture('writes')")
 like "$(PGUSER=cap_owner sql "SELECT bench.export_capture('writes')" 2>&1)" \

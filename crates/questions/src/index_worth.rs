@@ -36,6 +36,11 @@ pub fn index_worth(asked: &IndexWorth, duels: &[VariantDuels], of_processor: boo
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
+/// The name of what times are of.
+fn metric(of_processor: bool) -> &'static str {
+    if of_processor { "server_cpu_us" } else { "latency_avg_ms" }
+}
+
 /// Microseconds of a transaction in arm a, and the difference of arm b.
 fn difference(duels: &VariantDuels, of_processor: bool, terms: Terms) -> Option<(f64, Estimate)> {
     let (metric, unit) = if of_processor { (&METRICS[4], 1.0) } else { (&METRICS[0], 1000.0) };
@@ -66,7 +71,8 @@ fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms
         (Some(saved), Some(cost)) => verdict(difference_of(saved, cost), margin),
         _ => NOT_MEASURED,
     };
-    let error = why_missing(reads, saved).or_else(|| why_missing(writes, cost));
+    let error =
+        why_missing(reads, saved).or_else(|| why_missing(writes, cost)).or_else(|| index.unmeasured.clone());
     let [saved_us, saved_low, saved_high] = parts(saved);
     let [cost_us, cost_low, cost_high] = parts(cost);
     let line = IndexLine {
@@ -79,6 +85,7 @@ fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms
         cost_us,
         cost_low,
         cost_high,
+        metric: metric(of_processor).to_owned(),
         verdict: verdict.to_owned(),
         reads_run_id: reads.and_then(|duels| duels.run_id),
         writes_run_id: writes.and_then(|duels| duels.run_id),
@@ -122,7 +129,7 @@ fn verdict(earned: Estimate, margin: f64) -> &'static str {
     }
 }
 
-/// As `of 5 indexes 1 earn more than they cost (a), 0 cost more than they save, 1 make no difference, 2 not decided (b, c), 1 not
+/// As `by latency, of 5 indexes 1 earn more than they cost (a), 0 cost more than they save, 1 make no difference, 2 not decided (b, c), 1 not
 /// measured (d)`; the last three only where there are such.
 pub fn sentence(lines: &[IndexLine]) -> String {
     let of_all = if lines.len() == 1 { "1 index".to_owned() } else { format!("{} indexes", lines.len()) };
@@ -139,7 +146,9 @@ pub fn sentence(lines: &[IndexLine]) -> String {
         let listed = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
         (place < 2 || !names.is_empty()).then(|| format!("{} {words}{listed}", names.len()))
     });
-    format!("of {of_all} {}", counts.collect::<Vec<_>>().join(", "))
+    let of_processor = lines.first().is_some_and(|line| line.metric == metric(true));
+    let by = if of_processor { "processor time" } else { "latency" };
+    format!("by {by}, of {of_all} {}", counts.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -192,10 +201,11 @@ mod tests {
         assert!(good.cost_low < good.cost_us && good.cost_us < good.cost_high);
         assert_eq!(
             sentence(&lines),
-            "of 3 indexes 1 earn more than they cost (good), 1 cost more than they save (bad), 1 make no difference (idle)"
+            "by latency, of 3 indexes 1 earn more than they cost (good), 1 cost more than they save (bad), 1 make no difference (idle)"
         );
         let of_processor = index_worth(&asked(&["good"]), &found, true);
         assert!((of_processor[0].saved_us.unwrap() - 100.0).abs() < 1.0);
+        assert!(sentence(&of_processor).starts_with("by processor time, of 1 index"));
     }
 
     #[test]
@@ -226,14 +236,18 @@ mod tests {
             duels("empty reads", 100.0, 300.0),
             empty,
         ];
-        let lines = index_worth(&asked(&["read", "failed", "empty", "pending"]), &duels, false);
+        let mut all = asked(&["read", "failed", "empty", "pending", "qualified"]);
+        all.indexes[4].unmeasured = Some("it names the schema".to_owned());
+        let lines = index_worth(&all, &duels, false);
+        assert_eq!(lines[4].error.as_deref(), Some("it names the schema"));
         let line = |name: &str| lines.iter().find(|line| line.index == name).unwrap();
         assert!(lines.iter().all(|line| line.verdict == "not measured"), "{lines:?}");
         assert!(line("read").saved_us.is_some() && line("read").cost_us.is_none());
         let errors = ["read", "failed", "empty", "pending"].map(|name| line(name).error.as_deref());
         let too_few = "run 8 has too few measurements of each arm";
         assert_eq!(errors, [Some("it failed"), Some("it failed"), Some(too_few), None]);
-        let (counts, names) = ("of 1 index 0 earn more than they cost, 0 cost more than they save", "failed");
+        let (counts, names) =
+            ("by latency, of 1 index 0 earn more than they cost, 0 cost more than they save", "failed");
         assert_eq!(sentence(&[line("failed").clone()]), format!("{counts}, 1 not measured ({names})"));
     }
 }

@@ -531,6 +531,8 @@ pub struct AskedIndex {
     pub reads: String,
     /// The variant whose duels are on copies of the table with it and without it, both times unseen by the planner.
     pub writes: String,
+    /// Why there is no such variant.
+    pub unmeasured: Option<String>,
 }
 
 /// What an index is worth, times in microseconds of a transaction.
@@ -555,6 +557,8 @@ pub struct IndexLine {
     pub cost_low: Option<f64>,
     /// Upper bound of that interval.
     pub cost_high: Option<f64>,
+    /// `latency_avg_ms` or `server_cpu_us`: what the times are of.
+    pub metric: String,
     /// `earns`, `costs`, `same`, `inconclusive`, or `not measured`: `saved_us` or `cost_us` is missing.
     pub verdict: String,
     /// The duel that says what is saved.

@@ -220,7 +220,7 @@ fn missing(role: &Role, script: &str) -> Result<Option<String>, UserError> {
 
 /// All that a text could name, with the schema before it or an empty text: words in lower case, and what stands between double
 /// quotes. A name too many does no harm.
-fn names(text: &str) -> BTreeSet<(String, String)> {
+pub fn names(text: &str) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     let mut rest = text;
     let mut schema = String::new();

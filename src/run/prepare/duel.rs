@@ -2,7 +2,7 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{
-    ARMS, Arm, Duel, FixtureSpec, Role, RunOptions, RunSpec, SCRIPT, ScriptSpec, Share, TargetSpec, mix,
+    ARMS, Duel, FixtureSpec, Role, RunOptions, RunSpec, SCRIPT, ScriptSpec, Share, TargetSpec, mix,
 };
 use pgrx::pg_sys;
 
@@ -51,10 +51,6 @@ pub fn scripts(
     let mut both = scripts.iter().chain(&others).map(|(script, _)| script);
     if both.clone().any(|script| script.is_dealt || script.terminal.is_some()) {
         return Err(unsupported("terminals and decks"));
-    }
-    let sets_path = |arm: &Arm| arm.settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(SEARCH_PATH));
-    if both.clone().any(|script| script.captured) && duel.arms.iter().any(sets_path) {
-        return Err(unsupported("a capture under another search_path"));
     }
     if both.any(|script| script.role.is_some()) {
         return Err(unsupported("a capture of several roles"));

@@ -201,7 +201,7 @@ CREATE FUNCTION bench.index_worth(
                    reads_run_id bigint, writes_run_id bigint, error text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_index_worth_wrapper';
 COMMENT ON FUNCTION bench.index_worth IS
-'Finds what indexes are worth to a workload: all of its fixtures'' tables, or the one named, or one that a CREATE INDEX would make. A duel with the index hidden from the planner says what it saves; another one, on copies of the table with it and without it, what it costs to maintain. Times are microseconds of a transaction. The runs are stored as a sweep; no index of yours is dropped.';
+'Finds what indexes are worth to a workload: all valid ones of the tables that its statements name, also behind views, or the one named, or one that a CREATE INDEX would make. A duel with the index hidden from the planner says what it saves; another one, on copies of the table with it and without it, what it costs to maintain. Times are microseconds of a transaction. The runs are stored as a sweep; no index of yours is dropped.';
 
 CREATE FUNCTION bench.start_index_worth(
     workload        text             DEFAULT NULL,
@@ -215,13 +215,13 @@ CREATE FUNCTION bench.start_index_worth(
 COMMENT ON FUNCTION bench.start_index_worth IS
 'Starts what bench.index_worth does, with its arguments, and returns its id as a sweep immediately. See bench.wait_sweep, bench.stop_sweep, bench.resume_sweep and bench.index_worth_results.';
 
-CREATE FUNCTION bench.index_worth_results(sweep_id bigint, metric text DEFAULT 'latency_avg_ms', margin double precision DEFAULT NULL)
+CREATE FUNCTION bench.index_worth_results(sweep_id bigint, metric text DEFAULT NULL, margin double precision DEFAULT NULL)
     RETURNS TABLE (index text, bytes bigint, saved_us double precision, saved_low double precision, saved_high double precision,
                    cost_us double precision, cost_low double precision, cost_high double precision, verdict text, definition text,
                    reads_run_id bigint, writes_run_id bigint, error text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'index_worth_results_wrapper';
 COMMENT ON FUNCTION bench.index_worth_results IS
-'Returns what the runs of bench.index_worth show so far. metric: latency_avg_ms, or server_cpu_us for processor time; both in microseconds. margin NULL: as given.';
+'Returns what the runs of bench.index_worth show so far. metric: latency_avg_ms, or server_cpu_us for processor time, both in microseconds; NULL: processor time if clients spent more than 5 % of their time waiting for a processor. margin NULL: as given.';
 
 REVOKE ALL ON FUNCTION bench.index_worth, bench.start_index_worth, bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity, bench.screen, bench.start_screen FROM PUBLIC;
 
