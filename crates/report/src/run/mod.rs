@@ -7,6 +7,7 @@ pub mod transactions;
 
 use bench_base::number;
 use bench_base::number::{count, finite, percent};
+use bench_questions::statements::statements_of_duel;
 use bench_results::Document;
 
 use crate::formats::{Format, schema_of, write};
@@ -14,7 +15,7 @@ use crate::report::{Conclusion, HeadlineFigure, Report};
 use crate::run::duel::duel_sentence;
 use crate::run::machine::{environment, settings};
 use crate::section::Section;
-use crate::{plot, text};
+use crate::{plot, statements, text};
 
 /// Writes the report of a run.
 pub fn render(document: &Document, format: Format) -> String {
@@ -85,11 +86,13 @@ fn headline(document: &Document) -> Vec<HeadlineFigure> {
     figures
 }
 
-/// What is looked for first: which arm of a duel is faster, or whether the run kept its limit.
+/// What is looked for first: which arm of a duel is faster, and how many statements are; or whether the run kept its limit.
 fn conclusion(document: &Document) -> Option<Conclusion> {
     let Some(duel) = &document.duel else { return latency_limit(document) };
     let verdict = duel.metric("latency_avg_ms").map(|line| line.verdict.clone()).unwrap_or_default();
-    Some(Conclusion { verdict, sentence: duel_sentence(duel)?, remarks: Vec::new() })
+    let lines = statements_of_duel(duel);
+    let counted = if lines.len() > 1 { statements::sentence(&lines, duel.margin) } else { None };
+    Some(Conclusion { verdict, sentence: duel_sentence(duel)?, remarks: counted.into_iter().collect() })
 }
 
 /// All sections that have something to say.
