@@ -25,6 +25,7 @@ use super::reports::unknown_format;
 use super::required;
 use crate::error::{OrRaise, for_client, notice, warn};
 use crate::experiment::launch::answer;
+use crate::run::prepare::pauses::leave_out;
 use crate::server::jsonb::{Jsonb, json_of};
 use crate::server::rows::{Rows, rows};
 use crate::store;
@@ -111,6 +112,8 @@ fn paired(
     run: RunArguments,
 ) -> Result<Comparison, UserError> {
     let margin = margin_of(margin)?;
+    let sides: Vec<&Value> = a.iter().chain(&b).map(|side| &side.0).collect();
+    let run = leave_out(run, &sides)?;
     Sides::of_pairs(&make_pairs(a, b, rounds, clients, run)?, margin)?.compared()
 }
 

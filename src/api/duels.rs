@@ -18,6 +18,7 @@ use super::reports::document;
 use super::required;
 use super::runs::run_of;
 use crate::error::{OrRaise, for_client, notice};
+use crate::run::prepare::pauses::leave_out;
 use crate::run::prepare::start::{run_to_the_end, start};
 use crate::server::rows::{Rows, rows};
 use crate::store;
@@ -28,7 +29,8 @@ fn duel_run(
 ) -> Result<RunArguments, UserError> {
     check_margin(margin)?;
     let (a, b) = (required("a", a)?, required("b", b)?);
-    Duel { margin, ..Duel::new(&a.0, &b.0)? }.run(run)
+    let duel = Duel { margin, ..Duel::new(&a.0, &b.0)? };
+    duel.run(leave_out(run, &[&a.0, &b.0])?)
 }
 
 /// Lines whose sides are the arms.
@@ -147,7 +149,7 @@ fn verified(
     let margin = margin_of(margin)?;
     let (a, b) = (required("a", a)?, required("b", b)?);
     // That a statement fails is a verdict on it, and not the end of the measuring.
-    let run = RunArguments { continue_on_error: Some(true), ..run };
+    let run = RunArguments { continue_on_error: Some(true), ..leave_out(run, &[&a.0, &b.0])? };
     let duel = Duel::new(&a.0, &b.0).and_then(|duel| duel.run(run.clone())).and_then(run_to_the_end);
     let (lines, run_id) = match duel {
         Ok(run_id) => (statements_of_duel(&store::duel_of(run_id, Some(margin))?), run_id),

@@ -31,6 +31,7 @@ use crate::experiment::launch::{answer, check, look_at_run, spec_of, start, star
 use crate::experiment::{index_worth, parameters};
 use crate::guard::session_role::check_stored_run_as;
 use crate::launch::handle::Watch;
+use crate::run::prepare::pauses::leave_out;
 use crate::run::prepare::{prepared, under_way};
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
@@ -262,7 +263,8 @@ fn of_runs(arguments: SweepArguments) -> Result<Vec<CalibrationLine>, UserError>
         return Err(UserError::invalid(format!("rounds must be at least {LEAST_RUNS}, not {rounds}"))
             .hint("Fewer runs show no spread; 10 or more are better."));
     }
-    let sweep_id = answer(arguments)?;
+    let run = leave_out(arguments.run, &[])?;
+    let sweep_id = answer(SweepArguments { run, ..arguments })?;
     notice(
         format!("the runs belong to sweep {sweep_id}"),
         format!("For a report: SELECT bench.sweep_report({sweep_id})."),
@@ -298,7 +300,7 @@ fn screened(
     let margin = margin_of(margin)?;
     let rounds = required("rounds", rounds)?;
     let screen = screen_of(required("factors", factors)?.0, margin, &mut kind_of)?;
-    let run = RunArguments { workload, ..run };
+    let run = leave_out(RunArguments { workload, ..run }, &[])?;
     let asked = Asked { variants: variants_of_screen(&screen)?, question: Question::Screen(screen) };
     Ok(SweepArguments::of_asked(asked, clients, rounds, run))
 }
@@ -382,6 +384,7 @@ fn asked(
         return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, "indexes cannot be hidden on a target")
             .hint("Install the extension there."));
     }
+    let run = leave_out(run, &[])?;
     let asked = index_worth::ask(index.as_deref(), margin, &run)?;
     Ok(SweepArguments::of_asked(asked, clients, rounds, run))
 }

@@ -321,6 +321,13 @@ pub fn put_captured_rows(
     })
 }
 
+/// The mean of the sum of these variables over the values that a capture has kept of a workload's transactions.
+pub fn mean_of_captured(workload: &str, variables: Vec<String>) -> Result<f64, UserError> {
+    let sql = "SELECT coalesce(sum((r.row ->> v.name)::float8) / count(DISTINCT r.row_number), 0) \
+               FROM bench.captured_rows r, unnest($2) AS v (name) WHERE r.workload = $1 AND r.prefix = ''";
+    as_owner(|| Ok(fetch::<f64>(sql, &[workload.into(), variables.into()])?.unwrap_or_default()))
+}
+
 /// The values that a capture has kept for feeders of a workload, as far as this role may read them.
 pub fn kept_rows(workload: &str, feeders: &[Feeder]) -> Result<Vec<KeptRows>, UserError> {
     let sql = "SELECT weight, row FROM bench.captured_rows \

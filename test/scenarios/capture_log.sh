@@ -130,6 +130,35 @@ is "$(sql "SELECT rate FROM bench.runs WHERE run_id = $run")" 100 'which is the 
 run=$(sql "SELECT bench.run('simple', clients => 2, transactions => 100, query_mode => 'simple')" 2>/dev/null)
 status_is "$run" completed 'in simple mode'
 
+# Comparisons leave out the pauses, which would hide that half of the work is new.
+cat >"$work/checkout.sql" <<'SQL'
+\set id random(1, 1000)
+BEGIN;
+SELECT pg_sleep(0.002 * coalesce(nullif(current_setting('app.load', true), ''), '1')::float8);
+\sleep 60 ms
+SELECT owner FROM account WHERE id = :id;
+COMMIT;
+SQL
+PGAPPNAME=app_checkout PGOPTIONS='-c log_min_duration_statement=0' pgbench -n -M prepared -c 2 -t 10 \
+    -f "$work/checkout.sql" >/dev/null 2>&1
+is "$(lines checkout "file => '$json', $(opt checkout "$writes")")" 'checkout/1|20|20|t|' 'a transaction with a pause'
+compared() { # FUNCTION ARGUMENTS COLUMNS
+    sql "SELECT $3 FROM bench.$1('checkout', a => '{\"app.load\": \"1\"}', b => '{\"app.load\": \"2\"}', $2)
+        WHERE metric = 'latency_avg_ms'" 2>"$work/notices"
+}
+is "$(compared ab 'rounds => 2, secs => 0.5' 'ratio > 1.3')" t 'a comparison of pairs finds it'
+like "$(cat "$work/notices")" \
+    'the captured pauses, [0-9]{2,3}\.[0-9] ms per transaction, are left out.*variables => .[{]"think": 1' \
+    'and says why'
+is "$(sql "SELECT count(*), max(latency_avg_ms) < 55, bool_and(variables = '{\"think\": 0}')
+    FROM bench.runs r JOIN bench.summary USING (run_id) WHERE r.workload = 'checkout'")" '4|t|t' 'so its runs have none'
+is "$(compared duel 'secs => 2' 'ratio > 1.3, a < 55')" 't|t' 'a duel finds it'
+is "$(compared duel $'secs => 2, variables => \'{"think": 1}\'' 'ratio < 1.3, a > 60')" 't|t' \
+    'and has them where asked for'
+is "$(grep -c 'are left out' "$work/notices")" 0 'without a NOTICE'
+run=$(sql "SELECT bench.run('checkout', transactions => 5, variables => '{\"think\": 3}')" 2>/dev/null)
+is "$(sql "SELECT latency_avg_ms > 180 FROM bench.summary WHERE run_id = $run")" t 'a run multiplies them'
+
 # Keys that were logged are there: their transactions fail, and the clients go on.
 sql 'CREATE TABLE keys (id int PRIMARY KEY)'
 for id in {1..20}; do echo "INSERT INTO keys VALUES ($id);"; done |

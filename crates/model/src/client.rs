@@ -11,8 +11,6 @@ mod stretches;
 mod tests;
 mod workload;
 
-use std::time::Duration;
-
 use bench_base::error::{SqlError, sqlstate};
 use bench_script::{Action, ClientSeeds, Flow, Prng, Value, VariableId, Variables};
 
@@ -312,7 +310,11 @@ impl Client {
                 self.otherwise = true;
                 command
             }
-            Ok(Flow::Sleep(length)) => return Some(Step::Sleep { until_ns: after(ledger.now_ns(), length) }),
+            Ok(Flow::Sleep(_)) if program.sleep_scale == 0.0 => self.command + 1,
+            Ok(Flow::Sleep(length)) => {
+                let length_ns = (length.as_nanos() as f64 * program.sleep_scale) as i64;
+                return Some(Step::Sleep { until_ns: ledger.now_ns().saturating_add(length_ns) });
+            }
             Err(error) => return Some(Step::Abort(Box::new(error.into()))),
         };
         self.lap(program, next, ledger);
@@ -567,10 +569,6 @@ impl Client {
         self.is_connected &= !self.survives;
         self.survives
     }
-}
-
-fn after(now_ns: i64, length: Duration) -> i64 {
-    now_ns.saturating_add(i64::try_from(length.as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// The error of a transaction that may have been committed.

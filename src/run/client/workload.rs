@@ -5,7 +5,9 @@ use bench_model::client::{Client, ClientStart, ClientWorkload, Pauses, Program, 
 use bench_model::feeder::{self, RowSource};
 use bench_model::schedule::Schedule;
 use bench_model::shard_keys;
-use bench_model::spec::{Extent, FixtureSpec, OnDisconnect, RunOptions, RunSpec, ScriptSpec};
+use bench_model::spec::{
+    Extent, FixtureSpec, OnDisconnect, RunOptions, RunSpec, ScriptSpec, THINK, think_scale,
+};
 use bench_model::transaction_log::Sampling;
 use bench_script::{ClientSeeds, Symbols, Value, VariableId, Variables, client_seeds, parse};
 use bench_stats::duel::BATCHES;
@@ -28,9 +30,11 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
             (false, false) => Tolerance::None,
         };
         let pauses = script.terminal.map(|times| Pauses::of_secs(times.keying_secs, times.think_secs));
+        let sleep_scale = if script.captured { think_scale(variables_of(spec, script))? } else { 1.0 };
         let script = parse(&script.name, &script.source, &mut symbols)?;
         let commands = script.commands.len();
-        programs.push(Program { script, feeds: Vec::new(), weight, pauses, first_command, tolerance });
+        let feeds = Vec::new();
+        programs.push(Program { script, feeds, weight, pauses, sleep_scale, first_command, tolerance });
         first_command += commands;
     }
     let rows = segment.map_or(Some(Vec::new()), |segment| feeder::unpack(segment.fed()));
@@ -53,6 +57,12 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
     };
     let is_deck = spec.scripts.iter().all(|script| script.is_dealt);
     Ok(ClientWorkload { programs, is_deck, symbols, max_tries })
+}
+
+/// The variables that say how long the pauses of a script are: those of its arm, or the run's.
+fn variables_of<'a>(spec: &'a RunSpec, script: &ScriptSpec) -> &'a Map<String, Json> {
+    let arm = spec.options.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm].variables);
+    arm.filter(|variables| variables.contains_key(THINK)).unwrap_or(&spec.options.variables)
 }
 
 /// What a client of a run begins with, before the gate has opened.

@@ -2,6 +2,7 @@
 //! worker is started, the segment, and the wait of the session that asked.
 
 mod duel;
+pub mod pauses;
 pub mod prepared;
 pub mod sessions;
 pub mod settings;

@@ -30,7 +30,7 @@ use crate::options::LogOptions;
 pub use entry::{
     CSV_COLUMNS, CsvLog, LogEntry, LogFormat, MARK_BYTES, OffsetOf, PrefixedLog, from_json, line_prefix,
 };
-pub use script::FeederColumn;
+pub use script::{FeederColumn, ScriptPauses};
 pub use shapes::{ShapeRow, Skipped};
 pub use tokens::{begins_transaction, is_utility};
 

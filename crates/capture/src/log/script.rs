@@ -141,9 +141,37 @@ fn prefix(shape: &TransactionShape) -> String {
     prefix
 }
 
-/// Whether a script of the simple protocol would put the value of a variable that every client has into a constant.
+/// The pauses within a transaction, as its script has them.
+#[derive(Debug, Default, PartialEq)]
+pub struct ScriptPauses {
+    /// Of those that are always the same, in microseconds.
+    pub constant_us: u64,
+    /// Those that hold the others, in microseconds.
+    pub variables: Vec<String>,
+}
+
+impl ScriptPauses {
+    /// Finds the pauses in a captured script. Branches for other tables of the same form pause alike: only the first one counts.
+    pub fn of(script: &str) -> Self {
+        let mut pauses = Self::default();
+        let mut is_counted = true;
+        for line in script.lines() {
+            is_counted = (is_counted || line == "\\endif") && !line.starts_with("\\elif ");
+            let length = line.strip_prefix("\\sleep ").and_then(|rest| rest.strip_suffix(" us"));
+            match length.filter(|_| is_counted).map(|length| (length.strip_prefix(':'), length)) {
+                Some((Some(variable), _)) => pauses.variables.push(variable.to_owned()),
+                Some((None, length)) => pauses.constant_us += length.parse::<u64>().unwrap_or(0),
+                None => {}
+            }
+        }
+        pauses
+    }
+}
+
+/// Whether a script of the simple protocol would put the value of a variable that every client may have into a constant:
+/// comparisons set `think`.
 fn mentions_automatic_variable(constant: &str) -> bool {
-    const AUTOMATIC: [&str; 4] = [":client_id", ":default_seed", ":random_seed", ":scale"];
+    const AUTOMATIC: [&str; 5] = [":client_id", ":default_seed", ":random_seed", ":scale", ":think"];
     AUTOMATIC.iter().any(|name| constant.contains(name))
 }
 

@@ -108,6 +108,7 @@ fn workload(scripts: &[&str], max_tries: u64) -> ClientWorkload<'static> {
             feeds: Vec::new(),
             weight: 1,
             pauses: None,
+            sleep_scale: 1.0,
             first_command,
             tolerance: Tolerance::None,
         };
@@ -234,6 +235,18 @@ fn sleeping_is_part_of_the_transaction() {
     drive(&workload, &mut client, &mut recorder, []);
     assert_eq!(recorder.transactions[0].end_ns, 6 * MS);
     assert_eq!(recorder.laps, [(0, 5_000_000), (1, 1_000_000)]);
+}
+
+#[test]
+fn sleeps_are_scaled() {
+    for (sleep_scale, laps) in [(0.5, [2_500_000, 1_000_000]), (0.0, [0, 1_000_000])] {
+        let mut workload = workload(&["\\sleep 5 ms\nSELECT 1;"], 1);
+        workload.programs[0].sleep_scale = sleep_scale;
+        let mut client = Client::new(&workload, beginning(&workload, 1), None, 0);
+        let mut recorder = recorder();
+        drive(&workload, &mut client, &mut recorder, []);
+        assert_eq!(recorder.laps, [(0, laps[0]), (1, laps[1])]);
+    }
 }
 
 #[test]

@@ -50,6 +50,8 @@ pub struct Program<'a> {
     pub weight: u32,
     /// How long a client waits around its transactions.
     pub pauses: Option<Pauses>,
+    /// What the length of each `\sleep` is multiplied by; 0: none is performed.
+    pub sleep_scale: f64,
     /// Its first command's place among the commands of the run.
     pub first_command: usize,
     pub tolerance: Tolerance,

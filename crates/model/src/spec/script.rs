@@ -56,7 +56,8 @@ pub struct ScriptSpec {
 }
 
 /// The variables of a run that multiply the times of its workloads.
-const SCALES: [&str; 2] = ["keying", "think"];
+const KEYING: &str = "keying";
+pub const THINK: &str = "think";
 
 /// The longest of the times, in seconds: a day.
 const MAX_SECS: f64 = 86_400.0;
@@ -76,8 +77,8 @@ impl Terminal {
     /// # Errors
     /// 22023 for a variable that is no number of at least 0, and for times beyond a day.
     pub fn scaled(self, variables: &Map<String, Value>) -> Result<Self, UserError> {
-        let [keying, think] = SCALES.map(|name| scale(name, variables));
-        let times = Self { keying_secs: self.keying_secs * keying?, think_secs: self.think_secs * think? };
+        let (keying, think) = (scale(KEYING, variables)?, think_scale(variables)?);
+        let times = Self { keying_secs: self.keying_secs * keying, think_secs: self.think_secs * think };
         times.check().map(|()| times)
     }
 
@@ -92,6 +93,14 @@ impl Terminal {
             "keying and think times must be between 0 and {MAX_SECS} seconds, not {keying_secs} and {think_secs}"
         )))
     }
+}
+
+/// Returns what multiplies think times and the captured pauses of transactions: the run's variable [`THINK`], or 1.
+///
+/// # Errors
+/// 22023 for a variable that is no number of at least 0.
+pub fn think_scale(variables: &Map<String, Value>) -> Result<f64, UserError> {
+    scale(THINK, variables)
 }
 
 fn scale(name: &str, variables: &Map<String, Value>) -> Result<f64, UserError> {

@@ -204,9 +204,22 @@ fn options_choose() {
         .collect();
     assert!(pauses.len() == 2 && pauses.iter().all(|pause| (2000..20_000).contains(pause)), "{pauses:?}");
 
+    let found: Vec<u64> =
+        mean.shapes.iter().map(|shape| ScriptPauses::of(&shape.script).constant_us).collect();
+    assert_eq!(found.iter().sum::<u64>(), pauses.iter().map(|&pause| u64::from(pause)).sum::<u64>());
+
     let few = captured(&entries, LogOptions { max_rows: 2, ..options("durations") });
     assert!(few.shapes.iter().all(|shape| shape.rows.len() <= 2));
     assert_eq!(few.shapes[0].transactions, 3);
+}
+
+#[test]
+fn pauses_of_one_branch_count() {
+    let script = "BEGIN;\n\\sleep :p_sleep2 us\nSELECT '\n\\sleep x';\n\\if :p_table2 = 1\n\\sleep 2500 us\nSELECT 1;\n\
+        \\elif :p_table2 = 2\n\\sleep 2500 us\nSELECT 2;\n\\endif\n\\sleep 3000 us\nCOMMIT;\n";
+    let pauses = ScriptPauses { constant_us: 5500, variables: vec!["p_sleep2".to_owned()] };
+    assert_eq!(ScriptPauses::of(script), pauses);
+    assert_eq!(ScriptPauses::of("SELECT 1;\n"), ScriptPauses::default());
 }
 
 #[test]
