@@ -49,7 +49,7 @@ FROM unnest(ARRAY['BEGIN', 'SELECT 1 LIMIT 5', 'SELECT count(*) FROM capture_log
 SELECT log_line(50, '3/0', 'duration: 7.000 ms  statement: VACUUM');
 SELECT log_line(51, '3/0', 'duration: 1.000 ms  statement: INSERT INTO capture_log_item VALUES (1, ''x'')');
 SELECT bench.capture_log('pk_select', 'capture_log_lines');
-SELECT workload, weight, calls, round(share::numeric, 3) AS share, kept, reason, exec_ms_avg, value_rows, query
+SELECT workload, weight, calls, share_percent, kept, reason, exec_ms_avg, value_rows, query
 FROM bench.capture_log('capture_log', 'capture_log_lines');
 SELECT name, script FROM bench.workloads WHERE name LIKE 'capture_log/%' ORDER BY name;
 SELECT workload, prefix, query, pick FROM bench.feeders WHERE workload LIKE 'capture_log/%' ORDER BY 1;

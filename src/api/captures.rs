@@ -2,6 +2,7 @@
 
 use bench_base::error::UserError;
 use bench_capture::fidelity::Call;
+use bench_capture::shortened;
 use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ fn capture_statements(
             "workload": line.workload,
             "weight": line.weight,
             "calls": line.calls,
-            "share_percent": (1000.0 * line.share).round() / 10.0,
+            "share_percent": percent(line.share),
             "kept": line.workload.is_some(),
             "reason": line.reason,
             "query": line.query.as_deref().map(shortened),
@@ -58,16 +59,9 @@ fn capture_statements(
     }))
 }
 
-/// Characters of a statement that a table has room for; bench.capture_statements has all of them.
-const SHOWN: usize = 60;
-
-fn shortened(query: &str) -> String {
-    let words: Vec<&str> = query.split_ascii_whitespace().take(SHOWN).collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+/// A share in per cent, with one digit.
+fn percent(share: f64) -> f64 {
+    (1000.0 * share).round() / 10.0
 }
 
 /// Captures in a background worker.
@@ -152,7 +146,20 @@ fn capture_log(
     shapes: Option<i32>,
     options: Option<Jsonb>,
 ) -> Rows {
-    rows(captured(name, log, file, format, shapes, options).or_raise())
+    let lines = captured(name, log, file, format, shapes, options).or_raise();
+    rows(lines.into_iter().map(|line| {
+        json!({
+            "workload": line.statement.workload,
+            "weight": line.statement.weight,
+            "calls": line.statement.calls,
+            "share_percent": percent(line.statement.share),
+            "kept": line.kept,
+            "reason": line.statement.reason,
+            "exec_ms_avg": line.exec_ms_avg,
+            "value_rows": line.value_rows,
+            "query": line.statement.query,
+        })
+    }))
 }
 
 fn captured(

@@ -2,6 +2,19 @@
 
 use crate::log::tokens::{StatementToken, TokenKind, tokens};
 
+/// Characters of a statement that one line has room for.
+const SHOWN: usize = 60;
+
+/// Returns the beginning of a statement in one line.
+pub fn shortened(query: &str) -> String {
+    let words: Vec<&str> = query.split_ascii_whitespace().take(SHOWN).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
 /// Words behind which an expression begins: the reserved key words, which are names of neither types nor functions, and those
 /// of the others that the grammar has in front of an expression.
 const BEFORE_EXPRESSIONS: [&str; 67] = [

@@ -15,4 +15,4 @@ pub mod log;
 pub mod options;
 pub mod statements;
 
-pub use constants::without_constants;
+pub use constants::{shortened, without_constants};
