@@ -1,10 +1,10 @@
 //! From the arguments of bench.capture to its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
-use bench_capture::fidelity::{Activity, Counts};
+use bench_capture::fidelity::{Activity, Counts, LeftOut};
 use bench_capture::log::{CapturedLog, begins_transaction};
 use bench_capture::options::{LogOptions, Roles};
 
@@ -136,7 +136,7 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
     let blocks: i64 = entries.iter().filter(begins).map(|entry| entry.counts.calls).sum();
     entries.iter().filter(|entry| !entry.is_utility()).for_each(|entry| sum.add(&entry.counts));
     let activity = window.activity.map(|activity| with_statements(activity, &sum));
-    let mut end = match window.logged {
+    let (mut end, replayed) = match window.logged {
         Ok((captured, read, log_options)) if captured.figures.transactions > 0 => {
             let counts =
                 entries.iter().filter_map(|entry| Some(((entry.user, entry.query_id?), entry.counts)));
@@ -148,15 +148,16 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
                     .map(|activity| activity.transactions as f64 / activity.secs),
                 clients: window.clients,
             };
+            let analysed = log::analyse(spec.statements, &log_options, captured, &read)?;
             store::set_source_of_capture(&spec.name, "log")?;
-            let kept = log::keep(&spec.name, spec.statements, &log_options, captured, &read, Some(&counted))?;
-            let mut end = kept.end;
+            let kept = log::keep(&spec.name, spec.statements, &log_options, analysed, &read, Some(&counted))?;
+            let (mut end, replayed) = (kept.end, kept.replayed);
             let share = 100.0 * log_options.sample_rate;
             end.notes.insert(
                 1,
                 format!("the server logged {share:.3} % of the transactions for it; {}", log::NO_REPLAY),
             );
-            end
+            (end, replayed)
         }
         Ok((_, read, _)) if options.transactions == Some(true) => {
             let message = "the server has logged no transaction while the capture lasted";
@@ -166,7 +167,7 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
         }
         logged => {
             let why_not = logged.map_or_else(|why_not| why_not, |_| Some("none was logged".to_owned()));
-            let taken = statements::take(spec, &options, entries)?;
+            let taken = statements::take(spec, &options, entries.clone())?;
             store::put_captured_statements(&spec.name, &taken.statements)?;
             let mut notes: Vec<String> = alone(&activity, blocks, sum.calls, why_not).into_iter().collect();
             notes.extend(taken.notes);
@@ -178,15 +179,22 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
                     100.0 * missing
                 ));
             }
-            CaptureEnd {
+            let end = CaptureEnd {
                 status: "completed".to_owned(),
                 calls: Some(taken.calls),
                 exec_ms: Some(taken.exec_ms),
                 notes,
                 ..CaptureEnd::default()
-            }
+            };
+            (end, taken.replayed)
         }
     };
+    // Where the log does not say which statements it has, it is not known which are left out.
+    let is_known = replayed.iter().all(|(_, id)| *id != 0);
+    let left_out = is_known.then(|| left_out(&entries, &replayed)).flatten();
+    // Of a capture without writes it is clear.
+    end.notes.extend(left_out.as_ref().filter(|_| options.writes).and_then(LeftOut::told));
+    let activity = activity.map(|activity| Activity { left_out, ..activity });
     if let Some(told) = activity.as_ref().and_then(Activity::told) {
         end.notes.push(told);
     }
@@ -199,6 +207,14 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
         ));
     }
     store::end_capture(&spec.name, &CaptureEnd { dealloc: dropped, activity, ..end })
+}
+
+/// Sums up the statements that are not replayed.
+fn left_out(entries: &[StatementCalls], replayed: &HashSet<(u32, i64)>) -> Option<LeftOut> {
+    LeftOut::of(entries.iter().map(|entry| {
+        let is_replayed = entry.query_id.is_some_and(|id| replayed.contains(&(entry.user, id)));
+        (entry.query.as_deref().unwrap_or("a statement without a text"), entry.counts, is_replayed)
+    }))
 }
 
 /// What is wrong with a replay of single statements, where the application has transactions of several.

@@ -36,6 +36,8 @@ pub struct KeptStatements {
     pub statements: Vec<CapturedStatement>,
     pub calls: i64,
     pub exec_ms: f64,
+    /// Those of which workloads were made, by the role's OID and the query identifier.
+    pub replayed: HashSet<(u32, i64)>,
     pub notes: Vec<String>,
 }
 
@@ -95,6 +97,7 @@ pub fn take(
             continue;
         };
         let number = statements.len() as i32 + 1;
+    let mut replayed = HashSet::new();
         let mut line = line(candidate, number, users.get(&candidate.user), &total);
         // pg_stat_statements shows some: those of utility commands, and what is no constant for the server.
         if options.mask {
@@ -116,6 +119,7 @@ pub fn take(
     if others.calls > 0 {
         let rest = RoleStatement { user: 0, query_id: None, query: None, counts: others };
         let number = statements.len() as i32 + 1;
+                replayed.extend(candidate.query_id.map(|id| (candidate.user, id)));
         let reason = format!("less important than the {} statements kept", spec.statements);
         statements.push(CapturedStatement { reason: Some(reason), ..line(&rest, number, None, &total) });
     }
@@ -124,7 +128,8 @@ pub fn take(
     for statement in statements.iter_mut().filter(|statement| statement.workload.is_some()) {
         statement.weight = weights.next();
     }
-    Ok(KeptStatements { statements, calls: total.calls, exec_ms: total.exec_ms, notes: notes.notes(&own) })
+    let notes = notes.notes(&own);
+    Ok(KeptStatements { statements, replayed, calls: total.calls, exec_ms: total.exec_ms, notes })
 }
 
 /// Whose sessions replay a statement, or the reason why it is not to be replayed.

@@ -190,7 +190,7 @@ pub fn query_ids(segment: &Segment) -> Vec<i64> {
 const PG_STAT_STATEMENTS: &str = "pg_stat_statements";
 
 /// Columns that are read, by their names: their places differ by version. Before 1.9 there is no toplevel.
-const COLUMNS: [&CStr; 10] = [
+const COLUMNS: [&CStr; 11] = [
     c"userid",
     c"dbid",
     c"toplevel",
@@ -201,12 +201,14 @@ const COLUMNS: [&CStr; 10] = [
     c"shared_blks_hit",
     c"shared_blks_read",
     c"total_exec_time",
+    c"wal_bytes",
 ];
 
 /// How a statement begins that is this project's own and not a client's, in the session of a client.
 pub const OWN: &str = "SELECT /* pgbench_ext */ ";
 
 /// A line of the view: what one role has had executed of a statement.
+#[derive(Clone)]
 pub struct StatementCalls {
     pub user: u32,
     /// `None` where this role may not see it.
@@ -241,7 +243,7 @@ fn lines(
 ) -> Result<Option<Vec<StatementCalls>>, UserError> {
     let mut found = Vec::new();
     let is_read = function.for_each_row(COLUMNS, texts, |row| {
-        let [user, of, toplevel, id, query, calls, rows, hit, read, exec_ms] = row;
+        let [user, of, toplevel, id, query, calls, rows, hit, read, exec_ms, wal_bytes] = row;
         if of.integer() != i64::from(database) || toplevel.integer() == 0 {
             return;
         }
@@ -259,6 +261,7 @@ fn lines(
                 hit: hit.integer(),
                 read: read.integer(),
                 exec_ms: exec_ms.float(),
+                wal_bytes: wal_bytes.float(),
             },
         });
     })?;
@@ -427,7 +430,9 @@ fn ask(
     session.terminate(route);
     type Line = (i64, i64, i64, i64, i64, f64);
     let lines: Option<Vec<Line>> = answer.and_then(|json| serde_json::from_str(&json).ok());
-    let counts = |(id, calls, rows, hit, read, exec_ms)| (id, Counts { calls, rows, hit, read, exec_ms });
+    let counts = |(id, calls, rows, hit, read, exec_ms)| {
+        (id, Counts { calls, rows, hit, read, exec_ms, ..Counts::default() })
+    };
     // Without a line there is nothing that was counted yet.
     Ok(Some(lines.unwrap_or_default().into_iter().map(counts).collect()))
 }

@@ -194,6 +194,12 @@ unsafe fn cell(value: Option<pg_sys::Datum>, type_oid: pg_sys::Oid) -> ResultVal
             let text = unsafe { <String as pgrx::FromDatum>::from_datum(value, false) };
             text.map_or(ResultValue::Null, ResultValue::Text)
         }
+        pg_sys::NUMERICOID => {
+            // SAFETY: by the caller.
+            let number = unsafe { <pgrx::AnyNumeric as pgrx::FromDatum>::from_datum(value, false) };
+            let number = number.and_then(|number| f64::try_from(number).ok());
+            number.map_or(ResultValue::Null, ResultValue::Float)
+        }
         pg_sys::FLOAT8OID => ResultValue::Float(f64::from_bits(value.value() as u64)),
         pg_sys::OIDOID => ResultValue::Integer(i64::from(value.value() as u32)),
         pg_sys::INT4OID => ResultValue::Integer(i64::from(value.value() as i32)),

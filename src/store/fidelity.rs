@@ -272,7 +272,7 @@ fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
             let counts = |calls, first, exec_ms: f64| -> pgrx::spi::Result<Counts> {
                 let [rows, hit, read] =
                     [number(first)?, number(first + 1)?, number(first + 2)?].map(Option::unwrap_or_default);
-                Ok(Counts { calls, rows, hit, read, exec_ms })
+                Ok(Counts { calls, rows, hit, read, exec_ms, ..Counts::default() })
             };
             let exec_ms = row.get::<f64>(2)?.unwrap_or_default();
             let replayed = match number(7)? {

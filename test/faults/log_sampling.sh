@@ -164,6 +164,21 @@ is "$(sql "SELECT statements, role FROM bench.capture_statements WHERE workload 
     'all statements of each'
 is "$(sql "SELECT sum(share) > 0.9 FROM bench.capture_statements WHERE capture = 'mine' AND kept")" t 'nearly all'
 as_before 'a role that is no superuser'
+# What writes most of the WAL and cannot be replayed is named.
+PGUSER=app sql 'CREATE TABLE events (id int, body text)'
+copy_events() { seq 2000 | sed "s/$/\t$(printf 'x%.0s' {1..200})/" | psql -XAtq -U app -c 'COPY events FROM STDIN'; }
+while copy_events; do sleep 0.1; done &
+PIDS[copies]=$!
+disown
+PGUSER=cap sql "SELECT bench.capture('copied', 4, options => '{\"transactions\": true, \"writes\": true}')" \
+    >/dev/null 2>&1
+kill "${PIDS[copies]}"
+wrote='statements that are not replayed wrote [6-9][0-9]\.[0-9] % of the WAL'
+wrote+=' and have [0-9.]+ % of the rows, foremost COPY events'
+like "$(sql "SELECT notes FROM bench.captures WHERE name = 'copied'")" "$wrote" 'a note names what is not replayed'
+run=$(sql "SELECT bench.run('copied', clients => 2, secs => 3)" 2>/dev/null)
+like "$(sql "SELECT reason FROM bench.fidelity($run) WHERE workload IS NULL")" "WAL bytes .* → .*: $wrote" \
+    'and so does the fidelity'
 # Rights that its role loses meanwhile are not needed to put them back.
 sql 'GRANT EXECUTE ON FUNCTION bench.start_capture TO cap'
 PGUSER=cap sql "SELECT bench.start_capture('revoked', 60, options => '{\"transactions\": true}')"

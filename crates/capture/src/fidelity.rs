@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 pub use bench_results::{FidelityPart, whole};
 
+use crate::constants::{shortened, without_constants};
+
 /// Totals of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
@@ -22,6 +24,8 @@ pub struct Counts {
     pub read: i64,
     /// Execution time in milliseconds.
     pub exec_ms: f64,
+    /// WAL that it wrote, in bytes.
+    pub wal_bytes: f64,
 }
 
 impl Counts {
@@ -32,6 +36,7 @@ impl Counts {
         self.hit += more.hit;
         self.read += more.read;
         self.exec_ms += more.exec_ms;
+        self.wal_bytes += more.wal_bytes;
     }
 
     /// A share of it.
@@ -43,6 +48,7 @@ impl Counts {
             hit: of(self.hit),
             read: of(self.read),
             exec_ms: self.exec_ms * share,
+            wal_bytes: self.wal_bytes * share,
         }
     }
 
@@ -57,6 +63,7 @@ impl Counts {
             hit: (self.hit - earlier.hit).max(0),
             read: (self.read - earlier.read).max(0),
             exec_ms: (self.exec_ms - earlier.exec_ms).max(0.0),
+            wal_bytes: (self.wal_bytes - earlier.wal_bytes).max(0.0),
         }
     }
 }
@@ -167,6 +174,54 @@ pub struct Activity {
     pub idle_in_transaction: i64,
     /// Times that a session was seen at work, by what it waited for: `type:event`, or `CPU`.
     pub waits: BTreeMap<String, f64>,
+    /// The statements that no workload was made of; `None` where that is not known.
+    pub left_out: Option<LeftOut>,
+}
+
+/// Statements that are not replayed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Share of the WAL that all statements wrote.
+    pub wal: f64,
+    /// Share of the rows that all statements returned or changed.
+    pub rows: f64,
+    /// The one that wrote the most WAL, without its constants.
+    pub statement: String,
+}
+
+/// The share of the WAL from which on statements that are not replayed are named.
+const NAMED_WAL: f64 = 0.1;
+
+impl LeftOut {
+    /// Sums up statements by their text, counts and whether they are replayed; `None` where they wrote no WAL.
+    pub fn of<'a>(statements: impl Iterator<Item = (&'a str, Counts, bool)>) -> Option<Self> {
+        let (mut all, mut missing) = (Counts::default(), Counts::default());
+        let mut largest = (0.0, "");
+        for (text, counts, is_replayed) in statements {
+            all.add(&counts);
+            if !is_replayed {
+                missing.add(&counts);
+                if counts.wal_bytes > largest.0 {
+                    largest = (counts.wal_bytes, text);
+                }
+            }
+        }
+        let rows = if all.rows > 0 { missing.rows as f64 / all.rows as f64 } else { 0.0 };
+        let statement = shortened(&without_constants(largest.1));
+        (all.wal_bytes > 0.0).then(|| Self { wal: missing.wal_bytes / all.wal_bytes, rows, statement })
+    }
+
+    /// Names them in a sentence, where they wrote much of the WAL.
+    pub fn told(&self) -> Option<String> {
+        (self.wal >= NAMED_WAL).then(|| {
+            format!(
+                "statements that are not replayed wrote {} of the WAL and have {} of the rows, foremost {}",
+                percent(self.wal),
+                percent(self.rows),
+                self.statement
+            )
+        })
+    }
 }
 
 /// The key of a session that waits for nothing.
@@ -293,7 +348,10 @@ pub fn parts(captured: Option<&Activity>, replayed: &Activity, shares: ReplaySha
             let images = |activity| {
                 of(activity, activity.wal_fpi.map(|images| images as f64)).map_or_else(String::new, figure)
             };
-            *reason += &format!(", full-page images {} → {}", images(captured), images(replayed));
+            *reason += &match captured.left_out.as_ref().and_then(LeftOut::told) {
+                Some(told) => format!(": {told}"),
+                None => format!(", full-page images {} → {}", images(captured), images(replayed)),
+            };
         }
         if !shares.writes && part.captured.is_some_and(|captured| captured > 0.0) {
             part.score = None;
@@ -430,6 +488,7 @@ mod tests {
             sessions: Some(4),
             idle_in_transaction: 5,
             waits: BTreeMap::from([(CPU.to_owned(), 300.0), ("IO:WALSync".to_owned(), 100.0)]),
+            left_out: None,
         }
     }
 
@@ -483,6 +542,29 @@ mod tests {
         let worse = parts(Some(&captured), &captured, few);
         let (score, reason) = whole(&worse).unwrap();
         assert!(score == 0.334 && reason.unwrap().starts_with("66.6 % of the captured"));
+    }
+
+    #[test]
+    fn a_statement_that_is_not_replayed_is_named() {
+        let counts = |rows, wal_bytes| Counts { calls: 10, rows, wal_bytes, ..Counts::default() };
+        let statements = [
+            ("COPY events FROM '/tmp/secret'", counts(900, 8e4), false),
+            ("INSERT INTO items VALUES ($1)", counts(10, 2e4), true),
+            ("SELECT 1", counts(90, 0.0), true),
+        ];
+        let left_out = LeftOut::of(statements.into_iter()).unwrap();
+        assert_eq!((left_out.wal, left_out.rows), (0.8, 0.9));
+        let captured = Activity { left_out: Some(left_out), ..activity(100, 100) };
+        let replayed = Activity { wal_bytes: Some(6000), ..activity(100, 100) };
+        let (score, reason) = whole(&parts(Some(&captured), &replayed, ALL)).unwrap();
+        let reason = reason.unwrap();
+        assert!(
+            score < 0.67 && reason.contains("wrote 80.0 % of the WAL and have 90.0 % of the rows"),
+            "{reason}"
+        );
+        assert!(reason.contains("COPY events FROM") && !reason.contains("secret"), "{reason}");
+        assert!(!reason.contains("full-page images"), "{reason}");
+        assert_eq!(LeftOut::of([("SELECT 1", counts(1, 0.0), false)].into_iter()), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub mod sampling;
 mod source;
 mod table;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::{Call, Counts};
@@ -16,7 +16,6 @@ use bench_capture::without_constants;
 use bench_model::feeder::Feeder;
 use bench_model::spec::Role;
 use bench_stats::clients_for;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::sessions::{Replayer, SessionNotes, Sessions, kept};
@@ -35,9 +34,7 @@ pub use source::{LogPosition, LogSource, obstacle_of_stderr};
 pub use table::Read;
 
 /// A line of bench.capture_log's result.
-#[derive(Serialize)]
 pub struct CaptureLine {
-    #[serde(flatten)]
     pub statement: CapturedStatement,
     /// Whether a workload was made of it.
     pub kept: bool,
@@ -50,6 +47,8 @@ pub struct CaptureLine {
 /// What became of the transactions of a log.
 pub struct KeptTransactions {
     pub lines: Vec<CaptureLine>,
+    /// The statements of the workloads, by the role's OID and the query identifier, 0 where that is not known.
+    pub replayed: HashSet<(u32, i64)>,
     /// How the capture ended.
     pub end: CaptureEnd,
 }
@@ -67,22 +66,25 @@ pub struct StatementCounts<'a> {
     pub clients: u64,
 }
 
-/// Stores the workloads of a capture that has begun, and its lines. Only of the server's own log it is believed who executed what;
-/// another one is what the caller has written.
-pub fn keep(
-    name: &str,
+/// A log, and what the server says of its shapes, in their order.
+pub struct AnalysedLog {
+    captured: CapturedLog,
+    replayers: Vec<Result<Replayer, String>>,
+    checked: Vec<Option<Result<Checked, String>>>,
+}
+
+/// Analyses the shapes of a log. Only of the server's own log it is believed who executed what; another one is what the caller has
+/// written. Nothing is written before, so that no transaction id holds back the horizon meanwhile.
+///
+/// # Errors
+/// Those of [`kept`].
+pub fn analyse(
     limit: usize,
     options: &LogOptions,
     mut captured: CapturedLog,
     read: &Read,
-    counted: Option<&StatementCounts>,
-) -> Result<KeptTransactions, UserError> {
+) -> Result<AnalysedLog, UserError> {
     captured.prefer(limit);
-    let mut figures = captured.figures.clone();
-    if let Some(counted) = counted {
-        figures.rate = counted.rate.or(figures.rate);
-        figures.clients = figures.clients.max(counted.clients);
-    }
     let sessions = Sessions::new(options.run_as.as_deref())?;
     let mut users: HashMap<&str, Result<Replayer, String>> = HashMap::new();
     for shape in &captured.shapes {
@@ -97,8 +99,25 @@ pub fn keep(
         let shapes = some.iter().map(|&at| &captured.shapes[at]);
         other_roles::checked(&sessions, replayer, shapes, options, watch)
     })?;
+    Ok(AnalysedLog { captured, replayers, checked })
+}
+
+/// Stores the workloads of a capture that has begun, and its lines.
+pub fn keep(
+    name: &str,
+    limit: usize,
+    options: &LogOptions,
+    AnalysedLog { captured, replayers, checked }: AnalysedLog,
+    read: &Read,
+    counted: Option<&StatementCounts>,
+) -> Result<KeptTransactions, UserError> {
+    let mut figures = captured.figures.clone();
+    if let Some(counted) = counted {
+        figures.rate = counted.rate.or(figures.rate);
+        figures.clients = figures.clients.max(counted.clients);
+    }
     let mut session_notes = SessionNotes::default();
-    let mut lines = Vec::new();
+    let (mut lines, mut replayed_ids) = (Vec::new(), HashSet::new());
     let (mut count, mut others, mut kept_ms) = (0, (0, 0.0), 0.0);
     for ((shape, replayer), checked) in captured.shapes.iter().zip(&replayers).zip(checked) {
         pgrx::check_for_interrupts!();
@@ -129,6 +148,8 @@ pub fn keep(
                     put_counts(&mut line.statement, counted.counts, replayer.writer.oid, shape);
                 }
                 line.value_rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
+                let ids = shape.query_ids.iter().flatten();
+                replayed_ids.extend(ids.map(|(id, _)| (replayer.writer.oid, *id)));
             }
             Err(reason) => {
                 line.statement.query = Some(without_constants(&shape.shown));
@@ -158,7 +179,7 @@ pub fn keep(
         notes,
         ..CaptureEnd::default()
     };
-    Ok(KeptTransactions { lines, end })
+    Ok(KeptTransactions { lines, replayed: replayed_ids, end })
 }
 
 /// Lines of what is not replayed: shapes beyond the limit, and by reason.
@@ -403,8 +424,11 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<CaptureLine>, UserError> {
     let name = &arguments.name;
     let role = roles::current_role_oid();
     let secs = captured.figures.secs;
-    store::begin_capture(name, role, "log", &arguments.options, secs, current_timestamp())?;
-    let kept = keep(name, arguments.shapes.unsigned_abs() as usize, &options, captured, &read, None)?;
+    let shapes = arguments.shapes.unsigned_abs() as usize;
+    let began = current_timestamp();
+    let analysed = analyse(shapes, &options, captured, &read)?;
+    store::begin_capture(name, role, "log", &arguments.options, secs, began)?;
+    let kept = keep(name, shapes, &options, analysed, &read, None)?;
     store::end_capture(name, &kept.end)?;
     notice(format!("capture {name}: {}", kept.end.notes[0]), NO_REPLAY);
     Ok(kept.lines)

@@ -19,7 +19,7 @@ COMMENT ON COLUMN bench.captures.secs IS 'Seconds between the two snapshots; 0: 
 COMMENT ON COLUMN bench.captures.calls IS 'Calls of all top-level statements of the database in that time, kept or not';
 COMMENT ON COLUMN bench.captures.exec_ms IS 'Their execution time in milliseconds';
 COMMENT ON COLUMN bench.captures.dealloc IS 'How often pg_stat_statements dropped its least-executed entries in that time: their calls are missing';
-COMMENT ON COLUMN bench.captures.activity IS 'What the database did in that time: transactions, statements, rows, blocks, WAL, sessions, and how often these were seen idle in a transaction and at work, by wait event; for bench.fidelity. NULL if secs is 0 or the capture is from a log';
+COMMENT ON COLUMN bench.captures.activity IS 'What the database did in that time: transactions, statements, rows, blocks, WAL, sessions, how often these were seen idle in a transaction and at work, by wait event, and the share of WAL and rows of statements that are not replayed; for bench.fidelity. NULL if secs is 0 or the capture is from a log';
 COMMENT ON COLUMN bench.captures.notes IS 'What to know about the capture';
 COMMENT ON COLUMN bench.captures.error IS 'Why it failed: sqlstate, message, detail, hint';
 
