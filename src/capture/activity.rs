@@ -180,6 +180,11 @@ pub fn report_to(segment: &Segment) {
     SEGMENT.set(Some(segment.handle()));
 }
 
+/// Whether this process is a worker that captures.
+pub fn is_in_worker() -> bool {
+    SEGMENT.get().is_some()
+}
+
 /// Enters a phase; `total` is 0 where its length is not known.
 pub fn enter(phase: CapturePhase, total: u64) {
     // The first NOTICE of a session's own capture comes after a while, as those of a worker's do.

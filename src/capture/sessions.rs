@@ -13,8 +13,10 @@ use crate::driver::parameters::{NeededPrivileges, Object};
 use crate::guard::session_role::{is_special, session_of_writer};
 use crate::launch::checks::check_session_of;
 use crate::launch::role_session::Watch;
+use crate::server::horizon::{Releasable, can_release, forget_catalog_snapshot};
 use crate::server::roles::{self, may_become};
 use crate::server::spi::{fetch, quote_identifier};
+use crate::server::transaction::without_snapshot;
 use crate::shm::CapturePhase;
 
 /// A role that wrote what was captured, and whose sessions replay it.
@@ -172,6 +174,7 @@ pub fn kept<A>(
     let mut found: Vec<Option<Result<A, String>>> =
         replayers.iter().map(|one| one.as_ref().err().map(|reason| Err(reason.clone()))).collect();
     activity::enter(CapturePhase::Analysis, most.min(replayers.len()) as u64);
+    let releasable = can_release().ok();
     loop {
         let before = found.iter().flatten().count() as u64;
         let room = most.saturating_sub(found.iter().filter(|one| matches!(one, Some(Ok(_)))).count());
@@ -179,8 +182,14 @@ pub fn kept<A>(
         let Some(Ok(first)) = next.first().map(|&at| &replayers[at]) else { return Ok(found) };
         let is_of = |at: &usize| replayers[*at].as_ref().is_ok_and(|one| one.writer.oid == first.writer.oid);
         let of_role: Vec<usize> = next.into_iter().filter(is_of).collect();
-        let mut watch = |answered: u32| activity::set_done(before + u64::from(answered));
-        let told = ask(first, &of_role, &mut watch).or_else(|error| match error.sqlstate.as_str() {
+        let mut watch = |answered: u32| {
+            activity::set_done(before + u64::from(answered));
+            releasable.map_or_else(forget_catalog_snapshot, Releasable::release);
+        };
+        let mut ask = || ask(first, &of_role, &mut watch);
+        let told = if activity::is_in_worker() { without_snapshot(ask) } else { ask() };
+        releasable.into_iter().for_each(Releasable::resume);
+        let told = told.or_else(|error| match error.sqlstate.as_str() {
             sqlstate::QUERY_CANCELED | sqlstate::CONFIGURATION_LIMIT_EXCEEDED => Err(error),
             _ => Ok(of_role.iter().map(|_| Err(Refusal::from(error.clone()))).collect()),
         })?;

@@ -1,6 +1,7 @@
 //! Statements of pg_stat_statements as workloads: which are kept, and why the others are not.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::Counts;
@@ -14,12 +15,13 @@ use serde_json::Value;
 
 use super::sessions::{Refusal, Replayer, SessionNotes, Sessions, kept};
 use super::spec::CaptureSpec;
-use super::values::{self, StatementReplay};
+use super::values::{self, StatementReplay, TrialTime};
 use crate::launch::role_session::{Watch, answer, ask_and_watch, count_answered, kind, read_only};
 use crate::observe::counters::StatementCalls;
 use crate::server::background_worker::WorkerKind;
 use crate::server::roles;
 use crate::server::spi::fetch_all;
+use crate::server::transaction::renew_snapshot;
 use crate::store::{self, CapturedStatement, Workload};
 
 /// A statement as one role has executed it: under the same identifier, another role's text may name something else.
@@ -34,10 +36,10 @@ struct RoleStatement {
 pub struct KeptStatements {
     /// In the order of their importance, kept or not.
     pub statements: Vec<CapturedStatement>,
-    pub calls: i64,
-    pub exec_ms: f64,
     /// Those of which workloads were made, by the role's OID and the query identifier.
     pub replayed: HashSet<(u32, i64)>,
+    pub calls: i64,
+    pub exec_ms: f64,
     pub notes: Vec<String>,
 }
 
@@ -77,18 +79,25 @@ pub fn take(
         .enumerate()
         .map(|(at, candidate)| replayer(candidate, excluded.contains(&at), &replayers))
         .collect();
+    let wanted_of = |at: usize| values::wanted(&candidates[at].counts, share(&candidates[at].counts, &total));
+    let most = candidates.len().min(spec.statements);
+    let wanted_by_all: Duration = (0..most).map(wanted_of).sum();
     let mut replays = kept(&roles, spec.statements, |replayer, some, watch| {
+        let wanted: Duration = some.iter().map(|&at| wanted_of(at)).sum();
+        let part = (wanted.as_secs_f64() / wanted_by_all.as_secs_f64()).min(1.0);
+        let trials = trial_time(spec.secs).mul_f64(part);
         let asked = some.iter().map(|&at| CapturedCall {
             text: candidates[at].query.clone().unwrap_or_default(),
             counts: candidates[at].counts,
             share: share(&candidates[at].counts, &total),
         });
-        replays(&sessions, replayer, asked.collect(), &spec.options, watch)
+        replays(&sessions, replayer, (asked.collect(), trials), &spec.options, watch)
     })?
     .into_iter();
     let mut statements: Vec<CapturedStatement> = Vec::new();
     let (mut count, mut others) = (0, Counts::default());
     let mut notes = SessionNotes::default();
+    let mut replayed = HashSet::new();
     for (candidate, replayer) in candidates.iter().zip(roles) {
         pgrx::check_for_interrupts!();
         let replay = replays.next().flatten().filter(|_| count < spec.statements);
@@ -97,7 +106,6 @@ pub fn take(
             continue;
         };
         let number = statements.len() as i32 + 1;
-    let mut replayed = HashSet::new();
         let mut line = line(candidate, number, users.get(&candidate.user), &total);
         // pg_stat_statements shows some: those of utility commands, and what is no constant for the server.
         if options.mask {
@@ -111,6 +119,7 @@ pub fn take(
                 let name = format!("{}/{count}", spec.name);
                 store(&name, spec, &replayer.owner, &replay)?;
                 line.workload = Some(name);
+                replayed.extend(candidate.query_id.map(|id| (candidate.user, id)));
             }
             Err(reason) => line.reason = Some(reason),
         }
@@ -119,7 +128,6 @@ pub fn take(
     if others.calls > 0 {
         let rest = RoleStatement { user: 0, query_id: None, query: None, counts: others };
         let number = statements.len() as i32 + 1;
-                replayed.extend(candidate.query_id.map(|id| (candidate.user, id)));
         let reason = format!("less important than the {} statements kept", spec.statements);
         statements.push(CapturedStatement { reason: Some(reason), ..line(&rest, number, None, &total) });
     }
@@ -248,6 +256,15 @@ fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &StatementReplay) 
     Ok(())
 }
 
+/// Returns the processor time for the trials of a capture that observes so long: a short one is to be over soon.
+fn trial_time(secs: f64) -> Duration {
+    const LONGEST_SECS: f64 = 60.0;
+    const SHORTEST_SECS: f64 = 8.0;
+    const PART: f64 = 0.6;
+    let secs = if secs > 0.0 { (PART * secs).clamp(SHORTEST_SECS, LONGEST_SECS) } else { LONGEST_SECS };
+    Duration::from_secs_f64(secs)
+}
+
 /// The kind of worker that looks at statements.
 const KIND: WorkerKind = kind(c"pgbench_ext_replays_main", c"pgbench_ext capture");
 
@@ -263,6 +280,8 @@ pub struct CapturedCall {
 #[derive(Serialize, Deserialize)]
 struct ReplayRequest {
     statements: Vec<CapturedCall>,
+    /// For all of them.
+    trial_time: Duration,
     /// Of the capture, as given.
     options: Value,
 }
@@ -274,11 +293,11 @@ struct ReplayRequest {
 fn replays(
     sessions: &Sessions,
     replayer: &Replayer,
-    statements: Vec<CapturedCall>,
+    (statements, trial_time): (Vec<CapturedCall>, Duration),
     options: &Value,
     watch: Watch,
 ) -> Result<Vec<Result<StatementReplay, Refusal>>, UserError> {
-    let request = ReplayRequest { statements, options: options.clone() };
+    let request = ReplayRequest { statements, trial_time, options: options.clone() };
     ask_and_watch(KIND, &replayer.session, sessions.run_as(), &request, watch).map(|(replays, _)| replays)
 }
 
@@ -289,9 +308,13 @@ pub extern "C-unwind" fn pgbench_ext_replays_main(segment: pg_sys::Datum) {
     answer(segment, |request: ReplayRequest| {
         let options = CaptureOptions::new(&request.options)?;
         read_only()?;
+        let wanted = |asked: &CapturedCall| values::wanted(&asked.counts, asked.share);
+        let mut time = TrialTime::begin(request.trial_time, request.statements.iter().map(wanted).sum());
         let replay = |asked: &CapturedCall| {
             pgrx::check_for_interrupts!();
-            let replay = values::replay(&asked.text, &asked.counts, asked.share, &options);
+            renew_snapshot();
+            let limit = time.next(wanted(asked));
+            let replay = values::replay(&asked.text, &asked.counts, limit, &options);
             count_answered();
             replay
         };

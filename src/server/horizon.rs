@@ -211,14 +211,20 @@ unsafe fn each(list: *mut pg_sys::List, mut visit: impl FnMut(*mut std::ffi::c_v
     }
 }
 
+/// Forgets the snapshot that reads of the catalogs have taken, which holds back the horizon until the statement ends.
+pub fn forget_catalog_snapshot() {
+    // SAFETY: inside a transaction; the next read takes another one.
+    unsafe { pg_sys::InvalidateCatalogSnapshot() };
+}
+
 impl Releasable {
     /// Withdraws this backend's xmin until the next snapshot is taken. Call it again before each
     /// wait: a look into the catalogs sets it again.
     pub fn release(self) {
+        forget_catalog_snapshot();
         // SAFETY: nothing reads with an older snapshot afterwards, as `can_release` has found. A backend may write its own
         // PGPROC's xmin without a lock, as SnapshotResetXmin does (utils/time/snapmgr.c).
         unsafe {
-            pg_sys::InvalidateCatalogSnapshot();
             (&raw mut (*pg_sys::MyProc).xmin).write_volatile(pg_sys::InvalidTransactionId);
         }
     }

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 use bench_base::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
+use super::horizon::forget_catalog_snapshot;
 use super::spi::set_local;
 use crate::error::from_caught;
 
@@ -38,6 +39,33 @@ pub fn transaction<T>(
         // SAFETY: outside a transaction; sends what it has counted, no more often than the server allows.
         unsafe { pg_sys::pgstat_report_stat(false) };
     })
+}
+
+/// Runs `body` while the snapshot of a worker's [`transaction`] is put down, so that it does not hold back the horizon; at its top
+/// level only. Statements of this project's own have snapshots of their own.
+///
+/// # Errors
+/// Those of `body`.
+pub fn without_snapshot<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    // SAFETY: inside the transaction that `transaction` has begun, outside of subtransactions and statements: the active snapshot
+    // is the one that was pushed there, and another one is there when this returns. An error that leaves from here ends the
+    // transaction.
+    unsafe {
+        pg_sys::PopActiveSnapshot();
+        let result = body();
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        result
+    }
+}
+
+/// Gives the worker's [`transaction`] a new snapshot in the place of an older one, as [`without_snapshot`] does.
+pub fn renew_snapshot() {
+    // SAFETY: as in `without_snapshot`.
+    unsafe {
+        pg_sys::PopActiveSnapshot();
+        forget_catalog_snapshot();
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+    }
 }
 
 /// Whether this session's transaction goes on after its statement, or may be rolled back to a savepoint.

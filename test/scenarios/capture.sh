@@ -197,7 +197,9 @@ of_captures() { echo "SELECT count(*) = $1 FROM pg_stat_activity WHERE backend_t
 for way in -INT -KILL; do
     PGUSER=cap_owner session caller "SELECT bench.capture('tried', secs => 0)"
     eventually 20 "$(of_captures 2)"
-    sleep 0.5
+    eventually 3 "SELECT a.backend_xmin IS NULL FROM pg_stat_activity a JOIN bench_internal.capture_list l USING (pid)
+        WHERE l.name = 'tried'"
+    is $? 0 'the capture does not hold back the horizon while statements are tried'
     clock
     kill "$way" "${PIDS[caller]}"
     eventually 10 "$(of_captures 0)"

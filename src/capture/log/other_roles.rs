@@ -18,7 +18,7 @@ use crate::driver::parameters::{TextMask, analyse_with_texts, text_mask};
 use crate::launch::role_session::{Watch, answer, ask_and_watch, count_answered, kind, read_only};
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc;
-use crate::server::transaction::rolled_back;
+use crate::server::transaction::{renew_snapshot, rolled_back};
 
 /// The kind of worker that looks at shapes.
 const KIND: WorkerKind = kind(c"pgbench_ext_shapes_main", c"pgbench_ext capture");
@@ -81,6 +81,7 @@ pub extern "C-unwind" fn pgbench_ext_shapes_main(segment: pg_sys::Datum) {
         read_only()?;
         let checked = question.shapes.iter().map(|shape| {
             pgrx::check_for_interrupts!();
+            renew_snapshot();
             let checked = check(shape, &question);
             count_answered();
             checked

@@ -7,6 +7,8 @@ mod search;
 mod trial_runner;
 mod trial_statement;
 
+use std::time::Duration;
+
 use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
 use bench_capture::options::CaptureOptions;
@@ -31,6 +33,7 @@ use replay_plan::{
 };
 use search::ChosenFeeders;
 
+pub use search::{TrialTime, wanted};
 pub use trial_statement::plan_for_all_values;
 
 /// Rows that a feeder keeps at most.
@@ -143,11 +146,11 @@ fn plan(text: &str, analysed: &Analysed) -> Result<(), Refusal> {
         .map_err(|error| Refusal::from(error).after("it cannot be planned"))
 }
 
-/// How a statement with such a share of the captured time can be replayed, or why it cannot.
+/// How a statement can be replayed, or why it cannot; it is tried for so long.
 pub fn replay(
     text: &str,
     counts: &Counts,
-    share: f64,
+    limit: Duration,
     options: &CaptureOptions,
 ) -> Result<StatementReplay, Refusal> {
     let text = parsable(&grouped(text));
@@ -193,7 +196,7 @@ pub fn replay(
     // Even a view of a table may call a function, when it is read or planned.
     let untriable = untriable(&analysed.objects)?;
     let ChosenFeeders { shape, kept } = match &untriable {
-        None => search::shape(&replay, counts, share, options.mask).map_err(|error| {
+        None => search::shape(&replay, counts, limit, options.mask).map_err(|error| {
             Refusal::of_values("it fails with the values that were found", error, options.mask)
         })?,
         Some(object) => {

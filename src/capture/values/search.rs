@@ -17,7 +17,7 @@ use crate::driver::parameters::How;
 use crate::server::guc;
 use crate::server::transaction::rolled_back;
 
-/// How long the trials of all statements take together, each having a part of it like its share of the captured time.
+/// What statements want together beside [`SHORTEST`], each a part of it like its share of the captured time.
 const TRIAL_TIME: Duration = Duration::from_secs(25);
 
 /// The least and the longest of one statement.
@@ -33,12 +33,53 @@ const ENOUGH: usize = 150;
 /// Of statements whose calls take longer, fewer are tried at a time.
 const LONG_MS: f64 = 10.0;
 
-/// The feeders' shape under which a statement's calls come nearest to those that were captured, or values with weights.
-/// `share` is that of the captured time.
+/// The least that a statement gets of a time that is over.
+const LEAST: Duration = Duration::from_millis(50);
+
+/// Returns how long a statement with such a share of the captured time would be tried, if there was time enough for all: long
+/// enough for some calls, each of which may take longer than those that were captured.
+pub fn wanted(counts: &Counts, share: f64) -> Duration {
+    const CALLS: f64 = 60.0;
+    let calls_secs = CALLS * counts.exec_ms / counts.calls.max(1) as f64 / 1e3;
+    let some = Duration::from_secs_f64(calls_secs.clamp(0.0, LONGEST.as_secs_f64()));
+    TRIAL_TIME.mul_f64(share.clamp(0.0, 1.0)).max(some).clamp(SHORTEST, LONGEST)
+}
+
+/// The time for the trials of several statements, which is divided among them by what each wants. What one leaves, the next ones
+/// get.
+pub struct TrialTime {
+    whole: Duration,
+    began: TrialBudget,
+    /// What the statements that are still to come want.
+    wanted: Duration,
+}
+
+impl TrialTime {
+    /// Begins a time for statements that want so much together.
+    pub fn begin(whole: Duration, wanted: Duration) -> Self {
+        Self { whole, began: TrialBudget::begin(), wanted }
+    }
+
+    /// Returns what the next statement gets.
+    pub fn next(&mut self, wanted: Duration) -> Duration {
+        let left = self.began.left(self.whole).as_secs_f64();
+        let part = (left / self.wanted.max(wanted).as_secs_f64()).min(1.0);
+        self.wanted = self.wanted.saturating_sub(wanted);
+        wanted.mul_f64(part).max(LEAST)
+    }
+}
+
+/// The feeders' shape under which a statement's calls come nearest to those that were captured, or values with weights. Trials
+/// end after `limit`.
 ///
 /// # Errors
 /// Why the statement cannot be executed with any of them; 57014 where the capture was canceled.
-pub fn shape(plan: &ReplayPlan, counts: &Counts, share: f64, mask: bool) -> Result<ChosenFeeders, UserError> {
+pub fn shape(
+    plan: &ReplayPlan,
+    counts: &Counts,
+    limit: Duration,
+    mask: bool,
+) -> Result<ChosenFeeders, UserError> {
     let Some(call) = Call::of(counts.calls, counts.rows, counts.hit, counts.read, counts.exec_ms) else {
         return Ok(ChosenFeeders::default());
     };
@@ -47,9 +88,6 @@ pub fn shape(plan: &ReplayPlan, counts: &Counts, share: f64, mask: bool) -> Resu
         return Ok(ChosenFeeders { shape: untried(plan, &call), kept: Vec::new() });
     }
     let path = guc::initial_search_path()?;
-    // So many calls at least, each of which may take longer than those that were captured.
-    let some = Duration::from_secs_f64((60.0 * call.ms / 1e3).clamp(0.0, 3600.0));
-    let limit = TRIAL_TIME.mul_f64(share.clamp(0.0, 1.0)).max(some).clamp(SHORTEST, LONGEST);
     rolled_back(|| guc::with_search_path(&path, || search(plan, &target, limit, mask)))
 }
 

@@ -39,10 +39,15 @@ impl TrialBudget {
         Self { began: Instant::now(), cpu_ns: own_cpu_ns() }
     }
 
+    /// What is left of such a time.
+    pub fn left(&self, limit: Duration) -> Duration {
+        let cpu = Duration::from_nanos((own_cpu_ns() - self.cpu_ns).max(0).cast_unsigned());
+        limit.saturating_sub(cpu).min((3 * limit).saturating_sub(self.began.elapsed()))
+    }
+
     /// Whether it has lasted so long.
     fn is_over(&self, limit: Duration) -> bool {
-        Duration::from_nanos((own_cpu_ns() - self.cpu_ns).max(0).cast_unsigned()) >= limit
-            || self.began.elapsed() >= 3 * limit
+        self.left(limit).is_zero()
     }
 }
 
