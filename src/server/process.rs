@@ -25,9 +25,18 @@ pub fn now_ns() -> i64 {
 
 /// Processor time that this process has used, in nanoseconds, by its own clock; 0 where the platform has none.
 pub fn own_cpu_ns() -> i64 {
+    processor_clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// As [`own_cpu_ns`], of this thread, in which a session executes all: its clock is faster to read.
+pub fn thread_cpu_ns() -> i64 {
+    processor_clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn processor_clock_ns(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid pointer.
-    let read = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    let read = unsafe { libc::clock_gettime(clock, &raw mut time) };
     if read == 0 { time.tv_sec * 1_000_000_000 + time.tv_nsec } else { 0 }
 }
 

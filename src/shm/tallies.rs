@@ -169,6 +169,9 @@ pub struct CommandTimes {
     /// Transactions that were given up at this command.
     pub failed: Counter,
     latency_sum_ns: Counter,
+    /// Of a duel: executions whose processor time is known, and nanoseconds of them together.
+    pub timed: Counter,
+    pub cpu_sum_ns: Counter,
     histogram: [AtomicU32; BUCKETS / COARSENESS],
 }
 

@@ -58,6 +58,8 @@ pub struct ClientCounters<'a> {
     is_settling: bool,
     /// Transactions of each arm's last stretch.
     in_last_stretch: [u64; 2],
+    /// Of the try under way: places of commands whose processor time was read, and its nanoseconds.
+    cpu_laps: Vec<(usize, u64)>,
 }
 
 /// What a client does for one arm, between two switches.
@@ -136,6 +138,7 @@ impl<'a> ClientCounters<'a> {
             alone: None,
             is_settling: false,
             in_last_stretch: [0; 2],
+            cpu_laps: Vec::new(),
         }
     }
 
@@ -202,6 +205,11 @@ impl<'a> ClientCounters<'a> {
             has_others,
             batch,
         });
+    }
+
+    /// In a duel: the command at this place took so much processor time, which counts if the try does.
+    pub fn cpu_lap(&mut self, place: usize, cpu_ns: u64) {
+        self.cpu_laps.push((place, cpu_ns));
     }
 
     /// Shows which arm the session of this process is in.
@@ -360,6 +368,7 @@ impl TransactionRecorder for ClientCounters<'_> {
 
     #[inline]
     fn pass(&mut self) {
+        self.cpu_laps.clear();
         self.intervals.pass();
     }
 
@@ -423,6 +432,7 @@ impl TransactionRecorder for ClientCounters<'_> {
             self.count_cpu();
         }
         if self.is_of_duel() {
+            self.cpu_laps.clear();
             self.count_for_arm(t, of == TotalsOf::Measured);
             if self.is_settling {
                 self.settle();
@@ -448,7 +458,12 @@ impl TransactionRecorder for ClientCounters<'_> {
 
     #[inline]
     fn lap(&mut self, place: usize, latency_ns: u64) {
-        self.times[place].record(latency_ns);
+        let times = &self.times[place];
+        times.record(latency_ns);
+        for (_, cpu_ns) in self.cpu_laps.iter().filter(|(of, _)| *of == place) {
+            times.timed.add(1);
+            times.cpu_sum_ns.add(*cpu_ns);
+        }
     }
 
     fn command_failed(&mut self, place: usize, again: bool) {

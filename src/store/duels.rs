@@ -81,8 +81,17 @@ pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
         insert("bench_internal.duel_log", of_run(), [row])?;
     }
     let commands = duel.commands.iter().map(|DuelCommand { script, command, batches }| {
-        let (executions, latency_ms): (Vec<u64>, Vec<f64>) = batches.iter().copied().unzip();
-        json!({ "script": script, "command": command, "executions": executions, "latency_ms": latency_ms })
+        let mut columns = columns(batches.iter());
+        let [executions, latency_ms, timed, busy_us] =
+            ["transactions", "latency_ms", "timed", "busy_us"].map(|name| columns.remove(name));
+        json!({
+            "script": script,
+            "command": command,
+            "executions": executions,
+            "latency_ms": latency_ms,
+            "timed": timed,
+            "busy_us": busy_us,
+        })
     });
     insert("bench_internal.duel_statement_log", of_run(), commands)?;
     let shares = duel.waits.iter().flat_map(|wait| [(wait, ARMS[0], wait.a), (wait, ARMS[1], wait.b)]);
@@ -207,8 +216,7 @@ fn batches(arms: &[Map<String, Value>]) -> Vec<[ArmBatch; 2]> {
     let mut batches: Vec<[ArmBatch; 2]> = Vec::new();
     for columns in arms {
         let Some(arm) = ARMS.iter().position(|name| is_of(columns, name)) else { continue };
-        let length = columns.get("transactions").and_then(Value::as_array).map_or(0, Vec::len).min(BATCHES);
-        batches.resize(batches.len().max(length), Default::default());
+        batches.resize(batches.len().max(batch_count(columns)), Default::default());
         for (place, batch) in batches.iter_mut().enumerate() {
             batch[arm] = batch_of(columns, place);
         }
@@ -216,7 +224,12 @@ fn batches(arms: &[Map<String, Value>]) -> Vec<[ArmBatch; 2]> {
     batches
 }
 
-/// Reads an arm's batch at a place of the columns; an empty one where an imported run has anything else.
+/// Batches that the columns have; of what an imported document has, no more than a run could have.
+fn batch_count(columns: &Map<String, Value>) -> usize {
+    columns.get("transactions").and_then(Value::as_array).map_or(0, Vec::len).min(BATCHES)
+}
+
+/// Reads a batch of an arm, or of a statement, at a place of the columns; an empty one where an imported run has anything else.
 fn batch_of(columns: &Map<String, Value>, place: usize) -> ArmBatch {
     let values = columns.iter().filter_map(|(name, values)| Some((name.clone(), values.get(place)?.clone())));
     let fields = values.filter(|(_, value)| !value.is_null()).collect();
@@ -226,16 +239,20 @@ fn batch_of(columns: &Map<String, Value>, place: usize) -> ArmBatch {
 }
 
 fn commands_of_duel(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
-    /// Of what an imported document has, no more than a run could have.
-    fn at_most<T: Default>(values: Vec<Option<T>>) -> impl Iterator<Item = T> {
-        values.into_iter().take(BATCHES).map(Option::unwrap_or_default)
-    }
-    let sql = "SELECT script, command, executions, latency_ms FROM bench_internal.duel_statement_log WHERE run_id = $1";
-    let rows = select::<(i32, i32, Vec<Option<i64>>, Vec<Option<f64>>)>(sql, &[run_id.into()])?;
-    let command = |(script, command, executions, latency_ms): (i32, i32, _, _)| DuelCommand {
-        script: script.unsigned_abs(),
-        command: command.unsigned_abs(),
-        batches: at_most(executions).map(i64::unsigned_abs).zip(at_most(latency_ms)).collect(),
+    let sql = "SELECT script, command, executions AS transactions, latency_ms, timed, busy_us \
+               FROM bench_internal.duel_statement_log WHERE run_id = $1";
+    let rows = select::<Map<String, Value>>(sql, &[run_id.into()])?;
+    let number = |columns: &Map<String, Value>, name: &str| {
+        columns
+            .get(name)
+            .and_then(Value::as_i64)
+            .and_then(|number| number.try_into().ok())
+            .unwrap_or_default()
+    };
+    let command = |columns: Map<String, Value>| DuelCommand {
+        script: number(&columns, "script"),
+        command: number(&columns, "command"),
+        batches: (0..batch_count(&columns)).map(|place| batch_of(&columns, place)).collect(),
     };
     Ok(rows.into_iter().map(command).collect())
 }

@@ -36,6 +36,9 @@ FROM bench.duels JOIN bench.summary s USING (run_id) WHERE run_id = :run_id;
 SELECT ok(a_plan LIKE '%Index Scan using%' AND b_plan LIKE '%Bitmap Heap Scan%' AND a_rows = 1 AND b_rows = 1,
     'each has its plans, under its settings')
 FROM bench.duel_statements(:run_id) WHERE statement LIKE 'SELECT%';
+SELECT ok(a_cpu_us > 0 AND b_cpu_us > 0 AND cpu_ratio BETWEEN cpu_ratio_low AND cpu_ratio_high,
+    'and processor times')
+FROM bench.duel_statements(:run_id) WHERE statement LIKE 'SELECT%';
 SELECT is_empty(format('SELECT * FROM bench.audit(%s) WHERE NOT ok', :run_id), 'the audit holds');
 SELECT ok(round(sum(a_share)::numeric, 6) = 1 AND round(sum(b_share)::numeric, 6) = 1 AND min(a_ms) >= 0,
     'the waits of each arm are all of its time') FROM bench.duel_waits(:run_id);
@@ -147,6 +150,8 @@ FROM bench.duels, bench.duel_results(run_id) r
 WHERE run_id = (SELECT max(run_id) FROM bench.duels) AND metric = 'latency_avg_ms';
 SELECT max(run_id) AS run_id FROM bench.duels \gset
 SELECT is_empty(format('SELECT * FROM bench.audit(%s) WHERE NOT ok', :run_id), 'the audit holds');
+SELECT ok(a_count > 0 AND a_cpu_us IS NULL AND cpu_ratio IS NULL, 'no processor times by statement')
+FROM bench.duel_statements(:run_id);
 SELECT throws_ok(format('SELECT * FROM bench.duel(''pk_select'', ''{}'', %L, secs => 1, driver => ''wire'')', arm),
     code, NULL, arm)
 FROM (VALUES ('{"hide_indexes": "pk_pkey"}', '0A000'), ('{"results": "discard"}', '0A000'),

@@ -44,6 +44,26 @@ SELECT alike(bench.verify_report(:run_id, 'junit'),
     '<failure message="%" type="slower">%Index Scan%Seq Scan%',
     'and for continuous integration, there is a failure');
 
+-- What shares a session with a much slower statement, and what is slower itself
+SELECT is_empty($$ SELECT command, ratio, cpu_ratio, verdict, advice
+    FROM bench.verify('verified', '{}', '{"enable_indexscan": "off", "enable_bitmapscan": "off"}', secs => 1)
+    WHERE command = 3 AND verdict = 'slower' $$, 'the statement beside it is not slower, duel ' || n)
+FROM generate_series(1, 4) AS n;
+SELECT bench.create_workload('slower', $$
+SELECT count(*) FROM generate_series(1, :n);
+SELECT pg_sleep(:wait * 0.001);
+SELECT 1;
+$$) \g /dev/null
+CREATE TEMP TABLE slower AS SELECT * FROM bench.verify('slower', '{"variables": {"n": 100, "wait": 1}}',
+    '{"variables": {"n": 1000, "wait": 4}}', secs => 2);
+SELECT set_eq('SELECT command, verdict, plan_changed FROM slower WHERE command < 3',
+    $$ VALUES (1, 'slower', false), (2, 'slower', false) $$, 'by processor time, or by waiting');
+SELECT ok(candidate_cpu_us > 2 * baseline_cpu_us AND cpu_ratio BETWEEN cpu_ratio_low AND cpu_ratio_high
+    AND abs(cpu_ratio - candidate_cpu_us / baseline_cpu_us) < 1e-6, 'with processor times and their ratio')
+FROM slower WHERE command = 1;
+SELECT ok(candidate_cpu_us < 1e3, 'waits are in none') FROM slower WHERE command = 2;
+SELECT isnt(verdict, 'slower', 'nor is the statement behind them slower') FROM slower WHERE command = 3;
+
 -- What fails
 CREATE TEMP TABLE fails AS SELECT * FROM bench.verify('halves', '{}', '{"work_mem": "1MB"}', secs => 1);
 SELECT results_eq('SELECT verdict, baseline_failed, candidate_failed > 10, candidate_count FROM fails',

@@ -14,6 +14,7 @@
 //! | [`shard_keys`] | values that reach each shard of a distributed table |
 //! | [`cluster`] | nodes of a Citus cluster: placing clients, limits, clocks |
 //! | [`part`] | messages between nodes about the parts of a run |
+//! | [`processor_samples`] | executions of a duel's statements whose processor time is read |
 //! | [`progress`] | the figures of a line of progress |
 //! | [`views`] | queries on statistics views in each version of the server, and their answers |
 
@@ -24,6 +25,7 @@ pub mod cluster;
 pub mod feeder;
 pub mod intervals;
 pub mod part;
+pub mod processor_samples;
 pub mod progress;
 pub mod rows;
 pub mod schedule;

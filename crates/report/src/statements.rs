@@ -115,7 +115,9 @@ fn case(line: &StatementLine) -> Case {
         "fails" => {
             failed(format!("{} transactions failed at it instead of {}", candidate.failed, baseline.failed))
         }
-        "slower" => failed(change.clone()),
+        "slower" => {
+            failed(line.advice.as_ref().map_or(change.clone(), |advice| format!("{change}; {advice}")))
+        }
         "inconclusive" => {
             Outcome::Skipped(format!("{change}; {}", line.advice.as_deref().unwrap_or("not decided")))
         }

@@ -64,6 +64,12 @@ pub struct StatementLine {
     pub ratio_low: Option<f64>,
     /// Upper bound of that interval.
     pub ratio_high: Option<f64>,
+    /// Candidate / baseline of the processor times; null except for a duel of the engine.
+    pub cpu_ratio: Option<f64>,
+    /// Lower bound of the interval of `cpu_ratio`, as certain as that of `ratio`.
+    pub cpu_ratio_low: Option<f64>,
+    /// Upper bound of that interval.
+    pub cpu_ratio_high: Option<f64>,
     /// Candidate / baseline of the 95th percentiles.
     pub p95_ratio: Option<f64>,
     /// Lower bound of the interval of `p95_ratio`; null for a duel.
@@ -101,6 +107,8 @@ pub struct StatementFigures {
     pub latency_avg_ms: Option<f64>,
     /// 95th percentile of the latency in milliseconds, mean over the runs.
     pub latency_p95_ms: Option<f64>,
+    /// Microseconds of processor time of an execution, by a sample; null except for a duel of the engine.
+    pub cpu_us: Option<f64>,
     /// Rows per execution, all phases.
     pub rows: Option<f64>,
     /// Blocks per execution, if it is the only statement of its script.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_stats::compare::{Better, Terms, Verdict};
-use bench_stats::duel::{self, ArmBatch, BATCHES, DuelFigure, METRICS};
+use bench_stats::duel::{self, ArmBatch, BATCHES, DuelFigure, METRICS, PROCESSOR_TIME};
 use bench_stats::histogram::bucket_bounds_ns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,8 +105,8 @@ pub struct UsedAlone {
 pub struct DuelCommand {
     pub script: u32,
     pub command: u32,
-    /// Its executions in each batch, and the sum of their latencies in milliseconds.
-    pub batches: Vec<(u64, f64)>,
+    /// As those of an arm whose transactions are its executions.
+    pub batches: Vec<ArmBatch>,
 }
 
 impl Duel {
@@ -129,7 +129,9 @@ impl Duel {
             times.for_each(|(_, line)| *line = influence.judge(std::mem::take(line)));
         }
         let transactions = [sums[0].transactions, sums[1].transactions];
-        let pairs = Pairs { scripts, statements, calls, commands, count, transactions, sessions };
+        let hardly_wait = hardly_wait(&measured.waits);
+        let pairs =
+            Pairs { scripts, statements, calls, commands, count, transactions, sessions, hardly_wait };
         let elapsed = |place: usize| secs * (place + 1) as f64 / BATCHES as f64;
         let batch = |(place, [a, b]): (usize, &[ArmBatch; 2])| DuelBatch {
             elapsed: elapsed(place),
@@ -284,6 +286,7 @@ struct Pairs<'a> {
     count: usize,
     transactions: [u64; 2],
     sessions: u32,
+    hardly_wait: bool,
 }
 
 /// Whether a session prefers the generic plan or the custom one depends on the first values that it meets. Arms whose shares
@@ -296,25 +299,83 @@ const LOTTERY: &str = "sessions chose between generic and custom plans different
 /// This many sessions of an arm do not agree by chance.
 const AGREEING_SESSIONS: u32 = 4;
 
-/// Advises on decided statements with the same plan in both arms, beside one whose plan changed and which took more time: they
-/// share the session, its memory and the processor's caches.
-fn advise_beside_changed_plans(lines: &mut [StatementLine]) {
-    let decided = [Verdict::Slower, Verdict::Faster].map(Verdict::as_str);
-    let is_decided = |line: &StatementLine| decided.contains(&line.verdict.as_str());
-    let changed = lines.iter().filter(|line| line.plan_changed == Some(true) && is_decided(line));
-    let largest = changed.filter_map(|line| Some((line.effect_us?, line.command)));
-    let Some((us, command)) = largest.max_by(|one, other| one.0.abs().total_cmp(&other.0.abs())) else {
+/// A statement is much slower or faster in an arm where it takes this many times as long as in the other.
+const MUCH: f64 = 2.0;
+
+/// A statement that pays for another one's use of the processor's caches pays less than this fraction of what the other takes.
+const OF_ANOTHER: f64 = 0.05;
+
+/// Withholds the verdict on statements with the same plan in both arms, beside one that is much slower or faster there: they share
+/// the session, its memory and the processor's caches. Not on those whose own difference is large, as a ratio or as a time.
+fn judge_beside_others(lines: &mut [StatementLine]) {
+    let is_decided = |line: &StatementLine| is_slower_or_faster(&line.verdict);
+    let is_much = |line: &StatementLine| line.ratio.is_some_and(|ratio| ratio.max(1.0 / ratio) >= MUCH);
+    let others = lines.iter().filter(|line| is_decided(line) && is_much(line));
+    let largest = others.filter_map(|line| Some((line.effect_us?, line.ratio?, line.command)));
+    let Some((us, ratio, command)) = largest.max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()))
+    else {
         return;
     };
     for line in lines.iter_mut().filter(|line| line.plan_changed == Some(false) && is_decided(line)) {
-        if line.advice.is_none() && line.effect_us.is_some_and(|own_us| own_us.abs() < us.abs()) {
-            let advice = format!(
-                "its plan is the same in both arms: it may have paid for command {command}, whose plan is another one and \
-                 which takes {us:+.1} µs; compare it alone"
-            );
-            line.advice = Some(advice);
+        let is_little = line.effect_us.is_some_and(|own_us| own_us.abs() < OF_ANOTHER * us.abs());
+        if is_little && line.ratio.is_some_and(|own| own.ln().abs() < ratio.ln().abs() / 2.0) {
+            line.verdict = word(Verdict::Inconclusive);
+            line.advice = Some(format!(
+                "its plan is the same in both arms, and command {command} takes {ratio:.1} times as long in b ({us:+.1} µs): they \
+                 share a session and the processor's caches; compare it alone"
+            ));
         }
     }
+}
+
+fn is_slower_or_faster(verdict: &str) -> bool {
+    [Verdict::Slower, Verdict::Faster].map(Verdict::as_str).contains(&verdict)
+}
+
+/// Arms hardly wait where waits are less than this fraction of their processor time and waits together.
+const HARDLY_WAITS: f64 = 0.05;
+
+/// Whether the transactions of both arms hardly wait for anything but a processor.
+fn hardly_wait(waits: &[DuelWait]) -> bool {
+    let sum = |share: fn(&DuelWait) -> f64, types: &[&str], is_in: bool| {
+        let chosen = waits.iter().filter(|wait| types.contains(&wait.wait_event_type.as_str()) == is_in);
+        chosen.map(share).sum::<f64>()
+    };
+    let shares: [fn(&DuelWait) -> f64; 2] = [|wait| wait.a, |wait| wait.b];
+    shares.into_iter().all(|share| {
+        let (cpu, waiting) = (sum(share, &["CPU"], true), sum(share, &["CPU", "Runnable"], false));
+        waiting < HARDLY_WAITS * (waiting + cpu)
+    })
+}
+
+/// Judges a statement whose latency and processor time are compared. Waits for locks, disks and commits are in its latency only, so
+/// that this decides. Where it does not, beside others' work, processor time does: where transactions `hardly_wait`, or
+/// where it differs by more than the margin of the whole latency.
+fn judge_both(
+    latency: ComparisonLine,
+    cpu: &ComparisonLine,
+    margin: f64,
+    hardly_wait: bool,
+) -> (String, Option<String>) {
+    let shown = || {
+        let [ratio, low, high] = [cpu.ratio, cpu.ratio_low, cpu.ratio_high].map(Option::unwrap_or_default);
+        format!("{ratio:.3} times the processor time ({low:.3} to {high:.3})")
+    };
+    if is_slower_or_faster(&latency.verdict) && cpu.verdict == Verdict::Same.as_str() {
+        let more = if latency.verdict == Verdict::Slower.as_str() { "longer" } else { "less" };
+        return (latency.verdict, Some(format!("it takes {} in b, and waits {more}", shown())));
+    }
+    let undecided = latency.verdict == Verdict::Inconclusive.as_str();
+    if undecided && is_slower_or_faster(&cpu.verdict) {
+        let difference_us = cpu.candidate.zip(cpu.baseline).map_or(0.0, |(b, a)| b - a);
+        let latency_us = latency.baseline.unwrap_or_default() * 1e3;
+        let (verdict, rest) = match hardly_wait || difference_us.abs() > margin * latency_us {
+            true => (cpu.verdict.clone(), "its latency alone does not decide"),
+            false => (latency.verdict, "that is little of its latency, which includes waits"),
+        };
+        return (verdict, Some(format!("it takes {} in b; {rest}", shown())));
+    }
+    (latency.verdict, latency.advice)
 }
 
 /// Whether the arms' sessions have chosen between generic and custom plans differently, and not each arm's all alike.
@@ -341,13 +402,15 @@ impl Pairs<'_> {
         let alone = of_arm(1).filter(|b| other(b, 0).is_none()).map(|b| (None, Some(b)));
         let mut pairs: Vec<_> = pairs.chain(alone).collect();
         pairs.sort_by_key(|(a, b)| a.or(*b).map(|of| (of.script - of.script % 2, of.command, a.is_none())));
-        let tests = pairs.iter().filter(|(a, b)| self.is_compared(*a, *b)).count().max(1);
-        let confidence = 1.0 - (1.0 - terms.confidence) / tests as f64;
+        let compared = pairs.iter().filter(|(a, b)| self.is_compared(*a, *b)).count().max(1);
+        let is_timed = |command: &DuelCommand| command.batches.iter().any(|batch| batch.timed > 0);
+        let figures = if self.commands.iter().any(is_timed) { 2 } else { 1 };
+        let confidence = 1.0 - (1.0 - terms.confidence) / (figures * compared) as f64;
         let terms = Terms { confidence, ..terms };
         let mut lines: Vec<StatementLine> =
             pairs.into_iter().map(|(a, b)| self.statement(a, b, terms)).collect();
         self.add_shares(&mut lines);
-        advise_beside_changed_plans(&mut lines);
+        judge_beside_others(&mut lines);
         lines
     }
 
@@ -368,7 +431,7 @@ impl Pairs<'_> {
     }
 
     /// A command in its arm.
-    fn figures(&self, of: Option<&CommandSummary>) -> StatementFigures {
+    fn figures(&self, of: Option<&CommandSummary>, sums: &ArmBatch) -> StatementFigures {
         let Some(of) = of else { return StatementFigures::default() };
         let is_other =
             |other: &&CommandSummary| other.script == of.script && !other.statement.starts_with('\\');
@@ -379,6 +442,7 @@ impl Pairs<'_> {
             share: None,
             latency_avg_ms: of.latency_avg_ms,
             latency_p95_ms: of.latency_p95_ms,
+            cpu_us: sums.cpu_avg_us(),
             rows: of.rows_per_execution().or(call.map(|call| call.rows)),
             blocks: call.map(|call| call.blocks),
             failed: of.failed,
@@ -399,14 +463,18 @@ impl Pairs<'_> {
         let Some(of) = a.or(b) else { return StatementLine::default() };
         let [of_a, of_b] = [self.batches(a), self.batches(b)];
         let batches: Vec<[ArmBatch; 2]> = of_a.into_iter().zip(of_b).map(|(a, b)| [a, b]).collect();
-        let figure = if self.is_compared(a, b) { duel::compare(&batches, &METRICS[0], terms) } else { None };
-        let mut line = line("latency_avg_ms", true, figure);
+        let [latency, cpu] = [&METRICS[0], PROCESSOR_TIME].map(|metric| {
+            let figure = if self.is_compared(a, b) { duel::compare(&batches, metric, terms) } else { None };
+            line(metric.name, true, figure)
+        });
+        let is_known = latency.ratio.is_some();
+        let [ratio, ratio_low, ratio_high] = [latency.ratio, latency.ratio_low, latency.ratio_high];
+        let (mut verdict, mut advice) = judge_both(latency, &cpu, terms.margin, self.hardly_wait);
         if let (Some(a), Some(b)) = (a, b)
-            && line.ratio.is_some()
+            && is_known
             && is_lottery(a, b, self.sessions)
         {
-            line.verdict = word(Verdict::Inconclusive);
-            line.advice = Some(LOTTERY.to_owned());
+            (verdict, advice) = (word(Verdict::Inconclusive), Some(LOTTERY.to_owned()));
         }
         let sums = duel::whole(&batches);
         let of_transaction = |arm: usize| {
@@ -414,7 +482,7 @@ impl Pairs<'_> {
             (transactions > 0).then(|| sums[arm].latency_ms / transactions as f64 * 1e3)
         };
         let name = self.scripts.iter().find(|script| script.script == of.script);
-        let (baseline, candidate) = (self.figures(a), self.figures(b));
+        let (baseline, candidate) = (self.figures(a, &sums[0]), self.figures(b, &sums[1]));
         let p95 = baseline.latency_p95_ms.zip(candidate.latency_p95_ms).filter(|(a, _)| *a > 0.0);
         let is_of_one = baseline.count.unwrap_or_default() == 0 || candidate.count.unwrap_or_default() == 0;
         let forms = |figures: &StatementFigures| figures.plan.as_deref().map(plan_forms).unwrap_or_default();
@@ -422,12 +490,15 @@ impl Pairs<'_> {
             workload: name.map_or_else(String::new, |script| without_arm(&script.workload).to_owned()),
             command: of.command,
             statement: of.statement.clone(),
-            ratio: line.ratio,
-            ratio_low: line.ratio_low,
-            ratio_high: line.ratio_high,
+            ratio,
+            ratio_low,
+            ratio_high,
+            cpu_ratio: cpu.ratio,
+            cpu_ratio_low: cpu.ratio_low,
+            cpu_ratio_high: cpu.ratio_high,
             p95_ratio: p95.map(|(a, b)| b / a),
-            verdict: line.verdict,
-            advice: if is_of_one { Some(OF_ONE_SIDE.to_owned()) } else { line.advice },
+            verdict,
+            advice: if is_of_one { Some(OF_ONE_SIDE.to_owned()) } else { advice },
             plan_changed: plan_changed(&forms(&baseline), &forms(&candidate)),
             effect_us: of_transaction(1).zip(of_transaction(0)).map(|(b, a)| b - a),
             baseline,
@@ -441,11 +512,7 @@ impl Pairs<'_> {
         let found = self.commands.iter().find(|command| {
             of.is_some_and(|of| (of.script, of.command) == (command.script, command.command))
         });
-        let mut batches: Vec<ArmBatch> = found
-            .iter()
-            .flat_map(|command| &command.batches)
-            .map(|&(transactions, latency_ms)| ArmBatch { transactions, latency_ms, ..ArmBatch::default() })
-            .collect();
+        let mut batches = found.map_or_else(Vec::new, |command| command.batches.clone());
         batches.resize(self.count, ArmBatch::default());
         batches
     }
@@ -490,7 +557,13 @@ mod tests {
         let of = |script, command, ms: f64| DuelCommand {
             script,
             command,
-            batches: (0..BATCHES).map(|place| (10, 10.0 * ms * noise(place))).collect(),
+            batches: (0..BATCHES)
+                .map(|place| ArmBatch {
+                    transactions: 10,
+                    latency_ms: 10.0 * ms * noise(place),
+                    ..ArmBatch::default()
+                })
+                .collect(),
         };
         DuelMeasured {
             margin,
@@ -523,33 +596,183 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_whose_plan_stays_may_have_paid_for_one_whose_plan_does_not() {
-        let line = |command, verdict: &str, plan_changed, effect_us| StatementLine {
+    fn a_statement_beside_one_that_is_much_slower_may_have_paid_for_it() {
+        let line = |command, verdict: &str, plan_changed, ratio, effect_us| StatementLine {
             command,
             verdict: verdict.to_owned(),
             plan_changed: Some(plan_changed),
+            ratio: Some(ratio),
             effect_us: Some(effect_us),
             ..StatementLine::default()
         };
-        let mut lines = [
-            line(1, "slower", false, 4.0),
-            line(2, "slower", true, 900.0),
-            line(3, "same", false, 0.1),
-            line(4, "faster", false, -950.0),
-        ];
-        advise_beside_changed_plans(&mut lines);
-        let advised = lines.each_ref().map(|line| line.advice.is_some());
-        assert_eq!(advised, [true, false, false, false]);
-        assert!(
-            lines[0]
-                .advice
-                .as_ref()
-                .unwrap()
-                .contains("command 2, whose plan is another one and which takes +900.0 µs")
+        let judged = |lines: &[StatementLine]| {
+            let mut lines = lines.to_vec();
+            judge_beside_others(&mut lines);
+            lines.iter().map(|line| line.verdict.clone()).collect::<Vec<_>>()
+        };
+        let much = line(2, "slower", true, 26.0, 900.0);
+        let mut lines = [line(1, "slower", false, 1.4, 4.0), much.clone()];
+        judge_beside_others(&mut lines);
+        assert_eq!(
+            lines[0].advice.as_deref(),
+            Some(
+                "its plan is the same in both arms, and command 2 takes 26.0 times as long in b (+900.0 µs): they share a \
+                 session and the processor's caches; compare it alone"
+            )
         );
-        let mut alone = [line(1, "slower", false, 4.0), line(2, "inconclusive", true, 900.0)];
-        advise_beside_changed_plans(&mut alone);
-        assert!(alone.iter().all(|line| line.advice.is_none()));
+        assert_eq!((lines[0].verdict.as_str(), &lines[1]), ("inconclusive", &much));
+        let faster = line(1, "faster", false, 0.9, -4.0);
+        assert_eq!(judged(&[faster, much.clone()]), ["inconclusive", "slower"]);
+        // Too much for that, another plan, and the same.
+        assert_eq!(judged(&[line(1, "slower", false, 3.0, 60.0), much.clone()]), ["slower"; 2]);
+        assert_eq!(judged(&[line(1, "slower", false, 6.0, 30.0), much.clone()]), ["slower"; 2]);
+        assert_eq!(judged(&[line(1, "slower", true, 1.4, 4.0), much.clone()]), ["slower"; 2]);
+        assert_eq!(judged(&[line(1, "same", false, 1.0, 0.1), much]), ["same", "slower"]);
+        // The other is not certain, or hardly slower: as where all take longer.
+        let open = line(2, "inconclusive", true, 26.0, 900.0);
+        assert_eq!(judged(&[line(1, "slower", false, 1.4, 4.0), open]), ["slower", "inconclusive"]);
+        let all = line(2, "slower", true, 1.1, 900.0);
+        assert_eq!(judged(&[line(1, "slower", false, 1.1, 4.0), all]), ["slower"; 2]);
+    }
+
+    /// Batches of an execution of 100 µs. By the clock it takes longer by others' work, `load` times it on average, and in arm b by
+    /// waits; of processor time one execution in ten is known.
+    fn executions(random: &mut Noise, load: f64, cpu_b: f64, wait_us: f64) -> [Vec<ArmBatch>; 2] {
+        [(1.0, 0.0), (cpu_b, wait_us)].map(|(cpu, wait_us)| {
+            let batch = |_| {
+                let cpu_us = 100.0 * cpu;
+                let others_us = 100.0 * load * (1.0 + random.next());
+                let (timed, transactions) = (50, 500);
+                ArmBatch {
+                    transactions,
+                    latency_ms: transactions as f64
+                        * (cpu_us * (1.0 + 0.01 * random.next()) + others_us + wait_us)
+                        / 1e3,
+                    timed,
+                    cpu_us: timed as f64 * cpu_us * (1.0 + 0.04 * random.next()),
+                    ..ArmBatch::default()
+                }
+            };
+            (0..BATCHES).map(batch).collect()
+        })
+    }
+
+    /// Deviates of a standard normal distribution, nearly: sums of twelve uniform ones (SplitMix64).
+    struct Noise(u64);
+
+    impl Noise {
+        fn next(&mut self) -> f64 {
+            let uniform = |_| {
+                self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
+            };
+            (0..12).map(uniform).sum::<f64>() - 6.0
+        }
+    }
+
+    /// Waits of both arms for this share of the time; they run on a processor for another one.
+    fn waits_of(cpu: f64, waiting: f64) -> Vec<DuelWait> {
+        let wait = |wait_event_type: &str, share| DuelWait {
+            wait_event_type: wait_event_type.to_owned(),
+            a: share,
+            b: share,
+            ..DuelWait::default()
+        };
+        vec![wait("CPU", cpu), wait("Runnable", 1.0 - cpu - waiting), wait("IO", waiting)]
+    }
+
+    #[test]
+    fn transactions_wait_by_their_waits_and_not_for_processors() {
+        assert!(hardly_wait(&waits_of(0.2, 0.0)) && hardly_wait(&waits_of(0.2, 0.01)));
+        assert!(!hardly_wait(&waits_of(0.2, 0.02)) && !hardly_wait(&waits_of(0.0, 0.0)));
+        assert!(!hardly_wait(&[]), "not known");
+    }
+
+    /// Of 200 duels, the shares with each verdict on an execution of [`executions`] within 2 %.
+    fn verdicts_of(load: f64, cpu_b: f64, wait_us: f64, waits: &[DuelWait]) -> BTreeMap<String, f64> {
+        const DUELS: usize = 200;
+        let mut random = Noise(3);
+        let mut shares = BTreeMap::new();
+        for _ in 0..DUELS {
+            let commands = (0..).zip(executions(&mut random, load, cpu_b, wait_us));
+            let commands =
+                commands.map(|(script, batches)| DuelCommand { script, command: 1, batches }).collect();
+            let measured = DuelMeasured { commands, waits: waits.to_vec(), ..measured(None) };
+            let statements = [command(0, 1, "SELECT 1"), command(1, 1, "SELECT 1")];
+            let duel = Duel::new(measured, 0.02, &[], &statements, &BTreeMap::new());
+            *shares.entry(duel.statements[0].verdict.clone()).or_default() += 1.0 / DUELS as f64;
+        }
+        shares
+    }
+
+    #[test]
+    fn latency_and_processor_time_find_what_either_alone_does_not() {
+        let share =
+            |shares: &BTreeMap<String, f64>, verdict: &str| shares.get(verdict).copied().unwrap_or_default();
+        for load in [0.0, 4.0] {
+            let busy = waits_of(1.0 / (1.0 + load), 0.0);
+            let equal = verdicts_of(load, 1.0, 0.0, &busy);
+            // By 5 % if they are right: of 200, 10 % are beyond three standard errors.
+            assert!(share(&equal, "slower") + share(&equal, "faster") < 0.1, "{load}: {equal:?}");
+            let slower = verdicts_of(load, 1.05, 0.0, &busy);
+            assert!(share(&slower, "slower") > 0.95, "{load}: {slower:?}");
+            let waiting = verdicts_of(load, 1.0, 1000.0, &waits_of(0.1, 0.5));
+            assert!(share(&waiting, "slower") > 0.95, "{load}: {waiting:?}");
+        }
+        // A tenth of the processor time is little beside what it waits for.
+        let commits = verdicts_of(20.0, 1.1, 0.0, &waits_of(0.05, 0.95));
+        assert!(share(&commits, "slower") < 0.1, "{commits:?}");
+    }
+
+    #[test]
+    fn advice_says_which_time_a_statement_takes_longer() {
+        let line = |verdict: &str, [baseline, candidate]: [f64; 2], ratio| ComparisonLine {
+            verdict: verdict.to_owned(),
+            baseline: Some(baseline),
+            candidate: Some(candidate),
+            ratio: Some(ratio),
+            ratio_low: Some(ratio - 0.01),
+            ratio_high: Some(ratio + 0.01),
+            advice: (verdict == "inconclusive").then(|| "measure 2.0 times as long".to_owned()),
+            ..ComparisonLine::default()
+        };
+        let judged_if = |hardly_wait, latency, cpu| {
+            let (verdict, advice) = judge_both(latency, &cpu, 0.02, hardly_wait);
+            (verdict, advice.unwrap_or_default())
+        };
+        let judged = |latency, cpu| judged_if(false, latency, cpu);
+        let of = |verdict: &str, advice: &str| (verdict.to_owned(), advice.to_owned());
+        let (open, waits) = (line("inconclusive", [0.1, 0.11], 1.1), line("slower", [0.1, 0.2], 2.0));
+        let (same, slower) = (line("same", [50.0, 50.0], 1.0), line("slower", [50.0, 60.0], 1.2));
+        assert_eq!(
+            judged(waits.clone(), same.clone()),
+            of("slower", "it takes 1.000 times the processor time (0.990 to 1.010) in b, and waits longer")
+        );
+        assert_eq!(judged(waits, slower.clone()), of("slower", ""));
+        assert_eq!(judged(open.clone(), same), of("inconclusive", "measure 2.0 times as long"));
+        assert_eq!(
+            judged(open.clone(), ComparisonLine::default()),
+            of("inconclusive", "measure 2.0 times as long")
+        );
+        assert_eq!(
+            judged(open, slower.clone()),
+            of(
+                "slower",
+                "it takes 1.200 times the processor time (1.190 to 1.210) in b; its latency alone does not decide"
+            )
+        );
+        let long = line("inconclusive", [5.0, 5.1], 1.02);
+        assert_eq!(judged_if(true, long.clone(), slower.clone()).0, "slower");
+        assert_eq!(
+            judged(long, slower),
+            of(
+                "inconclusive",
+                "it takes 1.200 times the processor time (1.190 to 1.210) in b; that is little of its latency, which \
+                 includes waits"
+            )
+        );
     }
 
     #[test]

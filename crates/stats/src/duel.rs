@@ -180,6 +180,9 @@ pub const METRICS: [DuelMetric; 11] = [
     DuelMetric::mean("minor_faults", false, ArmBatch::minor_faults_avg),
 ];
 
+/// The processor time among [`METRICS`].
+pub const PROCESSOR_TIME: &DuelMetric = &METRICS[4];
+
 /// A figure of both arms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuelFigure {

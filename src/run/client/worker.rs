@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bench_base::error::SqlError;
 use bench_model::client::{Client, ClientStart, ClientWorkload, Consequence, Step, TransactionRecorder};
+use bench_model::processor_samples::ProcessorSamples;
 use bench_model::spec::{Extent, Observation, RunSpec};
 use pgrx::pg_sys;
 
@@ -15,7 +16,7 @@ use crate::driver::session::{Session, unsupported_settings};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{
     as_idle, current_timestamp, fill_holes, my_pid, nap, now_ns, own_cpu_ns, own_switches, sleep_until,
-    wait_idle, wake,
+    thread_cpu_ns, wait_idle, wake,
 };
 use crate::server::signals::OnTerminate;
 use crate::shm::{ClientCounters, ClientState, Header, MeasuredSession, StopReason};
@@ -150,6 +151,7 @@ fn run_transactions(
     arms: Option<&Arms>,
 ) -> Result<(), Ending> {
     let alarm = Alarm::new(header);
+    let mut processor_clock = arms.and_then(|_| ProcessorClock::new(workload));
     let mut current_arm = None;
     let leave_arm = |arm: Option<usize>| match (arms, arm) {
         (Some(arms), Some(arm)) => arms.leave(arm),
@@ -180,7 +182,13 @@ fn run_transactions(
             // A worker is its own session.
             Step::Connect => client.connected(workload, recorder),
             Step::Execute { program, command } => {
+                let began =
+                    processor_clock.as_mut().and_then(|clock| clock.begin(workload, program, command));
                 let result = statements.execute(workload, program, command, &mut client.variables);
+                if let (Some(clock), Some(began), Ok(())) = (&mut processor_clock, began, &result) {
+                    let place = workload.programs[program].first_command + command;
+                    recorder.cpu_lap(place, clock.end(began));
+                }
                 client.executed(workload, recorder, result.map(|()| statements.session.in_block()))
             }
             Step::Wait { until_ns } => {
@@ -211,6 +219,48 @@ fn run_transactions(
                 return Err(Ending { error: *error, counted: true });
             }
         };
+    }
+}
+
+/// Reads this thread's processor clock around a sample of a duel's statements.
+struct ProcessorClock {
+    samples: ProcessorSamples,
+}
+
+/// The execution that is read: the statement in arm a, the arm, and the reading before it.
+struct Reading {
+    statement: usize,
+    arm: usize,
+    before_ns: i64,
+}
+
+/// Readings that say how long one takes.
+const TRIAL_READINGS: u32 = 1000;
+
+impl ProcessorClock {
+    /// For the statements of a duel; `None` where there is no such clock.
+    fn new(workload: &ClientWorkload) -> Option<Self> {
+        let began_ns = thread_cpu_ns();
+        let ended_ns = (0..TRIAL_READINGS).map(|_| thread_cpu_ns()).last()?;
+        let reading_ns = (ended_ns - began_ns).max(0).unsigned_abs() / u64::from(TRIAL_READINGS);
+        let commands = workload.programs.iter().map(|program| program.script.commands.len()).sum();
+        let samples = ProcessorSamples::new(began_ns.cast_unsigned(), reading_ns, commands);
+        (ended_ns > 0).then_some(Self { samples })
+    }
+
+    /// Begins an execution; `None` of one that is not read.
+    #[inline]
+    fn begin(&mut self, workload: &ClientWorkload, program: usize, command: usize) -> Option<Reading> {
+        // Programs are pairs, of arm a and of arm b.
+        let arm = program % 2;
+        let statement = workload.programs[program - arm].first_command + command;
+        self.samples.is_read(statement, arm).then(|| Reading { statement, arm, before_ns: thread_cpu_ns() })
+    }
+
+    /// Nanoseconds of processor time that the execution took.
+    fn end(&mut self, reading: Reading) -> u64 {
+        let between_ns = (thread_cpu_ns() - reading.before_ns).max(0).unsigned_abs();
+        self.samples.record(reading.statement, reading.arm, between_ns)
     }
 }
 

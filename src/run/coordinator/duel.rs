@@ -11,7 +11,7 @@ use bench_stats::duel;
 use bench_stats::duel::{ArmBatch, BATCHES};
 
 use crate::observe::waits::{self, WaitTimes};
-use crate::shm::{CommandTimes, Counter, Segment};
+use crate::shm::{Counter, Segment};
 
 /// The batches of a run that have ended.
 pub struct DuelWatch {
@@ -30,15 +30,15 @@ pub struct DuelWatch {
 #[derive(Default)]
 struct Counted {
     latencies: [Histogram; 2],
-    /// Of each command: executions, and nanoseconds of them together.
-    commands: Vec<(u64, u64)>,
+    /// Of each command: executions and nanoseconds of them together, executions whose processor time is known and its nanoseconds.
+    commands: Vec<[u64; 4]>,
 }
 
 /// What was counted in a batch.
 #[derive(Default)]
 struct ReadBatch {
     latencies: [BTreeMap<u32, u64>; 2],
-    commands: Vec<(u64, f64)>,
+    commands: Vec<ArmBatch>,
 }
 
 impl DuelWatch {
@@ -89,14 +89,15 @@ impl DuelWatch {
     }
 
     fn read_batch(&mut self, segment: &Segment) {
-        let mut now = Counted { commands: vec![(0, 0); self.commands.len()], ..Counted::default() };
+        let mut now = Counted { commands: vec![[0; 4]; self.commands.len()], ..Counted::default() };
         for slot in 0..segment.shape().slots {
             for (script, tally) in segment.tallies(slot).iter().enumerate() {
                 tally.add_to(&mut now.latencies[script % 2]);
             }
             for (sum, times) in now.commands.iter_mut().zip(segment.times(slot)) {
-                sum.0 += times.count.get();
-                sum.1 += CommandTimes::latency_sum_ns(times);
+                let counts =
+                    [times.count.get(), times.latency_sum_ns(), times.timed.get(), times.cpu_sum_ns.get()];
+                sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
             }
         }
         let before = std::mem::replace(&mut self.counted, now);
@@ -107,10 +108,13 @@ impl DuelWatch {
             });
             counts.filter(|(_, count)| *count > 0).collect()
         };
-        let none = std::iter::repeat((0, 0));
+        let none = std::iter::repeat([0; 4]);
         let commands = self.counted.commands.iter().zip(before.commands.iter().copied().chain(none));
         let commands = commands.map(|(now, before)| {
-            (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1) as f64 / 1e6)
+            let [transactions, latency_ns, timed, cpu_ns] =
+                std::array::from_fn(|at| now[at].saturating_sub(before[at]));
+            let (latency_ms, cpu_us) = (latency_ns as f64 / 1e6, cpu_ns as f64 / 1e3);
+            ArmBatch { transactions, latency_ms, timed, cpu_us, ..ArmBatch::default() }
         });
         self.read.push(ReadBatch { latencies: [since(0), since(1)], commands: commands.collect() });
     }
@@ -133,7 +137,7 @@ impl DuelWatch {
         let of_command = |(at, &(script, command)): (usize, &(u32, u32))| DuelCommand {
             script,
             command,
-            batches: self.read.iter().map(|read| read.commands[at]).collect(),
+            batches: self.read.iter().map(|read| read.commands[at].clone()).collect(),
         };
         let commands = self.commands.iter().enumerate().map(of_command).collect();
         let waits = if self.knows_waits { waits_of(times, &duel::whole(&batches)) } else { Vec::new() };

@@ -60,11 +60,12 @@ COMMENT ON FUNCTION bench.compare_duels IS
 CREATE FUNCTION bench.duel_statements(run_id bigint, margin double precision DEFAULT NULL)
     RETURNS TABLE (workload text, command int, statement text, a_count bigint, b_count bigint, a_latency_avg_ms double precision,
                    b_latency_avg_ms double precision, ratio double precision, ratio_low double precision, ratio_high double precision,
-                   verdict text, effect_us double precision, a_latency_p95_ms double precision, b_latency_p95_ms double precision,
+                   a_cpu_us double precision, b_cpu_us double precision, cpu_ratio double precision, cpu_ratio_low double precision,
+                   cpu_ratio_high double precision, verdict text, advice text, effect_us double precision, a_latency_p95_ms double precision, b_latency_p95_ms double precision,
                    a_rows double precision, b_rows double precision, a_plan text, b_plan text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'duel_statements_wrapper';
 COMMENT ON FUNCTION bench.duel_statements IS
-'Returns both arms of a duel side by side for each command of the scripts: executions, latencies with ratio, interval and verdict, microseconds that it adds to a transaction of b, rows per execution, and plans. The intervals of all statements hold together.';
+'Returns both arms of a duel side by side for each command of the scripts: executions, latencies and processor times with ratio and interval, the verdict, microseconds that it adds to a transaction of b, rows per execution, and plans. The intervals of all statements hold together.';
 
 CREATE FUNCTION bench.duel_waits(run_id bigint)
     RETURNS TABLE (wait_event_type text, wait_event text, a_share double precision, b_share double precision, a_ms double precision,
@@ -85,6 +86,8 @@ CREATE FUNCTION bench.verify(
     RETURNS TABLE (workload text, command int, statement text, baseline_count bigint, candidate_count bigint,
                    baseline_share double precision, candidate_share double precision, baseline_ms double precision,
                    candidate_ms double precision, ratio double precision, ratio_low double precision, ratio_high double precision,
+                   baseline_cpu_us double precision, candidate_cpu_us double precision, cpu_ratio double precision,
+                   cpu_ratio_low double precision, cpu_ratio_high double precision,
                    p95_ratio double precision, p95_ratio_low double precision, p95_ratio_high double precision, verdict text, advice text,
                    effect double precision, baseline_rows double precision, candidate_rows double precision,
                    baseline_blocks double precision, candidate_blocks double precision, baseline_failed bigint, candidate_failed bigint,

@@ -43,6 +43,8 @@ CREATE TABLE bench_internal.duel_statement_log (
     command    int NOT NULL,
     executions bigint[] NOT NULL,
     latency_ms double precision[] NOT NULL,
+    timed      bigint[],
+    busy_us    double precision[],
     PRIMARY KEY (run_id, node, script, command)
 );
 COMMENT ON TABLE bench_internal.duel_statement_log IS 'One row per command of a duel, with arrays as in bench_internal.duel_log';
@@ -52,6 +54,8 @@ COMMENT ON COLUMN bench_internal.duel_statement_log.script IS 'As in bench.state
 COMMENT ON COLUMN bench_internal.duel_statement_log.command IS 'As in bench.statements';
 COMMENT ON COLUMN bench_internal.duel_statement_log.executions IS 'Executions';
 COMMENT ON COLUMN bench_internal.duel_statement_log.latency_ms IS 'Sum of their latencies in milliseconds';
+COMMENT ON COLUMN bench_internal.duel_statement_log.timed IS 'Executions whose processor time was read, a sample of them; 0 over connections';
+COMMENT ON COLUMN bench_internal.duel_statement_log.busy_us IS 'Their processor time in microseconds';
 
 CREATE TABLE bench_internal.duel_wait_log (
     run_id          bigint NOT NULL,

@@ -136,15 +136,19 @@ pub fn statements(document: &Document) -> Section {
         .number("b ms", |of| number::ms(of.candidate.latency_avg_ms))
         .number("b/a - 1, %", |of| change(of.ratio))
         .number("interval, %", |of| interval(of.ratio_low, of.ratio_high))
+        .number("cpu, %", |of| change(of.cpu_ratio))
         .text("verdict", |of| &of.verdict)
         .number("effect us", |of| number::us(of.effect_us))
         .number("a rows", |of| rows(of.baseline.rows))
         .number("b rows", |of| rows(of.candidate.rows))
         .text("plan", plan)
+        .text("advice", |of| or_missing(&of.advice))
         .code("statement", |of| &of.statement)
         .table();
-    Section::of_table("duel-statements", "Statements of both arms", table.without_idle(&["plan"])).with_note(
-        "Effect: microseconds that it adds to a transaction of b. The intervals of all statements hold together.",
+    let table = table.without_idle(&["cpu, %", "plan", "advice"]);
+    Section::of_table("duel-statements", "Statements of both arms", table).with_note(
+        "cpu: b/a - 1 of the processor time. Effect: microseconds that it adds to a transaction of b. The intervals of \
+         all statements hold together.",
     )
 }
 
