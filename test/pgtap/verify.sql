@@ -52,17 +52,15 @@ FROM generate_series(1, 4) AS n;
 SELECT bench.create_workload('slower', $$
 SELECT count(*) FROM generate_series(1, :n);
 SELECT pg_sleep(:wait * 0.001);
-SELECT 1;
 $$) \g /dev/null
-CREATE TEMP TABLE slower AS SELECT * FROM bench.verify('slower', '{"variables": {"n": 100, "wait": 1}}',
-    '{"variables": {"n": 1000, "wait": 4}}', secs => 2);
-SELECT set_eq('SELECT command, verdict, plan_changed FROM slower WHERE command < 3',
+CREATE TEMP TABLE slower AS SELECT * FROM bench.verify('slower', '{"variables": {"n": 200, "wait": 1}}',
+    '{"variables": {"n": 20000, "wait": 4}}', secs => 2);
+SELECT set_eq('SELECT command, verdict, plan_changed FROM slower',
     $$ VALUES (1, 'slower', false), (2, 'slower', false) $$, 'by processor time, or by waiting');
 SELECT ok(candidate_cpu_us > 2 * baseline_cpu_us AND cpu_ratio BETWEEN cpu_ratio_low AND cpu_ratio_high
     AND abs(cpu_ratio - candidate_cpu_us / baseline_cpu_us) < 1e-6, 'with processor times and their ratio')
 FROM slower WHERE command = 1;
 SELECT ok(candidate_cpu_us < 1e3, 'waits are in none') FROM slower WHERE command = 2;
-SELECT isnt(verdict, 'slower', 'nor is the statement behind them slower') FROM slower WHERE command = 3;
 
 -- What fails
 CREATE TEMP TABLE fails AS SELECT * FROM bench.verify('halves', '{}', '{"work_mem": "1MB"}', secs => 1);

@@ -151,7 +151,7 @@ fn run_transactions(
     arms: Option<&Arms>,
 ) -> Result<(), Ending> {
     let alarm = Alarm::new(header);
-    let mut processor_clock = arms.and_then(|_| ProcessorClock::new(workload));
+    let mut samples = arms.and_then(|_| processor_samples(workload));
     let mut current_arm = None;
     let leave_arm = |arm: Option<usize>| match (arms, arm) {
         (Some(arms), Some(arm)) => arms.leave(arm),
@@ -182,12 +182,13 @@ fn run_transactions(
             // A worker is its own session.
             Step::Connect => client.connected(workload, recorder),
             Step::Execute { program, command } => {
-                let began =
-                    processor_clock.as_mut().and_then(|clock| clock.begin(workload, program, command));
+                let place = workload.programs[program].first_command + command;
+                let samples = samples.as_mut().and_then(|samples| samples.is_read(place).then_some(samples));
+                let before_ns = samples.is_some().then(thread_cpu_ns);
                 let result = statements.execute(workload, program, command, &mut client.variables);
-                if let (Some(clock), Some(began), Ok(())) = (&mut processor_clock, began, &result) {
-                    let place = workload.programs[program].first_command + command;
-                    recorder.cpu_lap(place, clock.end(began));
+                if let (Some(samples), Some(before_ns), Ok(())) = (samples, before_ns, &result) {
+                    let between_ns = (thread_cpu_ns() - before_ns).max(0).unsigned_abs();
+                    recorder.cpu_lap(place, samples.record(place, between_ns));
                 }
                 client.executed(workload, recorder, result.map(|()| statements.session.in_block()))
             }
@@ -222,46 +223,16 @@ fn run_transactions(
     }
 }
 
-/// Reads this thread's processor clock around a sample of a duel's statements.
-struct ProcessorClock {
-    samples: ProcessorSamples,
-}
-
-/// The execution that is read: the statement in arm a, the arm, and the reading before it.
-struct Reading {
-    statement: usize,
-    arm: usize,
-    before_ns: i64,
-}
-
 /// Readings that say how long one takes.
 const TRIAL_READINGS: u32 = 1000;
 
-impl ProcessorClock {
-    /// For the statements of a duel; `None` where there is no such clock.
-    fn new(workload: &ClientWorkload) -> Option<Self> {
-        let began_ns = thread_cpu_ns();
-        let ended_ns = (0..TRIAL_READINGS).map(|_| thread_cpu_ns()).last()?;
-        let reading_ns = (ended_ns - began_ns).max(0).unsigned_abs() / u64::from(TRIAL_READINGS);
-        let commands = workload.programs.iter().map(|program| program.script.commands.len()).sum();
-        let samples = ProcessorSamples::new(began_ns.cast_unsigned(), reading_ns, commands);
-        (ended_ns > 0).then_some(Self { samples })
-    }
-
-    /// Begins an execution; `None` of one that is not read.
-    #[inline]
-    fn begin(&mut self, workload: &ClientWorkload, program: usize, command: usize) -> Option<Reading> {
-        // Programs are pairs, of arm a and of arm b.
-        let arm = program % 2;
-        let statement = workload.programs[program - arm].first_command + command;
-        self.samples.is_read(statement, arm).then(|| Reading { statement, arm, before_ns: thread_cpu_ns() })
-    }
-
-    /// Nanoseconds of processor time that the execution took.
-    fn end(&mut self, reading: Reading) -> u64 {
-        let between_ns = (thread_cpu_ns() - reading.before_ns).max(0).unsigned_abs();
-        self.samples.record(reading.statement, reading.arm, between_ns)
-    }
+/// The executions whose processor time is read, of a duel's statements; `None` where there is no such clock.
+fn processor_samples(workload: &ClientWorkload) -> Option<ProcessorSamples> {
+    let began_ns = thread_cpu_ns();
+    let ended_ns = (0..TRIAL_READINGS).map(|_| thread_cpu_ns()).last()?;
+    let reading_ns = (ended_ns - began_ns).max(0).unsigned_abs() / u64::from(TRIAL_READINGS);
+    let commands = workload.programs.iter().map(|program| program.script.commands.len()).sum();
+    (ended_ns > 0).then(|| ProcessorSamples::new(now_ns().cast_unsigned(), reading_ns, commands))
 }
 
 /// The latch wakes to the millisecond; the rest is slept.
