@@ -54,7 +54,7 @@ SELECT count(*) FROM generate_series(1, :n);
 SELECT pg_sleep(:wait * 0.001);
 $$) \g /dev/null
 CREATE TEMP TABLE slower AS SELECT * FROM bench.verify('slower', '{"variables": {"n": 200, "wait": 1}}',
-    '{"variables": {"n": 20000, "wait": 4}}', secs => 2);
+    '{"variables": {"n": 20000, "wait": 4}}', secs => 2, settings => '{"plan_cache_mode": "force_custom_plan"}');
 SELECT set_eq('SELECT command, verdict, plan_changed FROM slower',
     $$ VALUES (1, 'slower', false), (2, 'slower', false) $$, 'by processor time, or by waiting');
 SELECT ok(candidate_cpu_us > 2 * baseline_cpu_us AND cpu_ratio BETWEEN cpu_ratio_low AND cpu_ratio_high

@@ -312,21 +312,37 @@ fn judge_beside_others(lines: &mut [StatementLine]) {
     let is_decided = |line: &StatementLine| is_slower_or_faster(&line.verdict);
     let is_much = |line: &StatementLine| line.ratio.is_some_and(|ratio| ratio.max(1.0 / ratio) >= MUCH);
     let others = lines.iter().filter(|line| is_decided(line) && is_much(line));
-    let largest = others.filter_map(|line| Some((line.effect_us?, line.ratio?, line.command)));
-    let Some((us, ratio, command)) = largest.max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()))
-    else {
+    let effect = |line: &StatementLine| line.effect_us.unwrap_or_default();
+    let Some(other) = others.max_by(|one, other| effect(one).abs().total_cmp(&effect(other).abs())) else {
         return;
     };
+    let other = other.clone();
     for line in lines.iter_mut().filter(|line| line.plan_changed == Some(false) && is_decided(line)) {
-        let is_little = line.effect_us.is_some_and(|own_us| own_us.abs() < OF_ANOTHER * us.abs());
-        if is_little && line.ratio.is_some_and(|own| own.ln().abs() < ratio.ln().abs()) {
+        let by_latency = [line.ratio_low, line.ratio_high.map(|high| 1.0 / high)];
+        let of_processor = !by_latency.iter().any(|bound| bound.is_some_and(|bound| bound > 1.0));
+        let [own, others] = [&*line, &other].map(|line| difference(line, of_processor));
+        if own.zip(others).is_some_and(|((own_us, own), (us, ratio))| {
+            own_us.abs() < OF_ANOTHER * us.abs() && own.ln().abs() < ratio.ln().abs()
+        }) {
             line.verdict = word(Verdict::Inconclusive);
             line.advice = Some(format!(
-                "its plan is the same in both arms, and command {command} takes {ratio:.1} times as long in b ({us:+.1} µs): they \
-                 share a session and the processor's caches; compare it alone"
+                "its plan is the same in both arms, and command {} takes {:.1} times as long in b ({:+.1} µs): they share a \
+                 session and the processor's caches; compare it alone",
+                other.command,
+                other.ratio.unwrap_or_default(),
+                effect(&other)
             ));
         }
     }
+}
+
+/// How much longer a statement takes in arm b: in microseconds, and as a ratio.
+fn difference(line: &StatementLine, of_processor: bool) -> Option<(f64, f64)> {
+    if of_processor {
+        let (b_us, a_us) = line.candidate.cpu_us.zip(line.baseline.cpu_us)?;
+        return Some((b_us - a_us, line.cpu_ratio?));
+    }
+    line.effect_us.zip(line.ratio)
 }
 
 fn is_slower_or_faster(verdict: &str) -> bool {
@@ -603,6 +619,8 @@ mod tests {
             verdict: verdict.to_owned(),
             plan_changed: Some(plan_changed),
             ratio: Some(ratio),
+            ratio_low: Some(0.99 * ratio),
+            ratio_high: Some(1.01 * ratio),
             effect_us: Some(effect_us),
             ..StatementLine::default()
         };
@@ -632,6 +650,20 @@ mod tests {
         // The other is not certain, or hardly slower: as where all take longer.
         let open = line(2, "inconclusive", true, 26.0, 900.0);
         assert_eq!(judged(&[line(1, "slower", false, 1.4, 4.0), open]), ["slower", "inconclusive"]);
+        let of_processor = |line: StatementLine, [a, b]: [f64; 2]| StatementLine {
+            baseline: StatementFigures { cpu_us: Some(a), ..StatementFigures::default() },
+            candidate: StatementFigures { cpu_us: Some(b), ..StatementFigures::default() },
+            cpu_ratio: Some(b / a),
+            ..line
+        };
+        // Where its latency does not decide, others' work may have made most of that.
+        let undecided = StatementLine { ratio_low: Some(0.5), ..line(1, "slower", false, 3.0, 100.0) };
+        let much = of_processor(line(2, "slower", true, 26.0, 900.0), [20.0, 400.0]);
+        assert_eq!(
+            judged(&[of_processor(undecided.clone(), [10.0, 20.0]), much.clone()]),
+            ["inconclusive", "slower"]
+        );
+        assert_eq!(judged(&[of_processor(undecided, [10.0, 60.0]), much]), ["slower"; 2]);
         let all = line(2, "slower", true, 1.1, 900.0);
         assert_eq!(judged(&[line(1, "slower", false, 1.1, 4.0), all]), ["slower"; 2]);
     }
