@@ -45,6 +45,7 @@ SELECT alike(bench.verify_report(:run_id, 'junit'),
     'and for continuous integration, there is a failure');
 
 -- What shares a session with a much slower statement, and what is slower itself
+SELECT bench.load('pk', 50000) \g /dev/null
 SELECT is_empty($$ SELECT command, ratio, cpu_ratio, verdict, advice
     FROM bench.verify('verified', '{}', '{"enable_indexscan": "off", "enable_bitmapscan": "off"}', secs => 1)
     WHERE command = 3 AND verdict = 'slower' $$, 'the statement beside it is not slower, duel ' || n)
