@@ -90,7 +90,7 @@ mod tests {
         ) {
             let (share, mean_ns) = sampled(seed, reading_ns, cpu_ns, every);
             let whole_ns = cpu_ns as f64 * (1.0 + 1.0 / every as f64);
-            let needed = (SHARE * whole_ns / (READINGS * reading_ns as f64)).min(1.0).max(SHARE / READINGS);
+            let needed = (SHARE * whole_ns / (READINGS * reading_ns as f64)).clamp(SHARE / READINGS, 1.0);
             // Five standard errors.
             let near = 5.0 / (share * EXECUTIONS as f64).sqrt();
             prop_assert!((share / needed - 1.0).abs() < near + 0.02, "{share} instead of {needed}");
