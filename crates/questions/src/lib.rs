@@ -9,10 +9,12 @@
 //! | [`statements`] | which statements got slower |
 //! | [`calibration`] | how much do equal runs vary, and so which differences can be shown |
 //! | [`index_worth`] | what is each index worth |
+//! | [`answers`] | do two arms return the same rows |
 //!
 //! Each has first what is asked, and then what its runs show.
 #![forbid(unsafe_code)]
 
+pub mod answers;
 pub mod calibration;
 pub mod capacity;
 pub mod comparison;

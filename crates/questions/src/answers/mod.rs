@@ -1,0 +1,231 @@
+//! Whether two arms return the same rows: the answer to one execution of a statement, two of them compared, and what all
+//! executions of a statement say.
+
+mod compare;
+mod recall;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use sha2::{Digest, Sha256};
+
+pub use compare::{Comparison, Difference, Kind, ShownRow, compare};
+pub use recall::{Recall, RecallSample, overlap, pick, recall};
+pub use summary::{Example, Execution, StatementAnswers, Verdict, sentence};
+
+/// Rows of an answer are kept up to so many bytes, to compare them one by one and to show the first difference. Beyond,
+/// hashes decide.
+pub const MAX_KEPT: usize = 8 << 20;
+
+/// What a kept row takes beside its bytes.
+const ROW_OVERHEAD: usize = 32;
+
+/// How a statement's top-level clauses bind the sequence and the choice of its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Places of the keys of ORDER BY among the fields of a row, which may be behind the columns that a client gets. `None`:
+    /// rows may come in any order.
+    pub keys: Option<Vec<usize>>,
+    /// OFFSET may begin, and LIMIT may end, in the middle of rows with equal sort keys.
+    pub is_cut: [bool; 2],
+    /// DISTINCT ON takes one of several rows.
+    pub takes_one_of_several: bool,
+    /// Columns of a row that a client gets; `None`: all.
+    pub width: Option<usize>,
+}
+
+/// A result column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: String,
+    pub type_oid: u32,
+}
+
+impl Column {
+    fn is_float(&self) -> bool {
+        // float4 and float8 (catalog/pg_type.dat).
+        matches!(self.type_oid, 700 | 701)
+    }
+}
+
+/// What one execution of a statement returned, taken from the protocol's RowDescription and DataRow messages.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    pub columns: Vec<Column>,
+    shape: Shape,
+    /// Rows returned, inserted, updated or deleted.
+    pub processed: u64,
+    /// Indexes that the plan used, where that was asked for.
+    pub indexes: Vec<u32>,
+    returned: u64,
+    /// Of the rows as a multiset, and in their sequence where they have an order.
+    sum: u128,
+    chain: u128,
+    group: Option<Group>,
+    kept: Vec<Box<[u8]>>,
+    kept_bytes: usize,
+    is_whole: bool,
+}
+
+/// Rows with equal sort keys, one behind the other.
+#[derive(Clone, Debug)]
+struct Group {
+    /// Of the keys.
+    key: u128,
+    rows: u64,
+    sum: u128,
+    is_first: bool,
+}
+
+impl Answer {
+    /// Of a statement that is about to run.
+    pub fn new() -> Self {
+        Self { is_whole: true, ..Self::default() }
+    }
+
+    /// Says how the rows that come are bound.
+    pub fn expect(&mut self, shape: Shape) {
+        self.shape = shape;
+    }
+
+    /// Says, when all rows have come, how many there may be.
+    pub fn limited_to(&mut self, count: Option<u64>) {
+        self.shape.is_cut[1] &= count.is_some_and(|count| self.returned >= count);
+    }
+
+    /// Whether the statement lets the server choose the rows.
+    pub fn is_arbitrary(&self) -> bool {
+        let Shape { keys, is_cut, takes_one_of_several, .. } = &self.shape;
+        *takes_one_of_several || keys.is_none() && is_cut.contains(&true)
+    }
+
+    /// Takes a message of the server's.
+    pub fn take(&mut self, kind: u8, body: &[u8]) {
+        match kind {
+            b'T' => self.describe(body),
+            b'D' => self.add_row(body),
+            _ => {}
+        }
+    }
+
+    fn describe(&mut self, body: &[u8]) {
+        self.columns.clear();
+        let width = self.shape.width.unwrap_or(usize::MAX);
+        let mut rest = body.get(2..).unwrap_or_default();
+        while self.columns.len() < width
+            && let Some(end) = rest.iter().position(|&byte| byte == 0)
+        {
+            // Behind the name: a zero byte, the table's OID and the column's number, the type's OID, and 8 bytes more.
+            let oid = rest.get(end + 7..end + 11).and_then(|oid| oid.try_into().ok());
+            let name = String::from_utf8_lossy(&rest[..end]).into_owned();
+            self.columns.push(Column { name, type_oid: oid.map_or(0, u32::from_be_bytes) });
+            rest = rest.get(end + 19..).unwrap_or_default();
+        }
+    }
+
+    fn add_row(&mut self, row: &[u8]) {
+        self.returned += 1;
+        let width = self.shape.width.unwrap_or(usize::MAX);
+        let mut visible = Sha256::new();
+        fields(row).take(width).for_each(|field| visible.update(field));
+        let hash = short(visible);
+        self.sum = self.sum.wrapping_add(hash);
+        if let Some(keys) = &self.shape.keys {
+            let mut key = Sha256::new();
+            keys.iter().for_each(|&place| key.update(fields(row).nth(place).unwrap_or_default()));
+            let key = short(key);
+            match &mut self.group {
+                Some(group) if group.key == key => {
+                    (group.rows, group.sum) = (group.rows + 1, group.sum.wrapping_add(hash));
+                }
+                _ => {
+                    let is_first = self.group.is_none();
+                    self.close_group(false);
+                    self.group = Some(Group { key, rows: 1, sum: hash, is_first });
+                }
+            }
+        }
+        self.keep(row);
+    }
+
+    fn keep(&mut self, row: &[u8]) {
+        let bytes = row.len() + ROW_OVERHEAD;
+        let mut copy = Vec::new();
+        if !self.is_whole
+            || self.kept_bytes + bytes > MAX_KEPT
+            || copy.try_reserve_exact(row.len()).is_err()
+            || self.kept.try_reserve(1).is_err()
+        {
+            self.is_whole = false;
+            return;
+        }
+        copy.extend_from_slice(row);
+        self.kept.push(copy.into_boxed_slice());
+        self.kept_bytes += bytes;
+    }
+
+    /// Adds a group of rows to the chain: its key, its number of rows and their sum, which LIMIT or OFFSET may have cut.
+    fn close_group(&mut self, is_last: bool) {
+        let Some(group) = self.group.take() else { return };
+        let cut = self.shape.is_cut;
+        let is_cut = cut[0] && group.is_first || cut[1] && is_last;
+        let mut chained = Sha256::new();
+        chained.update(self.chain.to_be_bytes());
+        chained.update(group.key.to_be_bytes());
+        chained.update(group.rows.to_be_bytes());
+        if !is_cut {
+            chained.update(group.sum.to_be_bytes());
+        }
+        self.chain = short(chained);
+    }
+
+    /// To be called when all rows have come; `processed` are those that the command says it has processed.
+    pub fn finish(&mut self, processed: u64) {
+        self.processed = processed;
+        self.close_group(true);
+    }
+
+    /// A row's values with the names of their columns, as far as they fit an example.
+    fn shown(&self, row: &[u8]) -> Vec<(String, Option<String>)> {
+        let values = self.columns.iter().take(SHOWN_COLUMNS).zip(fields(row).map(value));
+        values.map(|(column, value)| (column.name.clone(), value.map(shortened))).collect()
+    }
+}
+
+/// The fields of a DataRow message, each with its length before it.
+fn fields(row: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = row.get(2..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let length = i32::from_be_bytes(*rest.first_chunk::<4>()?);
+        // -1 is NULL.
+        let end = (4 + usize::try_from(length).unwrap_or(0)).min(rest.len());
+        let (field, after) = rest.split_at(end);
+        rest = after;
+        Some(field)
+    })
+}
+
+/// A field's value; `None` for NULL.
+fn value(field: &[u8]) -> Option<&[u8]> {
+    let (length, value) = field.split_first_chunk::<4>()?;
+    (i32::from_be_bytes(*length) >= 0).then_some(value)
+}
+
+/// The most columns of a row in an example, and characters of a value.
+const SHOWN_COLUMNS: usize = 50;
+const SHOWN: usize = 200;
+
+fn shortened(value: &[u8]) -> String {
+    // Four bytes a character are enough.
+    let text = String::from_utf8_lossy(&value[..value.len().min(4 * SHOWN)]);
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
+}
+
+/// 128 bits of a hash: two of 10^15 different rows have the same one with a chance of 10^-9.
+fn short(hash: Sha256) -> u128 {
+    let bytes = hash.finalize();
+    bytes.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes))
+}
