@@ -1,6 +1,7 @@
 //! Thin SQL functions: parse, call, return. Their SQL is in `src/schema`; they take `Option`s,
 //! because a function without one would be STRICT and answer a NULL with a NULL.
 
+mod answers;
 mod arguments;
 mod captures;
 mod comparisons;

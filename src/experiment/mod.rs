@@ -2,6 +2,7 @@
 //! begins with. The leader, which may be a session of a superuser, executes this project's own statements and no others: what
 //! users have written is executed by hands.
 
+pub mod answers;
 mod changes;
 mod hand;
 pub mod index_worth;

@@ -103,11 +103,33 @@ pub fn ask_and_watch<Q: Serialize, A: DeserializeOwned>(
     question: &Q,
     watch: Watch,
 ) -> Result<RoleAnswer<A>, UserError> {
+    ask_with(kind, role, run_as, question, Fed::default(), watch)
+}
+
+/// Rows of feeders that a question comes with.
+#[derive(Clone, Copy, Default)]
+pub struct Fed<'a> {
+    pub bytes: &'a [u8],
+    pub feeders: u32,
+}
+
+/// As [`ask_and_watch`], with the rows of feeders.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_with<Q: Serialize, A: DeserializeOwned>(
+    kind: WorkerKind,
+    role: &Role,
+    run_as: Option<&str>,
+    question: &Q,
+    fed: Fed,
+    watch: Watch,
+) -> Result<RoleAnswer<A>, UserError> {
     check_may_start()?;
     check_session_of(role)?;
     background_worker::check_slots(1, kind.noun)?;
     let may_be_special = may_be_special(role, run_as);
-    let segment = segment_of(&Asked { role: role.clone(), may_be_special, question }, &[])?;
+    let segment = segment_of(&Asked { role: role.clone(), may_be_special, question }, fed)?;
     segment.header().caller_pid.store(my_pid(), Relaxed);
     // However this ends, by a cancel as well.
     struct End(Option<Segment>);
@@ -157,7 +179,7 @@ pub fn ask_and_watch<Q: Serialize, A: DeserializeOwned>(
     }
 }
 
-fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError> {
+fn segment_of<T: Serialize>(told: &T, Fed { bytes, feeders }: Fed) -> Result<Segment, UserError> {
     let json = serde_json::to_string(told).map_err(|error| internal(error.to_string()))?;
     let length = json.len() + bytes.len();
     if length > MAX_BYTES {
@@ -165,7 +187,7 @@ fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError
         return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
             .detail(format!("They have {length} bytes.")));
     }
-    Ok(Segment::create(SegmentShape::LEADER, &json, bytes))
+    Ok(Segment::create(SegmentShape { feeders, ..SegmentShape::LEADER }, &json, bytes))
 }
 
 /// Makes the transaction of a session that is asked read-only.
@@ -182,6 +204,30 @@ pub fn answer<Q: DeserializeOwned, A: Serialize>(
     segment: pg_sys::Datum,
     find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
 ) {
+    serve(segment, |Asked { role, may_be_special, question }, _| {
+        transaction(AssertUnwindSafe(|| {
+            check_session(&role, may_be_special)?;
+            find(question)
+        }))
+    });
+}
+
+/// As [`answer`], where `find` executes statements as a client does: in transactions that it opens itself, and with the rows of
+/// feeders in the segment.
+pub fn answer_as_client<Q: DeserializeOwned, A: Serialize>(
+    segment: pg_sys::Datum,
+    find: impl FnOnce(Q, &Segment) -> Result<A, UserError>,
+) {
+    serve(segment, |Asked { role, may_be_special, question }, segment| {
+        transaction(AssertUnwindSafe(|| check_session(&role, may_be_special)))?;
+        Ok((find(question, segment)?, Vec::new()))
+    });
+}
+
+fn serve<Q: DeserializeOwned, A: Serialize>(
+    segment: pg_sys::Datum,
+    find: impl FnOnce(Asked<Q>, &Segment) -> Result<RoleAnswer<A>, UserError>,
+) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
@@ -189,15 +235,9 @@ pub fn answer<Q: DeserializeOwned, A: Serialize>(
     set_for_session(c"application_name", c"pgbench_ext");
     let asked: Result<Asked<Q>, UserError> =
         serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));
-    // Nobody sees the question again, nor what asks it.
-    let found = asked.and_then(|Asked { role, may_be_special, question }| {
-        transaction(AssertUnwindSafe(|| {
-            check_session(&role, may_be_special)?;
-            find(question)
-        }))
-    });
+    let found = asked.and_then(|asked| find(asked, &context.segment));
     // It lasts until it has been taken.
-    match found.and_then(|(told, bytes)| segment_of(&told, &bytes)) {
+    match found.and_then(|(told, bytes)| segment_of(&told, Fed { bytes: &bytes, feeders: 0 })) {
         Err(error) => header.fail(&error),
         Ok(answer) => {
             header.answer.store(answer.handle(), Release);

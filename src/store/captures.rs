@@ -71,6 +71,15 @@ pub fn captured_ms(workload: &str) -> Result<Option<f64>, UserError> {
     })
 }
 
+/// Whether a captured workload's values and constants are masked.
+pub fn is_masked(workload: &str) -> Result<bool, UserError> {
+    as_owner(|| {
+        let sql = "SELECT EXISTS (SELECT FROM bench.capture_statements s JOIN bench_internal.capture_list l ON l.name = s.capture \
+                   WHERE s.workload = $1 AND l.options ->> 'mask' = 'true')";
+        Ok(fetch::<bool>(sql, &[workload.into()])?.unwrap_or_default())
+    })
+}
+
 /// A workload that has a name of those that a capture gives to its workloads, and is none of them.
 pub fn alien_part(name: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {

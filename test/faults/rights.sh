@@ -73,6 +73,8 @@ entry 36 "SELECT bench.capacity('others', latency_limits => '{100}', clients => 
 entry 18 "SELECT count(*) FROM bench.screen('others', '{\"work_mem\": [\"4MB\", \"8MB\"]}', secs => 0.2)" \
     "SELECT bench.wait_sweep(bench.start_screen('others', '{\"work_mem\": [\"4MB\", \"8MB\"]}', secs => 0.2))" \
     "SELECT count(*) FROM bench.screen_results($SWEEP)"
+entry 5 "SELECT count(*) FROM bench.answers('others', $SIDES, executions => 3)" \
+    "SELECT count(*) FROM bench.recall('others', 'trap.mine_pkey', executions => 2)"
 entry 18 "SELECT count(*) FROM bench.verify('others', $SIDES, rounds => 3, secs => 0.2)" \
     "SELECT bench.stop_sweep(bench.start_capacity('others', latency_limits => '{100}', clients => 1, secs => 5))" \
     "SELECT bench.stop(bench.start('others', secs => 5))"

@@ -132,10 +132,36 @@ impl Session {
         unsafe { raw::IsTransactionBlock() }
     }
 
-    /// Leaves whatever transaction is open.
+    /// Leaves whatever transaction is open, as an error does.
     pub fn abort(&self) -> Result<(), SqlError> {
         // SAFETY: nothing to drop.
-        unsafe { trap(|| raw::AbortOutOfAnyTransaction()) }
+        unsafe { trap(|| raw::abort()) }
+    }
+
+    /// Opens a subtransaction, within the transaction of a session that stays in it
+    /// ([`stay_in_transaction`](raw::stay_in_transaction)).
+    pub fn begin_subtransaction(&self) -> Result<(), SqlError> {
+        // SAFETY: nothing to drop.
+        unsafe {
+            trap(|| {
+                raw::StartTransactionCommand();
+                raw::BeginInternalSubTransaction(std::ptr::null());
+            })
+        }
+    }
+
+    /// Leaves a subtransaction, which an error may have aborted: with what was done in it, or without.
+    pub fn end_subtransaction(&self, keep: bool) -> Result<(), SqlError> {
+        // SAFETY: nothing to drop; one that has been aborted is not kept.
+        unsafe {
+            trap(|| {
+                if keep {
+                    raw::ReleaseCurrentSubTransaction();
+                } else {
+                    raw::RollbackAndReleaseCurrentSubTransaction();
+                }
+            })
+        }
     }
 
     /// Flushes this session's statistics to the shared ones.

@@ -7,6 +7,7 @@ pub mod raw;
 pub mod results;
 mod statement;
 pub mod unsupported_settings;
+pub mod watch;
 
 pub use client_session::Session;
 pub use plans::StatementStats;

@@ -5,6 +5,7 @@
 //! called only inside a trap, from frames that have nothing to drop (plain old frames in the
 //! words of Rust's RFC 2945), or where the process has nothing left to lose.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_long, c_void};
 
 use bench_base::error::SqlError;
@@ -48,12 +49,15 @@ unsafe extern "C-unwind" {
     pub fn StartTransactionCommand();
     pub fn CommitTransactionCommand();
     pub fn AbortOutOfAnyTransaction();
+    pub fn AbortCurrentTransaction();
+    pub fn IsSubTransaction() -> bool;
     pub fn IsTransactionBlock() -> bool;
     pub fn BeginImplicitTransactionBlock();
     pub fn EndImplicitTransactionBlock();
     pub fn CommandCounterIncrement();
     pub fn BeginInternalSubTransaction(name: *const c_char);
     pub fn RollbackAndReleaseCurrentSubTransaction();
+    pub fn ReleaseCurrentSubTransaction();
 
     // what others see of this session
     pub fn pgstat_report_activity(state: u32, command: *const c_char);
@@ -424,6 +428,31 @@ pub unsafe fn trap_with<F: FnOnce()>(log: Log, body: F) -> Result<(), SqlError> 
     }
 }
 
+thread_local! {
+    static STAYS_IN_TRANSACTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on an error in a subtransaction aborts that one alone, which then has to be rolled back, as a client does by
+/// ROLLBACK TO; or leaves every transaction, as in the loop of a client that opens no subtransactions itself.
+pub fn stay_in_transaction(stays: bool) {
+    STAYS_IN_TRANSACTION.set(stays);
+}
+
+/// Aborts what an error aborts.
+///
+/// # Safety
+/// Inside a [`trap`].
+pub unsafe fn abort() {
+    // SAFETY: by the caller.
+    unsafe {
+        if STAYS_IN_TRANSACTION.get() && IsSubTransaction() {
+            AbortCurrentTransaction();
+        } else {
+            AbortOutOfAnyTransaction();
+        }
+    }
+}
+
 /// Runs `body` in a subtransaction of the transaction that is open, and rolls that back: nothing is left of it in the
 /// database, and of an ERROR out of it only what `told` makes of its message. It is rolled back after success, too, for
 /// errors that `body` does not see: Citus shows that it has got no plan from another node, and leaves the transaction there
@@ -505,7 +534,7 @@ unsafe fn recover(log: Log) -> SqlError {
         pg_sys::CurrentMemoryContext = context;
         let data = CopyErrorData();
         pg_sys::debug_query_string = std::ptr::null();
-        AbortOutOfAnyTransaction();
+        abort();
         PortalErrorCleanup();
         jit_reset_after_error();
         pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;

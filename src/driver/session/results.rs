@@ -15,7 +15,7 @@ use bench_model::spec::Results;
 use bench_script::CapturedRows;
 use pgrx::pg_sys;
 
-use super::raw;
+use super::{raw, watch};
 #[cfg(any(not(since_18), since_19))]
 use crate::server::query::list_length;
 use crate::shm::{CommandCounters, unclear};
@@ -28,10 +28,13 @@ unsafe extern "C-unwind" fn nothing_pending() -> bool {
     false
 }
 unsafe extern "C-unwind" fn drop_message(kind: c_char, body: *const c_char, length: usize) -> c_int {
-    if CAPTURING.get() {
+    if CAPTURING.get() || watch::is_on() {
         // SAFETY: the server passes a message's body and its length.
         let body = unsafe { std::slice::from_raw_parts(body.cast::<u8>(), length) };
-        CAPTURED.with_borrow_mut(|captured| captured.take(kind as u8, body));
+        watch::take(kind as u8, body);
+        if CAPTURING.get() {
+            CAPTURED.with_borrow_mut(|captured| captured.take(kind as u8, body));
+        }
     }
     0
 }
@@ -109,7 +112,7 @@ impl ReceiverFactory {
         unsafe {
             match self.results.get() {
                 // With the description of the columns, which a prepared statement's client has asked for.
-                _ if CAPTURING.get() => {
+                _ if CAPTURING.get() || watch::is_on() => {
                     let receiver = raw::CreateDestReceiver(pg_sys::CommandDest::DestRemote);
                     raw::SetRemoteDestReceiverParams(receiver, self.portal);
                     receiver

@@ -5,7 +5,7 @@ pub mod statements;
 pub mod worker;
 pub mod workload;
 
-pub use preparation::{check_rights, describe, examine, names, prepare_session};
+pub use preparation::{check_rights, describe, examine, explain, names, prepare_session};
 pub use statements::internal;
 pub use worker::KIND;
 pub use workload::{beginning, schedule, start, workload};

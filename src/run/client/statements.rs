@@ -292,6 +292,32 @@ impl Arms {
         Ok(())
     }
 
+    /// The parameters that have different values in the arms.
+    pub fn differing(&self) -> Vec<CString> {
+        let [one, other] = &self.arms;
+        let is_other = |(name, value): (&CString, &CString)| {
+            !other.settings.iter().any(|(theirs, set, _)| (theirs, set) == (name, value))
+        };
+        let names = one.settings.iter().filter(|(name, value, _)| is_other((name, value)));
+        names.map(|(name, ..)| name.clone()).collect()
+    }
+
+    /// Gives a parameter the value of the other arm, in the stretch of this one.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn set_as_other(&self, session: &Session, arm: usize, name: &CStr) -> Result<(), SqlError> {
+        let mut settings =
+            self.arms[1 - arm].settings.iter().filter(|(theirs, ..)| theirs.as_c_str() == name);
+        settings.try_for_each(|(name, value, setter)| session.set_with_rights_of(*setter, name, value))
+    }
+
+    /// Hides an index beside those that the arm does without.
+    pub fn hide_also(&self, arm: usize, index: pg_sys::Oid) {
+        let hidden: Vec<pg_sys::Oid> = self.arms[arm].hidden.iter().copied().chain([index]).collect();
+        plans::hide_indexes(&hidden);
+    }
+
     /// Looks at the parameters where a stretch of this arm ends.
     ///
     /// # Errors

@@ -102,4 +102,46 @@ CREATE FUNCTION bench.verify_report(run_id bigint, format text DEFAULT 'text', m
 COMMENT ON FUNCTION bench.verify_report IS
 'Returns a report of a duel, or of all pairs of runs that a run is part of, with the statements of both sides: text, markdown, json, html, schema or junit. junit has a test for each statement, which fails if the statement is slower or its transactions fail more often; of a capture, statements that are not replayed are skipped, and one test fails if they took more than max_missing (a fraction) of the captured time.';
 
-REVOKE ALL ON FUNCTION bench.duel, bench.start_duel, bench.verify FROM PUBLIC;
+CREATE FUNCTION bench.answers(
+    workload        text             DEFAULT NULL,
+    a               jsonb            DEFAULT NULL,
+    b               jsonb            DEFAULT NULL,
+    executions      int              DEFAULT 100,
+    tolerance       double precision DEFAULT 1e-9,
+    key             text             DEFAULT NULL,
+    examples        int              DEFAULT 3,
+    limit_secs      double precision DEFAULT 60,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    query_mode      text             DEFAULT 'prepared',
+    script          text             DEFAULT NULL,
+    run_as          name             DEFAULT NULL
+)
+    RETURNS TABLE (workload text, command int, statement text, executions bigint, same bigint, differ bigint, unstable bigint,
+                   failed_a bigint, failed_b bigint, verdict text, kind text, cause text, example jsonb, advice text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'answers_wrapper';
+COMMENT ON FUNCTION bench.answers IS
+'Executes each statement of a workload in two arms with the same values, under one snapshot, and compares the rows: the verdict is same, differs, unstable, fails or not compared. What statements write is rolled back; sequences move. Arms are those of bench.duel.';
+
+CREATE FUNCTION bench.recall(
+    workload        text             DEFAULT NULL,
+    index           regclass         DEFAULT NULL,
+    vary            jsonb            DEFAULT '{}',
+    at_least        double precision DEFAULT 0.95,
+    executions      int              DEFAULT 100,
+    key             text             DEFAULT NULL,
+    limit_secs      double precision DEFAULT 60,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    script          text             DEFAULT NULL,
+    run_as          name             DEFAULT NULL
+)
+    RETURNS TABLE (settings jsonb, executions bigint, recall double precision, recall_min double precision,
+                   recall_p5 double precision, short bigint, index_ms double precision, exact_ms double precision, picks boolean)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'recall_wrapper';
+COMMENT ON FUNCTION bench.recall IS
+'Compares the answers that queries get by an approximate index with the exact ones, which they get without it: the share of the exact rows that is returned, for each combination of the parameters in vary. picks marks the first combination whose mean is at_least.';
+
+REVOKE ALL ON FUNCTION bench.answers, bench.duel, bench.recall, bench.start_duel, bench.verify FROM PUBLIC;

@@ -11,6 +11,7 @@ use crate::driver::session::plans::{self, PlanExecution, StatementStats};
 use crate::driver::session::raw;
 use crate::driver::session::results::{self, count_rows, index_scans};
 use crate::driver::session::statement::{start_timeout, stop_timeout};
+use crate::driver::session::watch;
 use crate::server::query::list_length;
 use crate::shm::CommandCounters;
 
@@ -145,7 +146,10 @@ impl Session {
                 std::ptr::null_mut(),
                 0,
             );
-            drive(desc);
+            raw::ExecutorStart(desc, 0);
+            watch::expect((*of.plan_source).query_list, desc);
+            run(desc);
+            watch::note_end((*desc).planstate);
             count_rows(counters, planned, (*(*desc).estate).es_processed);
             let scans = index_scans((*desc).planstate);
             if (*planned).parallelModeNeeded {
@@ -199,7 +203,7 @@ impl Session {
             if of.needs_snapshot {
                 raw::PopActiveSnapshot();
             }
-            let rows = self.run_to_the_end(portal, of.params, counters);
+            let rows = self.run_to_the_end(portal, of.params, (*of.plan_source).query_list, counters);
             counters.rows.add(rows);
             if !of.touches_no_table {
                 counters.index_scans_unknown.store(1, Relaxed);
@@ -210,16 +214,20 @@ impl Session {
     /// Starts, runs and drops a portal; the number of rows it processed.
     ///
     /// # Safety
-    /// Inside a trap and a transaction, with a portal that has been defined.
+    /// Inside a trap and a transaction, with a portal that has been defined, and the queries that it is of.
     pub(super) unsafe fn run_to_the_end(
         &self,
         portal: pg_sys::Portal,
         params: pg_sys::ParamListInfo,
+        queries: *mut pg_sys::List,
         counters: &CommandCounters,
     ) -> u64 {
         // SAFETY: by the caller; exec_simple_query and exec_execute_message.
         unsafe {
             raw::PortalStart(portal, params, 0, std::ptr::null_mut());
+            if !(*portal).queryDesc.is_null() {
+                watch::expect(queries, (*portal).queryDesc);
+            }
             raw::PortalSetResultFormat(portal, 0, std::ptr::null_mut());
             let receiver = self.receivers.receiver();
             let mut completion: pg_sys::QueryCompletion = std::mem::zeroed();
@@ -292,7 +300,7 @@ impl Session {
                 let portal = raw::CreatePortal(c"".as_ptr(), true, true);
                 (*portal).visible = false;
                 raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, planned, std::ptr::null_mut());
-                let rows = self.run_to_the_end(portal, std::ptr::null_mut(), counters);
+                let rows = self.run_to_the_end(portal, std::ptr::null_mut(), queries, counters);
                 let planned = plans::only_plannable(planned);
                 match planned {
                     Some(planned) => count_rows(counters, planned, rows),
@@ -335,6 +343,18 @@ pub unsafe fn drive(desc: *mut pg_sys::QueryDesc) {
     // SAFETY: by the caller.
     unsafe {
         raw::ExecutorStart(desc, 0);
+        run(desc);
+    }
+}
+
+/// Runs and finishes an execution that has been started.
+///
+/// # Safety
+/// Inside a trap and a transaction.
+#[inline]
+unsafe fn run(desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: by the caller.
+    unsafe {
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         #[cfg(not(since_18))]
         raw::ExecutorRun(desc, forward, 0, true);

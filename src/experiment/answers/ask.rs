@@ -1,0 +1,119 @@
+//! What is asked of a session that compares answers.
+
+use bench_base::error::{UserError, sqlstate};
+use bench_model::spec::{ARMS, Duel, RunArguments};
+use bench_questions::answers::StatementAnswers;
+use pgrx::pg_sys;
+use serde_json::Value as Json;
+
+use super::session::{AnswerOptions, Found, KIND, RecallRequest, Request};
+use crate::launch::role_session::{Fed, ask_with};
+use crate::run::feeders::RowLimit;
+use crate::run::nodes::node_connectivity::NodePairs;
+use crate::run::prepare::prepared::prepare;
+use crate::run::prepare::sessions::tell_role;
+use crate::server::spi::fetch;
+use crate::store;
+
+/// More executions, and more examples, are taken for a mistake.
+const MOST_EXECUTIONS: i32 = 1_000_000;
+const MOST_EXAMPLES: i32 = 100;
+
+/// A week.
+const MOST_SECS: f64 = 604_800.0;
+
+fn check(options: &AnswerOptions) -> Result<(), UserError> {
+    let AnswerOptions { executions, tolerance, examples, limit_secs, .. } = options;
+    if !(1..=MOST_EXECUTIONS).contains(executions) {
+        let message = format!("executions must be between 1 and {MOST_EXECUTIONS}, not {executions}");
+        return Err(UserError::invalid(message));
+    }
+    if !(0.0..1.0).contains(tolerance) {
+        let message = format!("tolerance must be at least 0 and less than 1, not {tolerance}");
+        return Err(UserError::invalid(message)
+            .hint("It is the relative difference up to which two floating-point numbers are the same."));
+    }
+    if !(0..=MOST_EXAMPLES).contains(examples) {
+        let message = format!("examples must be between 0 and {MOST_EXAMPLES}, not {examples}");
+        return Err(UserError::invalid(message));
+    }
+    if !(0.001..=MOST_SECS).contains(limit_secs) {
+        let message = format!("limit_secs must be between 0.001 and {MOST_SECS} seconds, not {limit_secs}");
+        return Err(UserError::invalid(message));
+    }
+    Ok(())
+}
+
+/// Compares the answers of a workload's statements in two arms, which are those of a duel.
+///
+/// # Errors
+/// 22023 for arguments, 0A000 for arms that cannot be compared in one session; those of a run and of its session.
+pub fn compare_arms(
+    a: &Json,
+    b: &Json,
+    options: AnswerOptions,
+    run: RunArguments,
+) -> Result<Vec<StatementAnswers>, UserError> {
+    let Found { mut statements, .. } = ask_session(a, b, options, None, run)?;
+    statements.iter_mut().try_for_each(name_objects)?;
+    Ok(statements)
+}
+
+/// Has a session execute a workload's statements in two arms.
+///
+/// # Errors
+/// As [`compare_arms`].
+pub fn ask_session(
+    a: &Json,
+    b: &Json,
+    options: AnswerOptions,
+    recall: Option<RecallRequest>,
+    run: RunArguments,
+) -> Result<Found, UserError> {
+    check(&options)?;
+    let duel = Duel::new(a, b)?;
+    let unsupported =
+        |message: &str, hint: &str| Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(hint));
+    if duel.arms.iter().any(|arm| arm.target.is_some()) {
+        return unsupported(
+            "bench.answers compares arms in this server, and not over connections",
+            "Leave target out.",
+        );
+    }
+    if duel.arms.iter().any(|arm| !arm.variables.is_empty()) {
+        let hint = "Both arms get the same values. Set variables for both: variables => '{…}'.";
+        return unsupported("arms of bench.answers cannot differ in variables", hint);
+    }
+    let run = duel.run(RunArguments { continue_on_error: Some(true), clients: Some(1), ..run })?;
+    let prepared = prepare(run, RowLimit::All, NodePairs::Try)?;
+    let spec = prepared.spec;
+    tell_role(&spec)?;
+    let masked = spec.scripts.iter().map(|script| {
+        let name = script.arm.and_then(|arm| script.name.strip_suffix(&format!(" [{}]", ARMS[arm])));
+        Ok(script.captured && store::is_masked(name.unwrap_or(&script.name))?)
+    });
+    let masked = masked.collect::<Result<Vec<bool>, UserError>>()?;
+    let (role, run_as) = (spec.own_role(), spec.options.run_as.clone());
+    let request = Request { spec, options, masked, recall };
+    let fed = Fed { bytes: &prepared.fed.bytes, feeders: prepared.fed.feeders };
+    ask_with(KIND, &role, run_as.as_deref(), &request, fed, &mut |_| ()).map(|(found, _)| found)
+}
+
+/// Puts names in the place of OIDs, which the session had.
+fn name_objects(statement: &mut StatementAnswers) -> Result<(), UserError> {
+    if let Some((arm, index)) = statement.wrong_index.take() {
+        let index = pg_sys::Oid::from(index);
+        let name = fetch::<String>("SELECT $1::regclass::text", &[index.into()])?.unwrap_or_default();
+        statement.cause = Some(format!("index {name}: without it, arm {} answers differently", ARMS[arm]));
+        statement.advice = Some(format!(
+            "Check the index with amcheck, then REINDEX INDEX {name}. If it is an approximate one, measure its recall."
+        ));
+    }
+    for example in statement.examples.iter_mut().filter(|example| example.are_types) {
+        for (_, shown) in example.rows.iter_mut().flatten().flatten() {
+            let oid = shown.as_deref().and_then(|oid| oid.parse::<u32>().ok()).unwrap_or_default();
+            *shown = fetch::<String>("SELECT format_type($1, NULL)", &[pg_sys::Oid::from(oid).into()])?;
+        }
+    }
+    Ok(())
+}
