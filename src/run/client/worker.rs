@@ -229,7 +229,10 @@ const TRIAL_READINGS: u32 = 1000;
 /// The executions whose processor time is read, of a duel's statements; `None` where there is no such clock.
 fn processor_samples(workload: &ClientWorkload) -> Option<ProcessorSamples> {
     let began_ns = thread_cpu_ns();
-    let ended_ns = (0..TRIAL_READINGS).map(|_| thread_cpu_ns()).last()?;
+    let mut ended_ns = began_ns;
+    for _ in 0..TRIAL_READINGS {
+        ended_ns = thread_cpu_ns();
+    }
     let reading_ns = (ended_ns - began_ns).max(0).unsigned_abs() / u64::from(TRIAL_READINGS);
     let commands = workload.programs.iter().map(|program| program.script.commands.len()).sum();
     (ended_ns > 0).then(|| ProcessorSamples::new(now_ns().cast_unsigned(), reading_ns, commands))
