@@ -2,6 +2,7 @@
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{ARMS, Duel, RunArguments};
+use bench_questions::answers::{StatementAnswers, sentence as sentence_on_answers};
 use bench_questions::comparison::Design;
 use bench_questions::statements::{StatementLine, statements_of_duel};
 use bench_report as report;
@@ -10,7 +11,7 @@ use bench_report::{junit, render, with_unreplayed};
 use bench_results::{Document, Duel as ComparedDuel};
 use pgrx::prelude::*;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
 use super::comparisons::{Sides, format_of_two, make_pairs, margin_of, row_of};
@@ -18,6 +19,7 @@ use super::reports::document;
 use super::required;
 use super::runs::run_of;
 use crate::error::{OrRaise, for_client, notice};
+use crate::experiment::answers::{AnswerOptions, TOLERANCE, compare_arms};
 use crate::run::prepare::pauses::leave_out;
 use crate::run::prepare::start::{run_to_the_end, start};
 use crate::server::rows::{Rows, rows};
@@ -108,15 +110,17 @@ fn duel_waits(run_id: Option<i64>) -> Rows {
 
 /// The statements of both sides as rows.
 fn rows_of(lines: Vec<StatementLine>) -> Rows {
-    rows(lines.into_iter().map(|line| {
-        let mut row = row_of(&line, ["baseline", "candidate"]);
-        // What is in no script of a side is executed there never.
-        for (side, figures) in [("baseline", line.baseline), ("candidate", line.candidate)] {
-            row.insert(format!("{side}_count"), figures.count.unwrap_or_default().into());
-            row.insert(format!("{side}_ms"), figures.latency_avg_ms.into());
-        }
-        row
-    }))
+    rows(lines.into_iter().map(|line| row_of_statement(&line)))
+}
+
+fn row_of_statement(line: &StatementLine) -> Map<String, Value> {
+    let mut row = row_of(line, ["baseline", "candidate"]);
+    // A side whose scripts lack the statement has executed it 0 times.
+    for (side, figures) in [("baseline", &line.baseline), ("candidate", &line.candidate)] {
+        row.insert(format!("{side}_count"), figures.count.unwrap_or_default().into());
+        row.insert(format!("{side}_ms"), figures.latency_avg_ms.into());
+    }
+    row
 }
 
 /// Compares the statements of two groups of runs.
@@ -134,10 +138,37 @@ run_function! {
     /// Runs a workload in two ways and compares its statements.
     bench_verify(
         workload: [Option<String>], a: [Option<Json>], b: [Option<Json>], margin: [Option<f64>], rounds: [Option<i32>],
-        clients: [Option<i32>]
-    ) -> [Rows] = |workload, a, b, margin, rounds, clients, run| {
-        rows_of(verified((a, b, margin, rounds), clients, run_of(workload, clients, run)).or_raise())
+        answers: [Option<i32>], clients: [Option<i32>]
+    ) -> [Rows] = |workload, a, b, margin, rounds, answers, clients, run| {
+        let run = run_of(workload, clients, run);
+        let answers = answers_before((&a, &b), answers, &run).or_raise();
+        let lines = verified((a, b, margin, rounds), clients, run).or_raise();
+        let rows_of_lines = lines.into_iter().map(move |line| {
+            let mut row = row_of_statement(&line);
+            let answer = answers.iter().find(|one| (&one.workload, one.command) == (&line.workload, line.command));
+            if let Some(answer) = answer {
+                let answer = answer.row(TOLERANCE);
+                row.insert("answers".to_owned(), answer["verdict"].clone());
+                row.insert("answer_example".to_owned(), answer["example"].clone());
+            }
+            row
+        });
+        rows(rows_of_lines)
     }
+}
+
+/// Compares the answers of both arms, each statement executed so often, before their times are measured.
+fn answers_before(
+    (a, b): (&Option<Json>, &Option<Json>),
+    executions: Option<i32>,
+    run: &RunArguments,
+) -> Result<Vec<StatementAnswers>, UserError> {
+    let Some(executions) = executions else { return Ok(Vec::new()) };
+    let (a, b) = (required("a", a.as_ref())?, required("b", b.as_ref())?);
+    let run = RunArguments { driver: Some(Driver::Engine.as_str().to_owned()), ..run.clone() };
+    let answers = compare_arms(&a.0, &b.0, AnswerOptions::of(executions), run)?;
+    pgrx::notice!("{}", for_client(sentence_on_answers(&answers)));
+    Ok(answers)
 }
 
 /// A duel where arms can take turns in a run, pairs of runs otherwise.

@@ -58,7 +58,8 @@ entry 2 "SELECT count(*) FROM bench.preview(NULL, workload => 'fed')" \
     "SELECT count(*) FROM bench.preflight('others')" "SELECT count(*) FROM bench.check('pk')"
 entry 5 "SELECT bench.duel('pk_update', $SIDES, secs => 0.4)" \
     "SELECT bench.wait(bench.start_duel('others', $SIDES, secs => 0.3))" \
-    "SELECT count(*) FROM bench.duel_results($DUEL)" "SELECT count(*) FROM bench.duel_statements($DUEL)" \
+    "SELECT count(*) FROM bench.duel_results($DUEL)" "SELECT count(*) FROM bench.compare_duels(ARRAY[$DUEL, $DUEL])" \
+    "SELECT count(*) FROM bench.duel_statements($DUEL)" \
     "SELECT count(*) FROM bench.duel_waits($DUEL)" "SELECT bench.verify_report($DUEL)"
 VARIANTS='{"a": {"sql": {"apply": "UPDATE trap.mine SET v = 1", "revert": "UPDATE trap.mine SET v = 2"}}}'
 entry 5 "SELECT bench.sweep('pk_update', '{1}', secs => 0.1, before => 'vacuum,prewarm', variants => '$VARIANTS')"
@@ -78,8 +79,11 @@ entry 5 "SELECT count(*) FROM bench.answers('others', $SIDES, executions => 3)" 
 entry 18 "SELECT count(*) FROM bench.verify('others', $SIDES, rounds => 3, secs => 0.2)" \
     "SELECT bench.stop_sweep(bench.start_capacity('others', latency_limits => '{100}', clients => 1, secs => 5))" \
     "SELECT bench.stop(bench.start('others', secs => 5))"
-entry 5 "SELECT count(*) FROM bench.index_worth('others', 'trap.mine_pkey', secs => 0.3)"
-entry 12 "SELECT bench.wait_sweep(bench.start_index_worth('others', 'trap.mine_pkey', secs => 0.2))" \
+# Copies are made only of tables that a script names without their schema.
+BARE="script => 'UPDATE mine SET v = v + 1 WHERE id = 7', settings => '{\"search_path\": \"trap\"}'"
+entry 5 "SELECT count(*) FROM bench.index_worth('others', 'trap.mine_pkey', secs => 0.3)" \
+    "SELECT count(*) FROM bench.index_worth($BARE, index => 'trap.mine_pkey', secs => 0.3)"
+entry 12 "SELECT bench.wait_sweep(bench.start_index_worth($BARE, index => 'trap.mine_pkey', secs => 0.2))" \
     "SELECT count(*) FROM bench.index_worth_results($SWEEP)"
 entry 4 "SELECT bench.create_workload('twice', 'SELECT trap.known(1);')" \
     "SELECT bench.add_feeder('twice', 'SELECT v AS a FROM trap.sight')" "SELECT bench.drop_feeder('twice')" \

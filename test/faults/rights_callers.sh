@@ -56,13 +56,15 @@ sql "SELECT bench.allow(r, 'run', 'capture', 'schedule', 'targets')
 for role in "${SPECIAL[@]}"; do sql "GRANT plain TO $role"; done
 
 UPDATE="script => 'UPDATE trap.mine SET v = v + 1 WHERE id = 7; SELECT count(id), max(p::text) FROM trap.mine;'"
+# Copies are made only of tables that a script names without their schema.
+BARE="script => 'UPDATE mine SET v = v + 1 WHERE id = 7', settings => '{\"search_path\": \"trap\"}'"
 VARIANTS='{"a": {"sql": {"apply": "UPDATE trap.mine SET v = 1", "revert": "UPDATE trap.mine SET v = 2"}}}'
 # Each executes a text; what is empty in front of ) takes the arguments of the cell.
 CALLS=("bench.run('others', transactions => 2, )" "bench.run($UPDATE, transactions => 2, )"
     "bench.run('orders', transactions => 1, )"
     "bench.duel($UPDATE, a => '{}', b => '{\"settings\": {\"work_mem\": \"8MB\"}}', secs => 0.2, )"
     "bench.sweep($UPDATE, clients => '{1}', secs => 0.1, variants => '$VARIANTS', )"
-    "bench.index_worth($UPDATE, index => 'trap.mine_pkey', secs => 0.2, )"
+    "bench.index_worth($BARE, index => 'trap.mine_pkey', secs => 0.2, )"
     "bench.ab($UPDATE, a => '{}', b => '{}', rounds => 3, secs => 0.1, )"
     "bench.capacity($UPDATE, latency_limits => '{100}', clients => 1, trials => 1, secs => 0.2, )")
 DRIVERS=("driver => 'engine'" "query_mode => 'simple'" "driver => 'wire'")

@@ -242,4 +242,13 @@ SELECT results_eq($$ SELECT example -> 0 -> 'a' ->> 'whose' FROM bench.answers(e
 RESET ROLE;
 DROP OWNED BY reader;
 DROP ROLE reader;
+--
+-- Beside times
+--
+SELECT results_eq($$ SELECT verdict, answers, answer_example -> 0 -> 'a' ->> 'end', answer_example -> 0 -> 'b' ->> 'end'
+    FROM bench.verify(a => '{"script": "SELECT max(id) AS end FROM truths"}', answers => 2, secs => 1,
+        b => '{"script": "SELECT min(id) AS end FROM truths WHERE grp + 0 >= 0"}') WHERE candidate_count = 0 $$,
+    $$ VALUES ('inconclusive', 'differs', '20000', '1') $$, 'verify says what differs');
+SELECT throws_ok($$ SELECT * FROM bench.verify('tpcb', '{}', '{}', answers => 0) $$, '22023', NULL, 'or refuses to');
+
 SELECT * FROM finish();

@@ -248,6 +248,8 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('sweep', NULL, NULL),
     ('start_sweep', NULL, NULL),
     ('ab', NULL, NULL),
+    ('answers', NULL, NULL),
+    ('recall', NULL, NULL),
     ('duel', NULL, NULL),
     ('screen', NULL, NULL),
     ('start_screen', NULL, NULL),

@@ -74,7 +74,7 @@ pub fn ask_session(
     let duel = Duel::new(a, b)?;
     let unsupported =
         |message: &str, hint: &str| Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(hint));
-    if duel.arms.iter().any(|arm| arm.target.is_some()) {
+    if run.target.is_some() || duel.arms.iter().any(|arm| arm.target.is_some()) {
         return unsupported(
             "bench.answers compares arms in this server, and not over connections",
             "Leave target out.",

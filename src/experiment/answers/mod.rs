@@ -5,4 +5,4 @@ pub mod recall;
 mod session;
 
 pub use ask::compare_arms;
-pub use session::AnswerOptions;
+pub use session::{AnswerOptions, TOLERANCE};

@@ -45,6 +45,16 @@ pub struct AnswerOptions {
     pub limit_secs: f64,
 }
 
+/// The tolerance of bench.answers by default: a relative difference.
+pub const TOLERANCE: f64 = 1e-9;
+
+impl AnswerOptions {
+    /// The defaults of bench.answers, with this many executions of each statement.
+    pub fn of(executions: i32) -> Self {
+        Self { executions, tolerance: TOLERANCE, key: None, examples: 3, limit_secs: 60.0 }
+    }
+}
+
 /// What the session is asked.
 #[derive(Serialize, Deserialize)]
 pub struct Request {

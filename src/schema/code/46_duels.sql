@@ -80,6 +80,7 @@ CREATE FUNCTION bench.verify(
     b               jsonb            DEFAULT NULL,
     margin          double precision DEFAULT 0.05,
     rounds          int              DEFAULT 10,
+    answers         int              DEFAULT NULL,
     clients         int              DEFAULT 1,
 @run_arguments@
 )
@@ -91,10 +92,10 @@ CREATE FUNCTION bench.verify(
                    p95_ratio double precision, p95_ratio_low double precision, p95_ratio_high double precision, verdict text, advice text,
                    effect double precision, baseline_rows double precision, candidate_rows double precision,
                    baseline_blocks double precision, candidate_blocks double precision, baseline_failed bigint, candidate_failed bigint,
-                   plan_changed boolean, baseline_plan text, candidate_plan text)
+                   plan_changed boolean, baseline_plan text, candidate_plan text, answers text, answer_example jsonb)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_verify_wrapper';
 COMMENT ON FUNCTION bench.verify IS
-'Runs a workload in two ways and returns a verdict on each statement, as bench.compare_statements does: in a duel where a and b can take turns in one run, otherwise in random pairs of runs, as bench.ab. See bench.verify_report.';
+'Runs a workload in two ways and returns a verdict on each statement, as bench.compare_statements does: in a duel where a and b can take turns in one run, otherwise in random pairs of runs, as bench.ab. With answers, bench.answers executes each statement so often before. See bench.verify_report.';
 
 CREATE FUNCTION bench.verify_report(run_id bigint, format text DEFAULT 'text', margin double precision DEFAULT 0.05,
                                     max_missing double precision DEFAULT 0.05)
