@@ -1,9 +1,9 @@
-//! The two arms of a duel, by batches of their time.
+//! Compares the two arms of a duel by batches of its time.
 //!
-//! Each batch has both arms, in the same milliseconds; the unit is what a batch does to the ratio of their figures (batch means;
-//! Law, "Simulation Modeling and Analysis", 9.5). What lasts longer than a batch and favours one arm would make neighbours alike,
-//! and the interval too narrow: then batches are joined two by two until they are independent (Fishman, "Grouping observations in
-//! digital simulation", Management Science 24, 1978).
+//! Each batch contains both arms, measured in the same milliseconds. The interval comes from each batch's influence on the ratio
+//! of the arms' figures (batch means; Law, "Simulation Modeling and Analysis", 9.5). Disturbances that favour one arm for longer
+//! than a batch correlate neighbouring batches and make the interval too narrow: such batches are merged in pairs until they are
+//! independent (Fishman, "Grouping observations in digital simulation", Management Science 24, 1978).
 
 #[cfg(test)]
 mod tests;
@@ -16,28 +16,31 @@ use serde::{Deserialize, Serialize};
 use crate::compare::{Better, GroupComparison, Terms, batches as compare_batches};
 use crate::histogram::{bucket_bounds_ns, percentile_of};
 
-/// Batches of a run.
+/// Number of batches of a run.
 pub const BATCHES: usize = 64;
 
-/// Batches are joined only as long as so many are left.
-const FEWEST: usize = 8;
+/// Batches are merged only while at least this many are left.
+const MIN_BATCHES: usize = 8;
 
-/// So many transactions have to lie beyond a percentile for a batch to tell it.
-const BEYOND: f64 = 10.0;
+/// A percentile needs at least this many transactions above it.
+const MIN_TAIL_TRANSACTIONS: f64 = 10.0;
 
-/// How sure a single look is, where nobody looks before the end.
+/// The normal deviate of a one-sided test at 20 %: merging batches without need costs little.
+const CORRELATION_DEVIATE: f64 = 0.842;
+
+/// The confidence of intervals of a run that is looked at only once, at its end.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The looks at a run that ends as soon as it is decided: one when each quarter of its time is over. False verdicts of all
-/// looks together are at most 5 %, of which t² have been spent when t of the time is over (Kim & DeMets, "Design and analysis
-/// of group sequential tests based on the type I error spending rate function", Biometrika 74, 1987). These are the levels
-/// of the intervals at each look (Jennison & Turnbull, "Interim analyses: the repeated confidence interval approach", JRSS B
-/// 51, 1989), by numerical integration of the joint distribution, for normal deviates of 2.955, 2.559, 2.301 and 2.092; with
-/// batches they are Student's ("significance level approach", Jennison & Turnbull, "Group sequential methods", 3.8).
+/// The confidence of the interval at each look at a run that ends as soon as it is decided; a look follows each quarter of its
+/// time. All looks together give at most 5 % false verdicts, of which a share t² is spent by the time t (Kim & DeMets, "Design
+/// and analysis of group sequential tests based on the type I error spending rate function", Biometrika 74, 1987). Numerical
+/// integration of the joint distribution gives normal deviates of 2.955, 2.559, 2.301 and 2.092 for these repeated confidence
+/// intervals (Jennison & Turnbull, "Interim analyses: the repeated confidence interval approach", JRSS B 51, 1989); batches use
+/// Student's quantiles of the same levels ("significance level approach", Jennison & Turnbull, "Group sequential methods", 3.8).
 const LOOKS: [f64; 4] = [0.996_876, 0.989_514, 0.978_601, 0.963_56];
 
-/// Batches between two looks.
-const BETWEEN_LOOKS: usize = BATCHES / LOOKS.len();
+/// Number of batches between two looks.
+const BATCHES_PER_LOOK: usize = BATCHES / LOOKS.len();
 
 /// Sums of one arm in one batch, over all clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,33 +48,33 @@ const BETWEEN_LOOKS: usize = BATCHES / LOOKS.len();
 pub struct ArmBatch {
     /// Transactions that ended without an error.
     pub transactions: u64,
-    /// Of these, in milliseconds.
+    /// The sum of their latencies in milliseconds.
     pub latency_ms: f64,
-    /// Transactions that were given up at an error.
+    /// Transactions that ended with an error.
     pub failed: u64,
     /// Transactions that took more than one try.
     pub retried: u64,
     /// Transactions whose processor time is known.
     pub timed: u64,
-    /// Of these, in microseconds. In tables, names that begin with cpu_ are those of shares.
+    /// Their processor time in microseconds. Serialised without cpu_, which in tables is the prefix of shares.
     #[serde(rename = "busy_us")]
     pub cpu_us: f64,
     /// Transactions whose blocks, WAL and rows are known.
     pub counted: u64,
-    /// Blocks of shared buffers that these looked up, found there or read.
+    /// Blocks that these accessed in shared buffers, hits and reads.
     pub blocks: u64,
     /// Bytes of WAL that these wrote.
     pub wal_bytes: u64,
     /// Rows that their statements returned or changed.
     pub rows: u64,
-    /// Minor page faults of the session meanwhile.
+    /// Minor page faults of the sessions during these.
     pub minor_faults: u64,
-    /// Latencies, by bucket of [`crate::histogram`].
+    /// Numbers of transactions by bucket of [`crate::histogram`].
     pub latencies: BTreeMap<u32, u64>,
 }
 
 impl ArmBatch {
-    /// Adds another one.
+    /// Adds the sums of another batch.
     pub fn add(&mut self, other: &Self) {
         self.transactions += other.transactions;
         self.latency_ms += other.latency_ms;
@@ -89,7 +92,7 @@ impl ArmBatch {
         }
     }
 
-    /// Its sums alone.
+    /// Copies the sums without the histogram.
     fn without_latencies(&self) -> Self {
         Self { latencies: BTreeMap::new(), ..*self }
     }
@@ -103,15 +106,15 @@ impl ArmBatch {
         (transactions > 0).then(|| sum / transactions as f64)
     }
 
-    /// Milliseconds of a transaction.
+    /// Returns the mean latency of a transaction in milliseconds.
     pub fn latency_avg_ms(&self) -> Option<f64> {
         Self::per_transaction(self.latency_ms, self.transactions)
     }
 
-    /// The latency in milliseconds below which the fraction `p` of the transactions lies; `None` where they are too few.
+    /// Returns the latency in milliseconds below which the fraction `p` of the transactions lies; `None` if they are too few.
     pub fn percentile_ms(&self, p: f64) -> Option<f64> {
         let count: u64 = self.latencies.values().sum();
-        if (count as f64) * (1.0 - p) < BEYOND {
+        if (count as f64) * (1.0 - p) < MIN_TAIL_TRANSACTIONS {
             return None;
         }
         let buckets = self.latencies.iter().map(|(bucket, count)| {
@@ -121,12 +124,12 @@ impl ArmBatch {
         percentile_of(buckets, p).map(|ns| ns / 1e6)
     }
 
-    /// Microseconds of processor time of a transaction.
+    /// Returns the mean processor time of a transaction in microseconds.
     pub fn cpu_avg_us(&self) -> Option<f64> {
         Self::per_transaction(self.cpu_us, self.timed)
     }
 
-    /// Minor page faults of a transaction.
+    /// Returns the mean number of minor page faults of a transaction.
     pub fn minor_faults_avg(&self) -> Option<f64> {
         Self::per_transaction(self.minor_faults as f64, self.counted)
     }
@@ -136,30 +139,30 @@ impl ArmBatch {
     }
 }
 
-/// What the arms are compared by.
+/// A figure by which the arms are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct DuelMetric {
-    /// As bench.duel calls it.
+    /// Its name in bench.duel.
     pub name: &'static str,
-    /// Whether it is a time, of which less is faster.
+    /// It is a time: lower is faster.
     pub is_time: bool,
-    /// Whether it is made of each latency, and not of sums alone.
+    /// It needs the histogram of latencies.
     pub is_percentile: bool,
-    /// Of a transaction.
-    pub of: fn(&ArmBatch) -> Option<f64>,
+    /// Returns its mean or percentile per transaction.
+    pub figure: fn(&ArmBatch) -> Option<f64>,
 }
 
 impl DuelMetric {
-    const fn mean(name: &'static str, is_time: bool, of: fn(&ArmBatch) -> Option<f64>) -> Self {
-        Self { name, is_time, is_percentile: false, of }
+    const fn mean(name: &'static str, is_time: bool, figure: fn(&ArmBatch) -> Option<f64>) -> Self {
+        Self { name, is_time, is_percentile: false, figure }
     }
 
-    const fn percentile(name: &'static str, of: fn(&ArmBatch) -> Option<f64>) -> Self {
-        Self { name, is_time: true, is_percentile: true, of }
+    const fn percentile(name: &'static str, figure: fn(&ArmBatch) -> Option<f64>) -> Self {
+        Self { name, is_time: true, is_percentile: true, figure }
     }
 }
 
-/// All of them; the first is what a run that ends early is decided by.
+/// All metrics. The first decides whether a run ends early.
 pub const METRICS: [DuelMetric; 11] = [
     DuelMetric::mean("latency_avg_ms", true, ArmBatch::latency_avg_ms),
     DuelMetric::percentile("latency_p50_ms", |batch| batch.percentile_ms(0.5)),
@@ -180,41 +183,40 @@ pub const METRICS: [DuelMetric; 11] = [
     DuelMetric::mean("minor_faults", false, ArmBatch::minor_faults_avg),
 ];
 
-/// The processor time among [`METRICS`].
+/// Processor time, one of [`METRICS`].
 pub const PROCESSOR_TIME: &DuelMetric = &METRICS[4];
 
 /// A figure of both arms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuelFigure {
-    /// Of each arm, over all batches.
+    /// Each arm's figure over all batches.
     pub means: [f64; 2],
     pub comparison: GroupComparison,
-    /// Independent batches that the interval is made of.
+    /// Number of batches, after merging, that the interval is computed from.
     pub batches: usize,
 }
 
-/// How many of the batches of a run count, and how sure its intervals have to be. Of one that `ends_early`, batches after the
-/// last look were not looked at.
+/// Returns how many batches of a run to analyse, and the confidence of its intervals. A run that `ends_early` is analysed up to
+/// its last look.
 pub fn looked_at(batches: usize, ends_early: bool) -> (usize, f64) {
-    let looks = (batches / BETWEEN_LOOKS).min(LOOKS.len());
+    let looks = (batches / BATCHES_PER_LOOK).min(LOOKS.len());
     match (ends_early, looks.checked_sub(1)) {
-        (true, Some(last)) => (looks * BETWEEN_LOOKS, LOOKS[last]),
+        (true, Some(last)) => (looks * BATCHES_PER_LOOK, LOOKS[last]),
         (true, None) => (batches, LOOKS[0]),
         (false, _) => (batches, CONFIDENCE),
     }
 }
 
-/// Whether there is a look at the end of so many batches.
+/// Returns whether a look follows after this many batches.
 pub fn is_look(batches: usize) -> bool {
-    batches > 0 && batches.is_multiple_of(BETWEEN_LOOKS)
+    batches > 0 && batches.is_multiple_of(BATCHES_PER_LOOK)
 }
 
-/// Whether these batches, up to a look, decide a run that ends early: its interval lies within the margin, or beyond it, so that
-/// the verdict would be the same however long it went on.
+/// Returns whether the batches up to a look decide a run that ends early: its interval is wholly inside or outside the margin.
 pub fn is_decided(batches: &[[ArmBatch; 2]], margin: f64) -> bool {
     let (count, confidence) = looked_at(batches.len(), true);
     let terms = Terms { margin, confidence, better: Better::Lower };
-    let ratio = compare(&batches[..count], &METRICS[0], terms).and_then(|found| found.comparison.ratio);
+    let ratio = compare(&batches[..count], &METRICS[0], terms).and_then(|figure| figure.comparison.ratio);
     ratio.is_some_and(|ratio| {
         let (least, most) = (1.0 - margin, 1.0 + margin);
         ratio.high < least || ratio.low > most || (ratio.low >= least && ratio.high <= most)
@@ -225,29 +227,28 @@ fn add(sum: &mut [ArmBatch; 2], batch: &[ArmBatch; 2]) {
     sum.iter_mut().zip(batch).for_each(|(sum, arm)| sum.add(arm));
 }
 
-/// Both arms over all batches.
+/// Sums up all batches of each arm.
 pub fn whole(batches: &[[ArmBatch; 2]]) -> [ArmBatch; 2] {
     let mut sum: [ArmBatch; 2] = Default::default();
     batches.iter().for_each(|batch| add(&mut sum, batch));
     sum
 }
 
-/// Compares a figure of the arms; `None` where a whole arm lacks it, or both have nothing of it. The ratio is that of the
-/// figures over all batches. Its interval comes from how much each batch moves it: the ratio without that batch (the
-/// delete-a-group jackknife; Shao & Tu, "The jackknife and bootstrap", 2.3), so that a stall counts for as much as it weighs in
-/// the whole. Batches in which an arm lacks the figure are joined with those that follow, until both have it.
+/// Compares a figure of the arms; `None` if one of them lacks it. The ratio is taken over all batches; its interval comes from
+/// the ratios without each batch (delete-a-group jackknife; Shao & Tu, "The jackknife and bootstrap", 2.3), so a stall has the
+/// weight that it has in the whole. A batch in which an arm lacks the figure is merged with the following ones.
 pub fn compare(batches: &[[ArmBatch; 2]], metric: &DuelMetric, terms: Terms) -> Option<DuelFigure> {
     let logarithm_of = |arms: &[ArmBatch; 2]| {
-        let [a, b] = [(metric.of)(&arms[0])?, (metric.of)(&arms[1])?];
+        let [a, b] = [(metric.figure)(&arms[0])?, (metric.figure)(&arms[1])?];
         (a > 0.0 && b > 0.0).then(|| (b / a).ln())
     };
-    // Histograms take long to add up, and only percentiles need them.
+    // Adding histograms is slow, and only percentiles need them.
     let batches = match metric.is_percentile {
         true => Cow::Borrowed(batches),
         false => batches.iter().map(|arms| arms.each_ref().map(ArmBatch::without_latencies)).collect(),
     };
     let all = whole(&batches);
-    let means = [(metric.of)(&all[0])?, (metric.of)(&all[1])?];
+    let means = [(metric.figure)(&all[0])?, (metric.figure)(&all[1])?];
     let mut groups: Vec<[ArmBatch; 2]> = Vec::new();
     let mut open: [ArmBatch; 2] = Default::default();
     for batch in batches.iter() {
@@ -261,7 +262,7 @@ pub fn compare(batches: &[[ArmBatch; 2]], metric: &DuelMetric, terms: Terms) -> 
     }
     let logarithm = logarithm_of(&all).unwrap_or(f64::NAN);
     let mut contributions = pseudo_values(&groups, logarithm, logarithm_of);
-    while groups.len() / 2 >= FEWEST && are_alike(&contributions) {
+    while groups.len() / 2 >= MIN_BATCHES && are_correlated(&contributions) {
         groups = groups.chunks(2).map(whole).collect();
         contributions = pseudo_values(&groups, logarithm, logarithm_of);
     }
@@ -269,23 +270,23 @@ pub fn compare(batches: &[[ArmBatch; 2]], metric: &DuelMetric, terms: Terms) -> 
     Some(DuelFigure { means, comparison, batches: groups.len() })
 }
 
-/// What each group contributes to the logarithm of the ratio: n times the whole's, less n − 1 times that of the others. Of groups
-/// that are independent these are nearly so too. Not finite where the others lack the figure.
+/// Returns the jackknife's pseudo-values of the logarithm of the ratio: n times that of all groups, minus n − 1 times that of
+/// the others. They are nearly independent if the groups are; not finite if the others lack the figure.
 fn pseudo_values(
     groups: &[[ArmBatch; 2]],
     logarithm_of_all: f64,
     logarithm_of: impl Fn(&[ArmBatch; 2]) -> Option<f64>,
 ) -> Vec<f64> {
     let count = groups.len() as f64;
-    // What stands before a group and behind it, each summed once.
-    let mut behind = vec![<[ArmBatch; 2]>::default(); groups.len() + 1];
-    for place in (0..groups.len()).rev() {
-        behind[place] = whole(&[behind[place + 1].clone(), groups[place].clone()]);
+    // Sums of the groups after and before each group: linear instead of quadratic work.
+    let mut after = vec![<[ArmBatch; 2]>::default(); groups.len() + 1];
+    for index in (0..groups.len()).rev() {
+        after[index] = whole(&[after[index + 1].clone(), groups[index].clone()]);
     }
     let mut before: [ArmBatch; 2] = Default::default();
     let mut values = Vec::with_capacity(groups.len());
-    for (place, group) in groups.iter().enumerate() {
-        let others = whole(&[before.clone(), behind[place + 1].clone()]);
+    for (index, group) in groups.iter().enumerate() {
+        let others = whole(&[before.clone(), after[index + 1].clone()]);
         let logarithm_of_others = logarithm_of(&others).unwrap_or(f64::NAN);
         values.push(count * logarithm_of_all - (count - 1.0) * logarithm_of_others);
         add(&mut before, group);
@@ -293,13 +294,12 @@ fn pseudo_values(
     values
 }
 
-/// Whether neighbouring batches are more alike than chance mostly makes them (one-sided, at 20 %): to join batches without need
-/// costs little.
-fn are_alike(values: &[f64]) -> bool {
+/// Returns whether neighbouring values are positively correlated.
+fn are_correlated(values: &[f64]) -> bool {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let products: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
-    // Under independence the correlation has the mean -1 / count and nearly the variance 1 / count.
-    squares > 0.0 && products / squares > 0.842 / count.sqrt() - 1.0 / count
+    // Under independence, the lag-1 correlation has mean -1 / count and variance of about 1 / count.
+    squares > 0.0 && products / squares > CORRELATION_DEVIATE / count.sqrt() - 1.0 / count
 }
