@@ -1,4 +1,4 @@
-//! What differs between the two sides and could explain their difference.
+//! Lists differences between the runs of two sides, beside what is compared, that could explain their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,27 +18,27 @@ pub struct Difference {
     pub candidate: Option<String>,
 }
 
-/// Whether the runs did not all run the same script: then a ratio says nothing about what else was changed.
+/// Returns whether the runs used different scripts, so that their ratio does not show the effect of other changes.
 pub fn scripts_differ(differences: &[Difference]) -> bool {
     differences.iter().any(|difference| difference.what == "script")
 }
 
-/// Server settings that say where a server is to be found, and nothing of how it works.
+/// Server settings that identify a server and do not affect its work.
 const ADDRESSES: [&str; 3] = ["cluster_name", "listen_addresses", "port"];
 
-/// Kinds of facts that are settings.
-const SETTINGS: [&str; 2] = ["setting ", "server setting "];
+/// Prefixes of facts that are settings.
+const SETTING_PREFIXES: [&str; 2] = ["setting ", "server setting "];
 
-/// Costs measured before each run stray by themselves, that of a flush severalfold: so many readings a side, all of one
-/// above all of the other, and one median so many times the other, make a difference.
-const COST_READINGS: usize = 3;
-const COST_FACTOR: f64 = 2.0;
+/// Costs measured before each run are noisy, those of a flush by several times. They count as different if each side has at
+/// least so many readings, all of one side exceed all of the other, and the medians differ by more than the factor.
+const MIN_COST_READINGS: usize = 3;
+const MIN_COST_FACTOR: f64 = 2.0;
 
-/// A fact's place in the list, its name, and its value.
+/// A run's facts: values by position in the list and name.
 type Facts = BTreeMap<(usize, String), String>;
 
-/// All that differs, in the order of the facts. Listed too is what differs among the runs of a side only: it may not
-/// be spread alike over both.
+/// Returns all differences, in the order of the facts, also those between runs of one side: they may be spread unevenly
+/// over the sides.
 pub fn differences(baseline: &[Document], candidate: &[Document]) -> Vec<Difference> {
     let given: BTreeSet<String> = baseline
         .iter()
@@ -46,38 +46,39 @@ pub fn differences(baseline: &[Document], candidate: &[Document]) -> Vec<Differe
         .flat_map(|document| document.run.settings.keys())
         .map(|name| name.to_lowercase())
         .collect();
-    let of_side = |side: &[Document]| side.iter().map(|document| facts(document, &given)).collect::<Vec<_>>();
-    let (baselines, candidates) = (of_side(baseline), of_side(candidate));
+    let facts_by_run = |side: &[Document]| side.iter().map(|run| facts(run, &given)).collect::<Vec<_>>();
+    let (baselines, candidates) = (facts_by_run(baseline), facts_by_run(candidate));
     let names: BTreeSet<_> = baselines.iter().chain(&candidates).flat_map(BTreeMap::keys).collect();
-    let mut differences: Vec<Difference> = names
-        .into_iter()
-        .filter_map(|name| {
-            let values = |side: &[Facts]| -> BTreeSet<Option<String>> {
-                side.iter().map(|facts| facts.get(name).cloned()).collect()
-            };
-            let (baseline, candidate) = (values(&baselines), values(&candidates));
-            // Only settings that are not the server's defaults are recorded.
-            let shown = |side: &BTreeSet<Option<String>>| {
-                let is_setting = SETTINGS.iter().any(|kind| name.1.starts_with(kind));
-                joined(side).or_else(|| is_setting.then(|| "default".to_owned()))
-            };
-            (baseline.len() > 1 || baseline != candidate).then(|| Difference {
-                what: name.1.clone(),
-                baseline: shown(&baseline),
-                candidate: shown(&candidate),
-            })
-        })
-        .collect();
-    differences.extend(cost("clock reading", "ns", baseline, candidate, |of| of.clock_read_ns));
-    differences.extend(cost("flush of 8 kB", "µs", baseline, candidate, |of| of.fsync_us));
+    let mut differences: Vec<Difference> =
+        names.into_iter().filter_map(|key| fact_difference(key, &baselines, &candidates)).collect();
+    differences.extend(cost_difference("clock reading", "ns", baseline, candidate, |env| env.clock_read_ns));
+    differences.extend(cost_difference("flush of 8 kB", "µs", baseline, candidate, |env| env.fsync_us));
     differences
 }
 
-/// The values of a side, "none" for runs without one where others have one.
+/// Returns the difference in one fact; `None` if it is the same in all runs.
+fn fact_difference(key: &(usize, String), baselines: &[Facts], candidates: &[Facts]) -> Option<Difference> {
+    let values = |side: &[Facts]| -> BTreeSet<Option<String>> {
+        side.iter().map(|facts| facts.get(key).cloned()).collect()
+    };
+    let (baseline, candidate) = (values(baselines), values(candidates));
+    let name = &key.1;
+    // Runs record only settings that differ from the server's defaults.
+    let is_setting = SETTING_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let joined_or_default =
+        |side: &BTreeSet<Option<String>>| joined(side).or_else(|| is_setting.then(|| "default".to_owned()));
+    (baseline.len() > 1 || baseline != candidate).then(|| Difference {
+        what: name.clone(),
+        baseline: joined_or_default(&baseline),
+        candidate: joined_or_default(&candidate),
+    })
+}
+
+/// Joins the values of a side, with "none" for runs without one; `None` if no run has one.
 fn joined(values: &BTreeSet<Option<String>>) -> Option<String> {
     let values: Vec<&str> = match values.iter().flatten().count() {
         0 => return None,
-        // A missing value comes before all others, and is to come last.
+        // The set has `None` first; "none" is shown last.
         _ => values
             .iter()
             .flatten()
@@ -88,22 +89,22 @@ fn joined(values: &BTreeSet<Option<String>>) -> Option<String> {
     Some(values.join(", "))
 }
 
-/// A cost, by its median on each side, where its noise does not tell it.
-fn cost(
+/// Compares the medians of a cost; `None` if the difference may be noise.
+fn cost_difference(
     what: &str,
     unit: &str,
     baseline: &[Document],
     candidate: &[Document],
-    of: fn(&Environment) -> Option<f64>,
+    cost: fn(&Environment) -> Option<f64>,
 ) -> Option<Difference> {
     let sorted = |side: &[Document]| {
         let mut costs: Vec<f64> = side
             .iter()
-            .filter_map(|document| of(&document.environment))
+            .filter_map(|document| cost(&document.environment))
             .filter(|cost| cost.is_finite() && *cost > 0.0)
             .collect();
         costs.sort_by(f64::total_cmp);
-        (costs.len() >= COST_READINGS).then_some(costs)
+        (costs.len() >= MIN_COST_READINGS).then_some(costs)
     };
     let (baselines, candidates) = (sorted(baseline)?, sorted(candidate)?);
     let are_apart = |low: &[f64], high: &[f64]| low.last() < high.first();
@@ -111,16 +112,16 @@ fn cost(
         return None;
     }
     let [baseline, candidate] = [baselines, candidates].map(|costs| costs[costs.len() / 2]);
-    let shown = |cost: f64| Some(format!("{cost:.0} {unit}"));
-    (baseline.max(candidate) > COST_FACTOR * baseline.min(candidate)).then(|| Difference {
+    let with_unit = |cost: f64| Some(format!("{cost:.0} {unit}"));
+    (baseline.max(candidate) > MIN_COST_FACTOR * baseline.min(candidate)).then(|| Difference {
         what: what.to_owned(),
-        baseline: shown(baseline),
-        candidate: shown(candidate),
+        baseline: with_unit(baseline),
+        candidate: with_unit(candidate),
     })
 }
 
-/// All that is known of a run that is no measurement and no name of its own. `given` are the settings, in lower case,
-/// that any of the runs was given: of those that this one was not given, the server's are in their place.
+/// Returns all facts about a run except measurements and identifiers. `given` are the lower-case names of settings that any of
+/// the runs was given; a run that was not given one has the server's value instead.
 fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
     let (run, environment) = (&document.run, &document.environment);
     let text = |value: &str| (!value.is_empty()).then(|| value.to_owned());
@@ -140,12 +141,12 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         .map(|setting| (setting.name.clone(), setting.setting.clone()))
         .filter(|(name, _)| !ADDRESSES.contains(&name.as_str()))
         .collect();
-    let own: Vec<(String, String)> = given
+    let run_settings: Vec<(String, String)> = given
         .iter()
         .filter_map(|name| {
-            let servers = remove(&mut settings, name);
+            let server_value = remove(&mut settings, name);
             let given = run.settings.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
-            Some((name.clone(), given.map(|(_, value)| plain(value)).or(servers)?))
+            Some((name.clone(), given.map(|(_, value)| plain(value)).or(server_value)?))
         })
         .collect();
     let groups = [
@@ -154,7 +155,7 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         single("fixture", run.fixture.clone()),
         single("fixture rows", run.fixture_rows.as_deref().map(joined_rows)),
         single("clients", Some(run.clients.to_string())),
-        single("nodes with clients", several_nodes(document)),
+        single("nodes with clients", node_count(document)),
         single("secs", run.secs.map(|secs| secs.to_string())),
         single("transactions", run.transactions.map(|count| count.to_string())),
         single("warmup", Some(run.warmup.map_or("until steady".to_owned(), |secs| secs.to_string()))),
@@ -170,7 +171,7 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         single("on_disconnect", text(&run.on_disconnect)),
         single("results", text(&run.results)),
         several("variable", variables),
-        several("setting", own),
+        several("setting", run_settings),
         single("applied", text(&run.applied.join("; "))),
         single("sample_interval", Some(run.sample_interval.to_string())),
         single("role", text(&run.role)),
@@ -195,14 +196,15 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         several("server setting", settings.into_iter().collect()),
         single("xmin horizon", horizon(document)),
     ];
-    let placed = groups.into_iter().enumerate();
-    placed
-        .flat_map(|(place, group)| group.into_iter().map(move |(name, value)| ((place, name), value)))
+    groups
+        .into_iter()
+        .enumerate()
+        .flat_map(|(position, group)| group.into_iter().map(move |(name, value)| ((position, name), value)))
         .collect()
 }
 
-/// How many nodes of a cluster clients ran on, where there are several.
-fn several_nodes(document: &Document) -> Option<String> {
+/// Returns the number of cluster nodes with clients; `None` for a single node.
+fn node_count(document: &Document) -> Option<String> {
     let count = document.nodes_with_clients().count();
     (count > 1).then(|| count.to_string())
 }
@@ -211,13 +213,13 @@ fn joined_rows(rows: &[i64]) -> String {
     rows.iter().map(i64::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// Takes a setting out whose name is given in lower case.
+/// Removes a setting by its lower-case name and returns its value.
 fn remove(settings: &mut BTreeMap<String, String>, name: &str) -> Option<String> {
-    let own = settings.keys().find(|own| own.eq_ignore_ascii_case(name)).cloned()?;
-    settings.remove(&own)
+    let key = settings.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned()?;
+    settings.remove(&key)
 }
 
-/// Who held the horizon back; the holder's own name differs between any two runs.
+/// Returns what kind of session held the xmin horizon back; the holder's name would differ between any two runs.
 fn horizon(document: &Document) -> Option<String> {
     match (document.run.horizon_held, document.environment.horizon_holder.is_some()) {
         (true, _) => Some("held back by the waiting caller".to_owned()),
@@ -226,7 +228,7 @@ fn horizon(document: &Document) -> Option<String> {
     }
 }
 
-/// The kernel takes some megabytes of the same memory for itself, now more and now less.
+/// Formats a memory size; finer digits would vary with what the kernel reserves.
 fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / f64::from(1 << 30))
 }
