@@ -1,4 +1,4 @@
-//! What `bench.calibrate` says: how much equal runs vary, and so which differences comparisons on this machine can show.
+//! `bench.calibrate`: how much equal runs vary, and which differences comparisons on this machine can therefore show.
 
 #[cfg(test)]
 mod tests;
@@ -15,23 +15,23 @@ use serde::{Serialize, Serializer};
 use crate::comparison::Comparison;
 use crate::comparison::lines::{Design, metrics};
 
-/// The least runs from which a spread is estimated.
+/// Runs needed to estimate a spread.
 pub const LEAST_RUNS: usize = 3;
 
-/// The least runs of a calibration that later comparisons go by.
+/// Runs of a calibration that later comparisons use.
 pub const ENOUGH_RUNS: usize = 5;
 
-/// The runs a side of the comparisons that are looked at.
+/// Runs per side for which detectable differences are listed.
 const SIDES: [u32; 4] = [3, 5, 10, 20];
 
-/// The differences for which runs are advised, as fractions.
+/// Differences for which numbers of runs are advised, as fractions.
 const WANTED: [f64; 3] = [0.01, 0.02, 0.05];
 
-/// Runs a side for which a length is advised, and the longest in seconds.
+/// Runs per side for which lengths are advised, and the longest length advised in seconds.
 const ENOUGH_SIDES: [usize; 2] = [5, 10];
 const MOST_SECS: f64 = 3600.0;
 
-/// Drift and correlation are told from chance at this probability.
+/// The significance level of drift.
 const ALPHA: f64 = 0.05;
 
 fn with_infinity<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -61,12 +61,12 @@ pub struct CalibrationLine {
     pub advice: Option<String>,
 }
 
-/// The lines for equal runs, in the order in which they were made: of each metric one for each number of runs a side.
+/// Returns lines for equal runs, given in the order of execution: for each metric one for each number of runs per side.
 pub fn calibrate(runs: &[Document]) -> Vec<CalibrationLine> {
     let mut lines = Vec::new();
     for (metric, confidence) in metrics() {
-        let of = |run: &Document| (metric.of)(&run.summary).filter(|value| value.is_finite());
-        let values = runs.iter().map(of).collect::<Option<Vec<f64>>>().unwrap_or_default();
+        let value = |run: &Document| (metric.value)(&run.summary).filter(|value| value.is_finite());
+        let values = runs.iter().map(value).collect::<Option<Vec<f64>>>().unwrap_or_default();
         let cv = coefficient(&values, 0.95);
         let mean = (!values.is_empty()).then(|| mean(&values));
         let mut advice = Some(advice(metric.name, &values, confidence, runs)).filter(|text| !text.is_empty());
@@ -84,8 +84,8 @@ pub fn calibrate(runs: &[Document]) -> Vec<CalibrationLine> {
     lines
 }
 
-/// Adds to the advice of a comparison's undecided lines what the calibration of a sweep says of it: which difference so many
-/// `runs` a side, or pairs, can show. `margin` is the comparison's.
+/// Adds to the advice of a comparison's undecided lines the difference that its number of `runs` per side, or pairs, can show
+/// according to the calibration of a sweep. `margin` is the comparison's.
 pub fn tell(
     comparison: &mut Comparison,
     sweep_id: i64,
@@ -104,18 +104,18 @@ pub fn tell(
         else {
             continue;
         };
-        let values = equal.iter().map(|run| (metric.of)(&run.summary).filter(|value| value.is_finite()));
+        let values = equal.iter().map(|run| (metric.value)(&run.summary).filter(|value| value.is_finite()));
         let Some(values) = values.collect::<Option<Vec<f64>>>() else { continue };
         let detectable = compare::detectable(&values, runs, confidence);
         let (Some(cv), Some(detectable)) = (coefficient(&values, 0.95), detectable) else { continue };
         let shown = |share: f64| format!("{} %", figure(share * 100.0));
         let varies = format!("equal runs vary by {} (calibration of sweep {sweep_id})", shown(cv.value));
-        let told = if detectable > margin {
+        let statement = if detectable > margin {
             let cannot = format!(
                 "This machine cannot show a difference of {} with {several}: {varies}",
                 percent(margin)
             );
-            // Beyond that it is no figure that anybody plans with.
+            // Exact figures above 100 % are of no use.
             if detectable < 1.0 {
                 format!("{cannot}. It can show differences of {} or more.", shown(detectable))
             } else {
@@ -128,8 +128,8 @@ pub fn tell(
             )
         };
         line.advice = Some(match line.advice.take() {
-            Some(advice) => format!("{advice} {told}"),
-            None => told,
+            Some(advice) => format!("{advice} {statement}"),
+            None => statement,
         });
     }
 }
@@ -153,13 +153,13 @@ fn advice(metric: &str, values: &[f64], confidence: f64, runs: &[Document]) -> S
         sentences.push(format!("To show a difference of {}.", wanted.join("; ")));
     }
     if metric == "tps" {
-        sentences.extend(longer(values, confidence, runs));
-        sentences.extend(warmup(runs));
+        sentences.extend(advise_length(values, confidence, runs));
+        sentences.extend(advise_warmup(runs));
     }
     sentences.join(" ")
 }
 
-/// That the runs are no independent sample of what the machine does.
+/// Reports drift or serial correlation of the runs.
 fn dependence(values: &[f64]) -> Option<String> {
     let (first, last) = (*values.first()?, *values.last()?);
     if let Some((tau, p)) = drift(values)
@@ -182,9 +182,8 @@ fn dependence(values: &[f64]) -> Option<String> {
     })
 }
 
-/// Whether longer runs would vary less: what throughput varies within a run goes down with its length, what differs from
-/// run to run does not.
-fn longer(values: &[f64], confidence: f64, runs: &[Document]) -> Option<String> {
+/// Advises longer or more runs: longer ones reduce the variation of throughput within runs, but not between runs.
+fn advise_length(values: &[f64], confidence: f64, runs: &[Document]) -> Option<String> {
     let between = coefficient(values, 0.95)?.value;
     let secs = robust::median(&runs.iter().filter_map(|run| run.summary.secs).collect::<Vec<_>>())?;
     let squares: Option<Vec<f64>> =
@@ -211,8 +210,8 @@ fn longer(values: &[f64], confidence: f64, runs: &[Document]) -> Option<String> 
     })
 }
 
-/// With 5 runs a side, or else 10, how long each has to be to show a difference, where what runs of `secs` seconds vary goes
-/// down with the root of their length.
+/// Advises the length of runs that show a difference with 5, or else 10, runs per side, if the variation of runs of `secs`
+/// seconds decreases with the square root of their length.
 fn enough_secs(values: &[f64], confidence: f64, secs: f64, difference: f64) -> Option<String> {
     let percent = difference * 100.0;
     for runs in ENOUGH_SIDES {
@@ -225,7 +224,7 @@ fn enough_secs(values: &[f64], confidence: f64, secs: f64, difference: f64) -> O
     Some(format!("{percent} %: more than {} runs per side of {} s", ENOUGH_SIDES[1], grouped(MOST_SECS)))
 }
 
-/// The standard error of a run's mean TPS over its mean, by batch means (see [`BATCHES`]). `None` with less than ten intervals.
+/// Returns the relative standard error of a run's mean TPS by batch means; `None` with fewer than [`BATCHES`] intervals.
 fn relative_error(run: &Document) -> Option<f64> {
     let tps: Vec<f64> = run.samples.tps.iter().flatten().copied().collect();
     if tps.len() < BATCHES {
@@ -235,18 +234,19 @@ fn relative_error(run: &Document) -> Option<f64> {
     Some(coefficient(&means, 0.95)?.value / (BATCHES as f64).sqrt())
 }
 
-/// The warm-up that the runs lack, from the mean of all runs' throughput: what is chance in one of them is not in all.
-fn warmup(runs: &[Document]) -> Option<String> {
+/// Advises the warm-up that the runs lack, from the mean of all runs' throughput, in which chance averages out.
+fn advise_warmup(runs: &[Document]) -> Option<String> {
+    /// A beginning that deviates less from the rest, as a share, needs no warm-up.
+    const SAME_LEVEL: f64 = 0.05;
     let length = runs.iter().map(|run| run.samples.tps.len()).min()?;
-    let of_interval = |index: usize| {
+    let interval_mean = |index: usize| {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.samples.tps[index]).collect();
         mean(&values)
     };
-    let means: Vec<f64> = (0..length).map(of_interval).collect();
+    let means: Vec<f64> = (0..length).map(interval_mean).collect();
     let cut = truncation(&means);
     let (begin, rest) = means.split_at(cut);
-    // A beginning that is like the rest is no warm-up, wherever the rule cuts.
-    if begin.is_empty() || (mean(begin) / mean(rest) - 1.0).abs() < 0.05 {
+    if begin.is_empty() || (mean(begin) / mean(rest) - 1.0).abs() < SAME_LEVEL {
         return None;
     }
     let elapsed = runs.first()?.samples.elapsed.get(cut - 1).copied().flatten()?;

@@ -1,74 +1,79 @@
-//! What indexes are worth to a workload: times saved and spent, from duels.
+//! `bench.index_worth`: the time that indexes save and cost a workload, from duels.
 
 use bench_results::compared::parts;
 use bench_results::experiment::{AskedIndex, IndexLine, IndexWorth};
 use bench_stats::Estimate;
 use bench_stats::compare::{Better, Terms, Verdict};
-use bench_stats::duel::{ArmBatch, METRICS, compare};
+use bench_stats::duel::{ArmBatch, METRICS, PROCESSOR_TIME, compare};
 
 /// The duels of a variant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VariantDuels {
     pub variant: String,
-    /// The last of them.
+    /// The last duel.
     pub run_id: Option<i64>,
     pub batches: Vec<[ArmBatch; 2]>,
-    /// Why one of them does not count.
+    /// Why one of the duels is invalid.
     pub error: Option<String>,
 }
 
-/// How sure all intervals are together.
+/// The joint confidence of all intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Verdicts beside [`Verdict::Same`] and [`Verdict::Inconclusive`]; the last one where what an index saves or costs is missing.
+/// Verdicts beside [`Verdict::Same`] and [`Verdict::Inconclusive`]; the last one if a saving or a cost is missing.
 const EARNS: &str = "earns";
 const COSTS: &str = "costs";
 const NOT_MEASURED: &str = "not measured";
 
-/// What each index is worth, the one that earns most first. `of_processor`: in processor time instead of latency.
+/// Returns the worth of each index, the most valuable first. `of_processor`: in processor time instead of latency.
 pub fn index_worth(asked: &IndexWorth, duels: &[VariantDuels], of_processor: bool) -> Vec<IndexLine> {
-    // Bonferroni, over both figures of each.
+    // Bonferroni, over two figures of each index.
     let confidence = 1.0 - (1.0 - CONFIDENCE) / (2.0 * asked.indexes.len().max(1) as f64);
     let terms = Terms { margin: asked.margin, confidence, better: Better::Lower };
     let mut lines: Vec<(f64, IndexLine)> =
-        asked.indexes.iter().map(|index| line_of(index, duels, of_processor, terms)).collect();
+        asked.indexes.iter().map(|index| index_line(index, duels, of_processor, terms)).collect();
     lines.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The name of what times are of.
-fn metric(of_processor: bool) -> &'static str {
+/// Returns the name of the metric.
+fn metric_name(of_processor: bool) -> &'static str {
     if of_processor { "server_cpu_us" } else { "latency_avg_ms" }
 }
 
-/// Microseconds of a transaction in arm a, and the difference of arm b.
+/// Returns microseconds per transaction in arm a, and what arm b takes more.
 fn difference(duels: &VariantDuels, of_processor: bool, terms: Terms) -> Option<(f64, Estimate)> {
-    let (metric, unit) = if of_processor { (&METRICS[4], 1.0) } else { (&METRICS[0], 1000.0) };
-    let found = compare(&duels.batches, metric, terms)?;
-    let (a, ratio) = (found.means[0] * unit, found.comparison.ratio?);
-    let of = |ratio: f64| a * (ratio - 1.0);
-    let estimate = Estimate { value: of(ratio.value), low: of(ratio.low), high: of(ratio.high) };
+    let (metric, unit) = if of_processor { (PROCESSOR_TIME, 1.0) } else { (&METRICS[0], 1000.0) };
+    let figure = compare(&duels.batches, metric, terms)?;
+    let (a, ratio) = (figure.means[0] * unit, figure.comparison.ratio?);
+    let excess = |ratio: f64| a * (ratio - 1.0);
+    let estimate = Estimate { value: excess(ratio.value), low: excess(ratio.low), high: excess(ratio.high) };
     [a, estimate.value, estimate.low, estimate.high]
         .iter()
         .all(|value| value.is_finite())
         .then_some((a, estimate))
 }
 
-/// An index's line, and what it earns.
-fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms: Terms) -> (f64, IndexLine) {
-    let of = |variant: &String| duels.iter().find(|duels| duels.variant == *variant);
-    let (reads, writes) = (of(&index.reads), of(&index.writes));
+/// Returns an index's line, and the microseconds by which it is sorted.
+fn index_line(
+    index: &AskedIndex,
+    duels: &[VariantDuels],
+    of_processor: bool,
+    terms: Terms,
+) -> (f64, IndexLine) {
+    let find = |variant: &String| duels.iter().find(|duels| duels.variant == *variant);
+    let (reads, writes) = (find(&index.reads), find(&index.writes));
     let saved = reads.and_then(|duels| difference(duels, of_processor, terms));
-    // Arm b is without it.
-    let cost = writes.and_then(|duels| difference(duels, of_processor, terms)).map(|(_, found)| Estimate {
-        value: -found.value,
-        low: -found.high,
-        high: -found.low,
+    // Arm b is without the index.
+    let cost = writes.and_then(|duels| difference(duels, of_processor, terms)).map(|(_, excess)| Estimate {
+        value: -excess.value,
+        low: -excess.high,
+        high: -excess.low,
     });
-    let margin = saved.map_or(0.0, |(whole, _)| whole * terms.margin);
+    let margin_us = saved.map_or(0.0, |(transaction_us, _)| transaction_us * terms.margin);
     let saved = saved.map(|(_, saved)| saved);
     let verdict = match (saved, cost) {
-        (Some(saved), Some(cost)) => verdict(difference_of(saved, cost), margin),
+        (Some(saved), Some(cost)) => verdict(subtract(saved, cost), margin_us),
         _ => NOT_MEASURED,
     };
     let error =
@@ -85,7 +90,7 @@ fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms
         cost_us,
         cost_low,
         cost_high,
-        metric: metric(of_processor).to_owned(),
+        metric: metric_name(of_processor).to_owned(),
         verdict: verdict.to_owned(),
         reads_run_id: reads.and_then(|duels| duels.run_id),
         writes_run_id: writes.and_then(|duels| duels.run_id),
@@ -94,20 +99,19 @@ fn line_of(index: &AskedIndex, duels: &[VariantDuels], of_processor: bool, terms
     (line.saved_us.unwrap_or_default() - line.cost_us.unwrap_or_default(), line)
 }
 
-/// Why a difference is missing, or why not all of its duels count; `None` as long as none of them has ended.
+/// Returns why a difference is missing or one of its duels invalid; `None` until one has ended.
 fn why_missing(duels: Option<&VariantDuels>, difference: Option<Estimate>) -> Option<String> {
     let duels = duels?;
-    let unfit = || {
+    let too_few = || {
         let run_id = duels.run_id.filter(|_| difference.is_none())?;
         Some(format!("run {run_id} has too few measurements of each arm"))
     };
-    duels.error.clone().or_else(unfit)
+    duels.error.clone().or_else(too_few)
 }
 
-/// One less the other, which were measured independently: their distances from the limits add up as standard errors do
-/// (Zou & Donner, "Construction of confidence limits about effect measures: a general approach", Statistics in Medicine 27,
-/// 2008).
-fn difference_of(one: Estimate, other: Estimate) -> Estimate {
+/// Subtracts independent estimates; the distances to their limits add up like standard errors (Zou & Donner, "Construction of
+/// confidence limits about effect measures: a general approach", Statistics in Medicine 27, 2008).
+fn subtract(one: Estimate, other: Estimate) -> Estimate {
     let value = one.value - other.value;
     Estimate {
         value,
@@ -116,7 +120,7 @@ fn difference_of(one: Estimate, other: Estimate) -> Estimate {
     }
 }
 
-/// The verdict on an index, by what it earns in microseconds.
+/// Returns the verdict on an index by the microseconds that it earns.
 fn verdict(earned: Estimate, margin: f64) -> &'static str {
     if earned.low > 0.0 && earned.high > margin {
         EARNS
@@ -129,8 +133,8 @@ fn verdict(earned: Estimate, margin: f64) -> &'static str {
     }
 }
 
-/// As `by latency, of 5 indexes 1 earn more than they cost (a), 0 cost more than they save, 1 make no difference, 2 not decided (b, c), 1 not
-/// measured (d)`; the last three only where there are such.
+/// Summarises the lines, as `by latency, of 5 indexes 1 earn more than they cost (a), 0 cost more than they save, 1 make no difference, 2 not decided (b, c), 1 not
+/// measured (d)`; the last three only if there are any.
 pub fn sentence(lines: &[IndexLine]) -> String {
     let of_all = if lines.len() == 1 { "1 index".to_owned() } else { format!("{} indexes", lines.len()) };
     let parts = [
@@ -146,7 +150,7 @@ pub fn sentence(lines: &[IndexLine]) -> String {
         let listed = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
         (place < 2 || !names.is_empty()).then(|| format!("{} {words}{listed}", names.len()))
     });
-    let of_processor = lines.first().is_some_and(|line| line.metric == metric(true));
+    let of_processor = lines.first().is_some_and(|line| line.metric == metric_name(true));
     let by = if of_processor { "processor time" } else { "latency" };
     format!("by {by}, of {of_all} {}", counts.collect::<Vec<_>>().join(", "))
 }
@@ -211,10 +215,10 @@ mod tests {
     #[test]
     fn independent_intervals_add_up_as_standard_errors_do() {
         let estimate = |value: f64, low: f64, high: f64| Estimate { value, low, high };
-        let found = difference_of(estimate(10.0, 7.0, 16.0), estimate(4.0, -4.0, 8.0));
+        let found = subtract(estimate(10.0, 7.0, 16.0), estimate(4.0, -4.0, 8.0));
         assert_eq!(found, estimate(6.0, 1.0, 16.0));
         assert_eq!(verdict(found, 2.0), "earns");
-        assert_eq!(verdict(difference_of(estimate(4.0, -4.0, 8.0), estimate(10.0, 7.0, 16.0)), 2.0), "costs");
+        assert_eq!(verdict(subtract(estimate(4.0, -4.0, 8.0), estimate(10.0, 7.0, 16.0)), 2.0), "costs");
         assert_eq!(verdict(estimate(1.0, -1.0, 3.0), 2.0), "inconclusive");
         assert_eq!(verdict(estimate(1.0, 0.5, 1.5), 2.0), "same");
     }

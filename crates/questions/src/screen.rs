@@ -1,4 +1,4 @@
-//! Which of several settings matter: what a screen runs, and the effects that its runs show.
+//! Screens, which show which of several settings matter: their variants, and the effects that their runs show.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ use bench_results::compared::parts;
 use bench_results::experiment::{Factor, FactorKind, Screen, ScreenLine};
 use bench_stats::Estimate;
 use bench_stats::compare::{Better, Terms};
-use bench_stats::duel::{ArmBatch, METRICS, compare, whole};
+use bench_stats::duel::{ArmBatch, METRICS, PROCESSOR_TIME, compare, whole};
 use bench_stats::screen::{MOST_FACTORS, aliases, design, effects};
 use serde_json::{Map, Value, json};
 
@@ -21,10 +21,10 @@ use crate::sweep::Variant;
 const EXAMPLE: &str =
     "For example: factors => '{\"work_mem\": [\"4MB\", \"64MB\"], \"jit\": [\"off\", \"on\"]}'.";
 
-/// What is screened, from what SQL handed over: by name of a parameter, two values. `kind` says when it can be set.
+/// Parses a screen from JSON: an object with two values for each parameter. `kind` returns when a parameter can be set.
 ///
 /// # Errors
-/// 22023 for what is no such object, and those of `kind`.
+/// 22023 for any other JSON, and those of `kind`.
 pub fn screen_of(
     factors: Value,
     margin: f64,
@@ -51,17 +51,17 @@ pub fn screen_of(
     Ok(Screen { factors, margin })
 }
 
-/// The name of a combination of levels by its row in the design, from 0.
-fn name_of(row: usize) -> String {
+/// Returns the name of a combination of levels by its row in the design, from 0.
+fn combination_name(row: usize) -> String {
     format!("combination {:02}", row + 1)
 }
 
-/// The row of a combination by its name.
+/// Returns the row of a combination by its name.
 pub fn row_of(variant: &str) -> Option<usize> {
     variant.strip_prefix("combination ")?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// The variants of a screen's sweep.
+/// Returns the variants of a screen's sweep: a duel for each session setting, and combinations of server settings.
 ///
 /// # Errors
 /// Those of the arms of a duel.
@@ -78,14 +78,14 @@ pub fn variants(screen: &Screen) -> Result<Vec<Variant>, UserError> {
         return Ok(variants);
     }
     for (row, levels) in design(combined.len()).iter().enumerate() {
-        let of = |kind: FactorKind| -> Map<String, Value> {
-            let chosen = combined.iter().zip(levels).filter(|(factor, _)| factor.kind == kind);
-            chosen
+        let settings = |kind: FactorKind| -> Map<String, Value> {
+            let factors = combined.iter().zip(levels).filter(|(factor, _)| factor.kind == kind);
+            factors
                 .map(|(factor, b)| (factor.name.clone(), if *b { &factor.b } else { &factor.a }.clone()))
                 .collect()
         };
-        let (system, restart) = (of(FactorKind::System), of(FactorKind::Restart));
-        variants.push(Variant { name: name_of(row), system, restart, ..Variant::default() });
+        let (system, restart) = (settings(FactorKind::System), settings(FactorKind::Restart));
+        variants.push(Variant { name: combination_name(row), system, restart, ..Variant::default() });
     }
     Ok(variants)
 }
@@ -115,29 +115,29 @@ pub struct CombinedRun {
     pub row: usize,
     /// From 1.
     pub round: u32,
-    /// The metric; or why the run does not count.
+    /// The metric, or why the run is invalid.
     pub value: Result<f64, String>,
 }
 
-/// What was run of a screen.
+/// The runs of a screen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScreenRuns {
-    /// By name of a factor of the session: the batches of its duels that count.
+    /// The batches of valid duels, by session factor.
     pub duels: Vec<(String, Vec<[ArmBatch; 2]>)>,
-    /// Why duels of a factor do not count.
+    /// Errors of invalid duels, by factor.
     pub failed_duels: Vec<(String, String)>,
     pub combined: Vec<CombinedRun>,
-    /// A level whose 99th percentile is above, in ms, does not work.
+    /// The limit of the 99th percentile; a level above it fails.
     pub latency_limit_ms: Option<f64>,
 }
 
-/// How sure all intervals of a screen are together.
+/// The joint confidence of all intervals of a screen.
 const CONFIDENCE: f64 = 0.95;
 
-/// The verdict on a setting with a level that does not work.
+/// The verdict on a setting with a level that fails.
 const FAILS: &str = "fails";
 
-/// The effect of each factor, the largest first; those that fail before all. `margin`: instead of the screen's.
+/// Returns the effect of each factor, failing ones first, then by size. `margin` replaces the screen's.
 pub fn screen(screen: &Screen, runs: &ScreenRuns, metric: ScreenMetric, margin: f64) -> Vec<ScreenLine> {
     // Bonferroni, over both kinds.
     let confidence =
@@ -145,24 +145,24 @@ pub fn screen(screen: &Screen, runs: &ScreenRuns, metric: ScreenMetric, margin: 
     let terms = |count: usize| Terms { margin, confidence: confidence(count), better: metric.better() };
     let mut lines: Vec<ScreenLine> = Vec::new();
     for factor in screen.factors.iter().filter(|factor| factor.kind == FactorKind::Session) {
-        lines.push(of_duel(factor, runs, metric, terms(1)));
+        lines.push(duel_effect(factor, runs, metric, terms(1)));
     }
     let combined: Vec<&Factor> = screen.combined().collect();
     if !combined.is_empty() {
-        lines.extend(of_design(&combined, &runs.combined, metric, terms(combined.len())));
+        lines.extend(combined_effects(&combined, &runs.combined, metric, terms(combined.len())));
     }
     let size = |line: &ScreenLine| line.effect.map_or(0.0, |effect| (1.0 + effect).ln().abs());
     lines.sort_by(|one, other| {
-        let fails = |line: &ScreenLine| line.verdict != FAILS;
-        fails(one)
-            .cmp(&fails(other))
+        let works = |line: &ScreenLine| line.verdict != FAILS;
+        works(one)
+            .cmp(&works(other))
             .then(size(other).total_cmp(&size(one)))
             .then(one.factor.cmp(&other.factor))
     });
     lines
 }
 
-fn line_of(factor: &Factor, metric: ScreenMetric, margin: f64) -> ScreenLine {
+fn empty_line(factor: &Factor, metric: ScreenMetric, margin: f64) -> ScreenLine {
     ScreenLine {
         metric: metric.as_str().to_owned(),
         factor: factor.name.clone(),
@@ -174,13 +174,14 @@ fn line_of(factor: &Factor, metric: ScreenMetric, margin: f64) -> ScreenLine {
     }
 }
 
-/// The line with an estimate of the ratio b / a.
+/// Adds an estimate of the ratio b / a to a line.
 fn with_ratio(mut line: ScreenLine, ratio: Option<Estimate>, terms: Terms) -> ScreenLine {
     let finite =
         |ratio: &Estimate| [ratio.value, ratio.low, ratio.high].iter().all(|value| value.is_finite());
     if let Some(ratio) = ratio.filter(finite) {
         line.verdict = terms.verdict(&ratio).as_str().to_owned();
-        [line.effect, line.effect_low, line.effect_high] = parts(Some(ratio)).map(|of| of.map(|of| of - 1.0));
+        [line.effect, line.effect_low, line.effect_high] =
+            parts(Some(ratio)).map(|part| part.map(|ratio| ratio - 1.0));
     }
     line
 }
@@ -189,9 +190,9 @@ fn failing(line: &ScreenLine, error: String) -> ScreenLine {
     ScreenLine { verdict: FAILS.to_owned(), error: Some(error), ..line.clone() }
 }
 
-/// The effect of a factor that has duels of its own.
-fn of_duel(factor: &Factor, runs: &ScreenRuns, metric: ScreenMetric, terms: Terms) -> ScreenLine {
-    let line = line_of(factor, metric, terms.margin);
+/// Returns the effect of a session factor from its duels.
+fn duel_effect(factor: &Factor, runs: &ScreenRuns, metric: ScreenMetric, terms: Terms) -> ScreenLine {
+    let line = empty_line(factor, metric, terms.margin);
     let batches: Vec<[ArmBatch; 2]> = runs
         .duels
         .iter()
@@ -209,10 +210,10 @@ fn of_duel(factor: &Factor, runs: &ScreenRuns, metric: ScreenMetric, terms: Term
             return failing(&line, error);
         }
     }
-    let of = &METRICS[if metric == ScreenMetric::Cpu { 4 } else { 0 }];
-    // Of times first: a client's throughput is the inverse of its latency.
-    let found = compare(&batches, of, Terms { better: Better::Lower, ..terms });
-    let ratio = found.and_then(|found| found.comparison.ratio).map(|ratio| match metric {
+    let duel_metric = if metric == ScreenMetric::Cpu { PROCESSOR_TIME } else { &METRICS[0] };
+    // A client's throughput is the inverse of its latency.
+    let figure = compare(&batches, duel_metric, Terms { better: Better::Lower, ..terms });
+    let ratio = figure.and_then(|figure| figure.comparison.ratio).map(|ratio| match metric {
         ScreenMetric::Tps => {
             Estimate { value: 1.0 / ratio.value, low: 1.0 / ratio.high, high: 1.0 / ratio.low }
         }
@@ -221,24 +222,23 @@ fn of_duel(factor: &Factor, runs: &ScreenRuns, metric: ScreenMetric, terms: Term
     with_ratio(line, ratio, terms)
 }
 
-/// That the 99th percentile of a level is above the limit.
+/// Returns the error for a level whose 99th percentile is above the limit.
 pub fn above_limit(level: &str, p99: f64, limit: f64) -> String {
     format!("{level}: p99 of {p99:.3} ms is above latency_limit of {limit} ms")
 }
 
-/// More rounds than this are not looked at.
-const MOST_ROUNDS: u32 = 1000;
+/// Bounds memory for imported sweeps, whose rounds may be any number.
+const MAX_ROUNDS: u32 = 1000;
 
-/// The effects of factors that are combined.
-fn of_design(
+/// Returns the effects of combined factors.
+fn combined_effects(
     factors: &[&Factor],
     runs: &[CombinedRun],
     metric: ScreenMetric,
     terms: Terms,
 ) -> Vec<ScreenLine> {
     let design = design(factors.len());
-    // Of an imported sweep it may be anything.
-    let rounds = runs.iter().map(|run| run.round).max().unwrap_or_default().min(MOST_ROUNDS) as usize;
+    let rounds = runs.iter().map(|run| run.round).max().unwrap_or_default().min(MAX_ROUNDS) as usize;
     let mut values: Vec<Vec<Option<f64>>> = vec![vec![None; design.len()]; rounds];
     let runs: Vec<&CombinedRun> = runs
         .iter()
@@ -247,30 +247,30 @@ fn of_design(
     for run in &runs {
         values[run.round as usize - 1][run.row] = run.value.as_ref().ok().copied();
     }
-    let found = effects(&design, &values, terms.confidence);
-    let is_there = |row: usize| values.iter().any(|round| round[row].is_some());
-    let made: Vec<Vec<bool>> = design
+    let estimates = effects(&design, &values, terms.confidence);
+    let has_run = |row: usize| values.iter().any(|round| round[row].is_some());
+    let executed: Vec<Vec<bool>> = design
         .iter()
         .enumerate()
-        .filter(|(row, _)| is_there(*row))
+        .filter(|(row, _)| has_run(*row))
         .map(|(_, levels)| levels.clone())
         .collect();
     let line = |(column, factor): (usize, &&Factor)| {
-        let line = line_of(factor, metric, terms.margin);
+        let line = empty_line(factor, metric, terms.margin);
         for (level, name) in [(false, &line.a), (true, &line.b)] {
-            if let Some(error) = failure_of(&design, &runs, column, level) {
+            if let Some(error) = level_failure(&design, &runs, column, level) {
                 let error = format!("{} = {name}: {error}", factor.name);
                 return failing(&line, error);
             }
         }
-        let ratio = found.as_ref().and_then(|found| *found.effects.get(column)?);
-        ScreenLine { aliases: aliases_of(&made, column, factors), ..with_ratio(line, ratio, terms) }
+        let ratio = estimates.as_ref().and_then(|estimates| *estimates.effects.get(column)?);
+        ScreenLine { aliases: format_aliases(&executed, column, factors), ..with_ratio(line, ratio, terms) }
     };
     factors.iter().enumerate().map(line).collect()
 }
 
-/// Why no run with a level of a factor counts, where runs with the other one do.
-fn failure_of<'a>(
+/// Returns the error of a factor's level whose runs all fail, if runs with the other level succeed.
+fn level_failure<'a>(
     design: &[Vec<bool>],
     runs: &[&'a CombinedRun],
     column: usize,
@@ -282,23 +282,29 @@ fn failure_of<'a>(
     with.iter().find_map(|run| run.value.as_ref().err()).filter(|_| !works(&with) && works(&without))
 }
 
-/// How many aliases are named.
-const NAMED: usize = 3;
+/// Number of aliases that are named.
+const NAMED_ALIASES: usize = 3;
 
-/// Interactions that a factor's effect cannot be told from, those of two settings first.
-fn aliases_of(made: &[Vec<bool>], column: usize, factors: &[&Factor]) -> Option<String> {
-    let mut all = aliases(made, column);
+/// Smaller absolute shares are shown.
+const FULL_SHARE: f64 = 0.999;
+
+/// Lists interactions that are mixed into a factor's effect, those of two settings first.
+fn format_aliases(executed: &[Vec<bool>], column: usize, factors: &[&Factor]) -> Option<String> {
+    let mut all = aliases(executed, column);
     all.sort_by(|one, other| {
         one.factors.len().cmp(&other.factors.len()).then(other.share.abs().total_cmp(&one.share.abs()))
     });
-    let named = all.iter().take(NAMED).map(|alias| {
+    let named = all.iter().take(NAMED_ALIASES).map(|alias| {
         let names: Vec<&str> = alias.factors.iter().map(|place| factors[*place].name.as_str()).collect();
-        let share =
-            if alias.share.abs() > 0.999 { String::new() } else { format!(" ({:.2})", alias.share.abs()) };
+        let share = if alias.share.abs() > FULL_SHARE {
+            String::new()
+        } else {
+            format!(" ({:.2})", alias.share.abs())
+        };
         format!("{}{share}", names.join(" × "))
     });
     let named = named.collect::<Vec<_>>().join(", ");
-    let more = all.len().saturating_sub(NAMED);
+    let more = all.len().saturating_sub(NAMED_ALIASES);
     match (all.is_empty(), more) {
         (true, _) => None,
         (false, 0) => Some(named),
@@ -306,8 +312,8 @@ fn aliases_of(made: &[Vec<bool>], column: usize, factors: &[&Factor]) -> Option<
     }
 }
 
-/// As `of 8 settings 2 matter for tps: a (+12.0 %), b (-5.0 %); 4 make no difference, together less than 2.0 %; 2 not decided
-/// (c, d)`.
+/// Summarises a screen, as `of 8 settings 2 matter for tps: a (+12.0 %), b (-5.0 %); 4 make no difference, together less than
+/// 2.0 %; 2 not decided (c, d)`.
 pub fn sentence(lines: &[ScreenLine]) -> Option<String> {
     let metric = &lines.first()?.metric;
     let is = |verdicts: &'static [&'static str]| {
@@ -321,7 +327,7 @@ pub fn sentence(lines: &[ScreenLine]) -> Option<String> {
     let open: Vec<&str> =
         lines.iter().filter(is(&["inconclusive"])).map(|line| line.factor.as_str()).collect();
     let settings = if lines.len() == 1 { "setting" } else { "settings" };
-    let mut said = match mattering.len() {
+    let mut summary = match mattering.len() {
         0 => format!("of {} {settings} none is seen to matter for {metric}", lines.len()),
         1 => format!("of {} {settings} 1 matters for {metric}: {}", lines.len(), mattering[0]),
         count => {
@@ -329,24 +335,24 @@ pub fn sentence(lines: &[ScreenLine]) -> Option<String> {
         }
     };
     if !failing.is_empty() {
-        said += &format!("; a level of {} fails", failing.join(", "));
+        summary += &format!("; a level of {} fails", failing.join(", "));
     }
     if !same.is_empty() {
         let verb = if same.len() == 1 { "makes" } else { "make" };
-        said += &format!("; {} {verb} no difference", same.len());
+        summary += &format!("; {} {verb} no difference", same.len());
     }
-    if let Some(most) = together(&same) {
-        said += &format!(", together less than {:.1} %", most * 100.0);
+    if let Some(most) = joint_bound(&same) {
+        summary += &format!(", together less than {:.1} %", most * 100.0);
     }
     if !open.is_empty() {
-        said += &format!("; {} not decided ({})", open.len(), open.join(", "));
+        summary += &format!("; {} not decided ({})", open.len(), open.join(", "));
     }
-    Some(said)
+    Some(summary)
 }
 
-/// The most that settings change together, whichever way each of them goes: their effects add up, and their errors, which are
-/// independent, by their squares.
-fn together(lines: &[&ScreenLine]) -> Option<f64> {
+/// Returns an upper bound of the settings' joint effect, whatever their signs: effects add up, independent errors add up in
+/// squares.
+fn joint_bound(lines: &[&ScreenLine]) -> Option<f64> {
     let (mut sum, mut squares) = (0.0, 0.0);
     for line in lines {
         let (effect, high) = ((1.0 + line.effect?).ln(), (1.0 + line.effect_high?).ln());

@@ -1,4 +1,4 @@
-//! Which statements got slower: what `bench.compare_statements` and `bench.verify` say.
+//! Compares statements, for `bench.compare_statements` and `bench.verify`.
 
 #[cfg(test)]
 mod tests;
@@ -11,19 +11,19 @@ use bench_stats::compare::{Better, GroupComparison, Terms, Verdict, groups_toget
 
 pub use bench_results::compared::{PerCall, StatementFigures, StatementLine, plan_forms};
 
-/// What is known of the statements of a run.
+/// The statements of a run.
 #[derive(Clone, Debug, Default)]
 pub struct StatementsOfRun {
     /// Measured transactions.
     pub transactions: u64,
     pub scripts: Vec<ScriptSummary>,
     pub statements: Vec<CommandSummary>,
-    /// By script, where pg_stat_statements counted its statements.
+    /// By script, if pg_stat_statements counted its statements.
     pub calls: BTreeMap<u32, PerCall>,
 }
 
-/// Compares the statements of two groups of runs, those first that cost the candidate most. The verdicts on all mean
-/// latencies hold together ([`groups_together`]); the intervals of the percentiles have the same confidences.
+/// Compares the statements of two groups of runs, ordered by what they cost the candidate more. The verdicts on all mean
+/// latencies hold jointly ([`groups_together`]); the intervals of percentiles have the same confidences.
 pub fn compare_statements(
     baseline: &[StatementsOfRun],
     candidate: &[StatementsOfRun],
@@ -54,10 +54,10 @@ pub fn compare_statements(
             let is_executed = one.count > 0 && other.count > 0;
             let p95 = p95(compared.confidence).and_then(|p95| p95.of.ratio).filter(|_| is_executed);
             let compared = Some(compared.of).filter(|_| is_executed);
-            let [ratio, ratio_low, ratio_high] = parts(compared.as_ref().and_then(|of| of.ratio));
+            let [ratio, ratio_low, ratio_high] = parts(compared.as_ref().and_then(|compared| compared.ratio));
             let [p95_ratio, p95_ratio_low, p95_ratio_high] = parts(p95);
             let effect_ms = other.per_transaction_ms() - one.per_transaction_ms();
-            let verdict = compared.as_ref().map_or(Verdict::Inconclusive, |of| of.verdict);
+            let verdict = compared.as_ref().map_or(Verdict::Inconclusive, |compared| compared.verdict);
             StatementLine {
                 workload: key.workload.clone(),
                 command: key.command,
@@ -81,24 +81,25 @@ pub fn compare_statements(
             }
         })
         .collect();
-    finish(&mut lines);
+    mark_and_sort(&mut lines);
     lines
 }
 
-/// What a statement is called at which the candidate's transactions fail more often.
+/// The verdict on a statement at which the candidate's transactions fail more often.
 const FAILS: &str = "fails";
 
-/// Whether more of the candidate's transactions end at it with an error than chance makes of as many: three standard errors of
-/// the difference of two counts; or none of its executions succeeds.
+/// Returns whether significantly more of the candidate's transactions fail at a statement, or only the candidate never succeeds.
 fn fails_more(baseline: &StatementFigures, candidate: &StatementFigures) -> bool {
+    /// Of the difference of two counts: fewer may be chance.
+    const STANDARD_ERRORS: f64 = 3.0;
     let (one, other) = (baseline.failed as f64, candidate.failed as f64);
     let has_succeeded = |side: &StatementFigures| side.count.unwrap_or_default() > 0;
     let none_succeeds = candidate.failed > 0 && !has_succeeded(candidate) && has_succeeded(baseline);
-    none_succeeds || other - one > 3.0 * (one + other).sqrt()
+    none_succeeds || other - one > STANDARD_ERRORS * (one + other).sqrt()
 }
 
-/// Puts those first that cost the candidate most, and says which fail.
-fn finish(lines: &mut [StatementLine]) {
+/// Marks failing statements and sorts by cost to the candidate.
+fn mark_and_sort(lines: &mut [StatementLine]) {
     for line in lines.iter_mut().filter(|line| fails_more(&line.baseline, &line.candidate)) {
         line.verdict = FAILS.to_owned();
         line.advice = None;
@@ -107,7 +108,7 @@ fn finish(lines: &mut [StatementLine]) {
     lines.sort_by(|one, other| effect(other).total_cmp(&effect(one)));
 }
 
-/// What to do about a statement that is not decided.
+/// Advises what to do about an undecided statement.
 fn advice(compared: Option<&GroupComparison>) -> Option<String> {
     match compared {
         None => Some(OF_ONE_SIDE.to_owned()),
@@ -117,14 +118,15 @@ fn advice(compared: Option<&GroupComparison>) -> Option<String> {
     }
 }
 
-/// The statements of a duel, whose arm a is the baseline.
+/// Returns the statements of a duel, with arm a as the baseline.
 pub fn statements_of_duel(duel: &Duel) -> Vec<StatementLine> {
-    let mut lines: Vec<StatementLine> = duel.statements.iter().filter(|of| of.is_sql()).cloned().collect();
-    finish(&mut lines);
+    let mut lines: Vec<StatementLine> =
+        duel.statements.iter().filter(|line| line.is_sql()).cloned().collect();
+    mark_and_sort(&mut lines);
     lines
 }
 
-/// What tells a statement from others.
+/// Identifies a statement across runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     workload: String,
@@ -181,40 +183,43 @@ impl Side {
     fn new(runs: &[StatementsOfRun]) -> Self {
         let mut statements: BTreeMap<Key, Executed> = BTreeMap::new();
         for run in runs {
-            for of in run.statements.iter().filter(|of| of.rows.is_some()) {
-                let script = run.scripts.iter().find(|script| script.script == of.script);
+            for command in run.statements.iter().filter(|command| command.rows.is_some()) {
+                let script = run.scripts.iter().find(|script| script.script == command.script);
                 let workload = script.map_or_else(String::new, |script| script.workload.clone());
-                let key = Key { workload, command: of.command, statement: of.statement.clone() };
-                statements.entry(key).or_default().add(of, run);
+                let key = Key { workload, command: command.command, statement: command.statement.clone() };
+                statements.entry(key).or_default().add(command, run);
             }
         }
         Self { statements }
     }
 
-    /// Milliseconds that all statements of a transaction take.
+    /// Returns the milliseconds that all statements of a transaction take.
     fn whole_ms(&self) -> f64 {
         self.statements.values().map(Executed::per_transaction_ms).sum()
     }
 }
 
 impl Executed {
-    fn add(&mut self, of: &CommandSummary, run: &StatementsOfRun) {
-        self.count = self.count.saturating_add(of.count);
-        self.failed = self.failed.saturating_add(of.failed);
-        let latency_ms = of.latency_avg_ms.filter(|ms| ms.is_finite() && *ms > 0.0);
+    fn add(&mut self, summary: &CommandSummary, run: &StatementsOfRun) {
+        self.count = self.count.saturating_add(summary.count);
+        self.failed = self.failed.saturating_add(summary.failed);
+        let latency_ms = summary.latency_avg_ms.filter(|ms| ms.is_finite() && *ms > 0.0);
         self.latencies_ms.extend(latency_ms);
-        self.p95_ms.extend(of.latency_p95_ms.filter(|ms| ms.is_finite() && *ms > 0.0));
+        self.p95_ms.extend(summary.latency_p95_ms.filter(|ms| ms.is_finite() && *ms > 0.0));
         if run.transactions > 0 {
             self.per_transaction_ms
-                .push(latency_ms.unwrap_or_default() * of.count as f64 / run.transactions as f64);
+                .push(latency_ms.unwrap_or_default() * summary.count as f64 / run.transactions as f64);
         }
-        let is_only =
-            run.statements.iter().filter(|other| other.script == of.script && other.rows.is_some()).count()
-                == 1;
-        let call = run.calls.get(&of.script).filter(|_| is_only);
-        self.rows.extend(of.rows_per_execution().or(call.map(|call| call.rows)));
+        let is_only = run
+            .statements
+            .iter()
+            .filter(|other| other.script == summary.script && other.rows.is_some())
+            .count()
+            == 1;
+        let call = run.calls.get(&summary.script).filter(|_| is_only);
+        self.rows.extend(summary.rows_per_execution().or(call.map(|call| call.rows)));
         self.blocks.extend(call.map(|call| call.blocks));
-        if let Some(plan) = &of.plan {
+        if let Some(plan) = &summary.plan {
             self.forms.extend(plan_forms(plan));
             self.plan.get_or_insert_with(|| plan.clone());
         }

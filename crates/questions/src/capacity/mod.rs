@@ -162,7 +162,7 @@ fn answer(search: &CapacitySearch, trials: &[Trial], limit_ms: Option<f64>) -> C
         checkpoints: operating.map(|trial| trial.outcome.checkpoints),
         limited_by: most_frequent(failing.iter().map(|(_, limit)| *limit)),
         hysteresis: last.has_hysteresis(limit_ms),
-        trials: rounds.iter().map(|round| round.of(Purpose::Trial).count() as u32).sum(),
+        trials: rounds.iter().map(|round| round.trials_for(Purpose::Trial).count() as u32).sum(),
         failing: failing.into_iter().map(|(place, _)| place).collect(),
         rounds: search.rounds,
         rounds_without: brackets.iter().filter(|bracket| bracket.passes.is_none()).count() as u32,

@@ -1,9 +1,9 @@
-//! Which trial comes next.
+//! Chooses the next trial of a capacity search.
 //!
-//! As in multiple loss ratio search (RFC 9971, MLRsearch): a rate is tried several times, it passes when no more than half
-//! of its trials fail (the exceed ratio), and the answer is the greatest rate that passes below the least one that fails,
-//! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
-//! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
+//! Follows multiple loss ratio search (RFC 9971, MLRsearch): each rate is tried several times and passes if at most half of its
+//! trials fail (the exceed ratio). The answer is the greatest passing rate below the least failing one; a still higher rate may
+//! pass by chance or by caching. Trials of one objective serve the others. The search brackets the answer from below by steps of
+//! [`STEP_UP`], then bisects the logarithm of the rate.
 
 use bench_base::number::mean;
 use bench_results::Document;
@@ -14,25 +14,25 @@ use bench_stats::trend::slope;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Of the highest rate that is sustained, what a server is given in operation (Google's SRE workbook and most capacity
-/// plans keep some 30 % in reserve).
+/// The operating rate as a share of the highest sustained one: Google's SRE workbook and most capacity plans keep about 30 % in
+/// reserve.
 pub const OPERATING_SHARE: f64 = 0.7;
 
-/// Rates at which a search ends without having met a limit: what bench.run takes.
+/// The highest rate of bench.run; a search that reaches it ends without having found a limit.
 const HIGHEST_RATE: f64 = 1e6;
 
-/// Of the closed loop's throughput, where the search begins: it is to come from below.
+/// The first rate as a share of the closed loop's throughput, low enough to approach the answer from below.
 const FIRST_SHARE: f64 = 0.5;
-/// Steps up until a rate fails, and down until one passes.
+/// Factors by which rates rise until one fails, and fall until one passes.
 const STEP_UP: f64 = 1.5;
 const STEP_DOWN: f64 = 2.25;
-/// Of the closed loop's throughput, below which nothing is looked for.
+/// The least rate tried, as a share of the closed loop's throughput.
 const LEAST_SHARE: f64 = 1.0 / 1024.0;
 
-/// An overload, over the closed loop's throughput.
+/// The rate of the overload as a multiple of the closed loop's throughput.
 const OVERLOAD: f64 = 1.1;
 
-/// What is known of a rate under an objective.
+/// Whether a rate meets an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RateVerdict {
     Passes,
@@ -41,7 +41,7 @@ enum RateVerdict {
     Open,
 }
 
-/// The rates of a round about an objective's answer.
+/// The rates of a round that enclose an objective's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Bracket {
     /// The greatest that passes below `fails`.
@@ -51,13 +51,13 @@ pub(crate) struct Bracket {
 }
 
 impl Bracket {
-    /// Whether a rate lies within it, but for its ends.
+    /// Returns whether a rate lies strictly inside.
     fn holds(&self, rate: f64) -> bool {
         self.passes.is_none_or(|passes| rate > passes) && self.fails.is_none_or(|fails| rate < fails)
     }
 }
 
-/// The trial to make after these; `None`: the search is over.
+/// Returns the trial to make after these; `None` if the search is over.
 pub fn next(search: &CapacitySearch, trials: &[Trial]) -> Option<NextTrial> {
     for round in 1..=search.rounds {
         let round = Round::new(search, trials, round);
@@ -70,12 +70,12 @@ pub fn next(search: &CapacitySearch, trials: &[Trial]) -> Option<NextTrial> {
     last.next_return().or_else(|| next_operating(search, &rounds))
 }
 
-/// The trials of all rounds.
+/// Groups the trials by round.
 pub(crate) fn rounds_of<'a>(search: &'a CapacitySearch, trials: &'a [Trial]) -> Vec<Round<'a>> {
     (1..=search.rounds).map(|round| Round::new(search, trials, round)).collect()
 }
 
-/// At the end: each objective's operating rate.
+/// Returns the next trial at an objective's operating rate, which end a search.
 fn next_operating(search: &CapacitySearch, rounds: &[Round]) -> Option<NextTrial> {
     let last = rounds.last()?;
     search.objectives().into_iter().find_map(|limit_ms| {
@@ -85,7 +85,7 @@ fn next_operating(search: &CapacitySearch, rounds: &[Round]) -> Option<NextTrial
     })
 }
 
-/// What a server that sustains a rate is given in operation.
+/// Returns the operating rate for a sustained rate.
 pub(crate) fn operating_rate(rate: f64) -> f64 {
     rounded(OPERATING_SHARE * rate)
 }
@@ -102,7 +102,8 @@ impl<'a> Round<'a> {
         Self { search, round, trials: trials.iter().filter(|trial| trial.step.round == round).collect() }
     }
 
-    pub fn of(&self, purpose: Purpose) -> impl Iterator<Item = &'a Trial> {
+    /// Returns the trials of a purpose.
+    pub fn trials_for(&self, purpose: Purpose) -> impl Iterator<Item = &'a Trial> {
         self.trials.iter().copied().filter(move |trial| trial.step.purpose == purpose)
     }
 
@@ -110,19 +111,20 @@ impl<'a> Round<'a> {
         Some(NextTrial { round: self.round, purpose, rate })
     }
 
-    /// How the server was with the least load, and in the closed loop.
+    /// Returns times with the least load, and in the closed loop.
     pub fn reference(&self) -> Reference {
-        let rated =
-            self.of(Purpose::Trial).filter_map(|trial| Some((trial.step.rate?, trial.outcome.service_ms?)));
-        // Of a single rate there is none with less load.
+        let rated = self
+            .trials_for(Purpose::Trial)
+            .filter_map(|trial| Some((trial.step.rate?, trial.outcome.service_ms?)));
+        // A single rate has none with less load to compare with.
         let is_light = self.rates().len() > 1;
         Reference {
             light_ms: rated.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ms)| ms).filter(|_| is_light),
-            closed_ms: self.of(Purpose::Estimate).next().and_then(|trial| trial.outcome.latency_ms),
+            closed_ms: self.trials_for(Purpose::Estimate).next().and_then(|trial| trial.outcome.latency_ms),
         }
     }
 
-    /// What the outcomes of one rate say.
+    /// Returns the verdict on a rate by the outcomes of its trials.
     fn verdict<'b>(
         &self,
         outcomes: impl Iterator<Item = &'b TrialOutcome>,
@@ -143,25 +145,25 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn verdict_of(&self, rate: f64, limit_ms: Option<f64>, purpose: Purpose) -> RateVerdict {
-        let of_rate = self.of(purpose).filter(|trial| trial.step.rate == Some(rate));
-        self.verdict(of_rate.map(|trial| &trial.outcome), limit_ms)
+    fn rate_verdict(&self, rate: f64, limit_ms: Option<f64>, purpose: Purpose) -> RateVerdict {
+        let trials = self.trials_for(purpose).filter(|trial| trial.step.rate == Some(rate));
+        self.verdict(trials.map(|trial| &trial.outcome), limit_ms)
     }
 
-    /// The rates tried, ascending, but for those so low that no transaction was due.
+    /// Returns the rates tried, ascending, except those so low that no transaction was due.
     fn rates(&self) -> Vec<f64> {
-        let told = self.of(Purpose::Trial).filter(|trial| trial.outcome.due > 0);
-        let mut rates: Vec<f64> = told.filter_map(|trial| trial.step.rate).collect();
+        let trials = self.trials_for(Purpose::Trial).filter(|trial| trial.outcome.due > 0);
+        let mut rates: Vec<f64> = trials.filter_map(|trial| trial.step.rate).collect();
         rates.sort_by(f64::total_cmp);
         rates.dedup();
         rates
     }
 
-    /// Where an objective's answer lies, by the rates that are decided.
+    /// Returns the bracket of an objective's answer by the decided rates.
     pub fn bracket(&self, limit_ms: Option<f64>) -> Bracket {
         let mut bracket = Bracket::default();
         for rate in self.rates() {
-            match self.verdict_of(rate, limit_ms, Purpose::Trial) {
+            match self.rate_verdict(rate, limit_ms, Purpose::Trial) {
                 RateVerdict::Passes => bracket.passes = Some(rate),
                 RateVerdict::Fails => return Bracket { fails: Some(rate), ..bracket },
                 RateVerdict::Open => {}
@@ -170,9 +172,9 @@ impl<'a> Round<'a> {
         bracket
     }
 
-    /// The next trial of the search itself.
+    /// Returns the round's next trial, before any overload.
     fn next(&self) -> Option<NextTrial> {
-        let Some(estimate) = self.of(Purpose::Estimate).next() else {
+        let Some(estimate) = self.trials_for(Purpose::Estimate).next() else {
             return self.step(Purpose::Estimate, None);
         };
         let most = estimate.outcome.tps;
@@ -183,14 +185,14 @@ impl<'a> Round<'a> {
             let bracket = self.bracket(limit_ms);
             Some((limit_ms, bracket, self.next_rate(bracket, most)?))
         })?;
-        // What the last trial has not decided is decided first.
-        let last = self.of(Purpose::Trial).last().and_then(|trial| trial.step.rate).filter(|rate| {
-            bracket.holds(*rate) && self.verdict_of(*rate, limit_ms, Purpose::Trial) == RateVerdict::Open
+        // A rate that the last trial left undecided comes first.
+        let last = self.trials_for(Purpose::Trial).last().and_then(|trial| trial.step.rate).filter(|rate| {
+            bracket.holds(*rate) && self.rate_verdict(*rate, limit_ms, Purpose::Trial) == RateVerdict::Open
         });
         self.step(Purpose::Trial, last.or(Some(rate)))
     }
 
-    /// The rate to try next in a bracket; `None` when it is narrow enough, or there is nothing to be found.
+    /// Returns the rate to try next in a bracket; `None` if it is narrow enough, or there is no answer.
     fn next_rate(&self, bracket: Bracket, most: f64) -> Option<f64> {
         let rate = match bracket {
             Bracket { passes: None, fails: None } => FIRST_SHARE * most,
@@ -204,7 +206,7 @@ impl<'a> Round<'a> {
                 let rate = fails / STEP_DOWN;
                 let is_silent =
                     |trial: &Trial| trial.outcome.due == 0 && trial.step.rate >= Some(rounded(rate));
-                if rate < LEAST_SHARE * most || self.of(Purpose::Trial).any(is_silent) {
+                if rate < LEAST_SHARE * most || self.trials_for(Purpose::Trial).any(is_silent) {
                     return None;
                 }
                 rate
@@ -219,67 +221,67 @@ impl<'a> Round<'a> {
         Some(rounded(rate))
     }
 
-    /// After the last search: an overload, and downwards from there the answers once more.
+    /// Returns the next trial after the last round: an overload, then the answers again from the highest down.
     fn next_return(&self) -> Option<NextTrial> {
         let brackets: Vec<(Option<f64>, Bracket)> =
             self.search.objectives().into_iter().map(|limit_ms| (limit_ms, self.bracket(limit_ms))).collect();
         brackets.iter().find_map(|(_, bracket)| bracket.passes)?;
-        if self.of(Purpose::Overload).next().is_none() {
-            let most = self.of(Purpose::Estimate).next()?.outcome.tps;
+        if self.trials_for(Purpose::Overload).next().is_none() {
+            let most = self.trials_for(Purpose::Estimate).next()?.outcome.tps;
             let fails = brackets.iter().filter_map(|(_, bracket)| bracket.fails);
             let rate = fails.fold(OVERLOAD * most, f64::max).min(HIGHEST_RATE);
             return self.step(Purpose::Overload, Some(rounded(rate)));
         }
         brackets.into_iter().rev().find_map(|(limit_ms, bracket)| {
             let rate = self.return_rate(bracket)?;
-            let is_open = self.verdict_of(rate, limit_ms, Purpose::Return) == RateVerdict::Open;
+            let is_open = self.rate_verdict(rate, limit_ms, Purpose::Return) == RateVerdict::Open;
             if is_open { self.step(Purpose::Return, Some(rate)) } else { None }
         })
     }
 
-    /// Where to look whether what passed still does. The answer itself may fail by chance, as it lies at the edge.
+    /// Returns the rate to try again after the overload, below the answer, which may fail by chance.
     fn return_rate(&self, bracket: Bracket) -> Option<f64> {
         Some(rounded(bracket.passes? / (1.0 + self.search.margin)))
     }
 
-    /// Whether an objective's answer no longer passes after an overload.
+    /// Returns whether an objective's answer no longer passes after an overload; `None` while undecided.
     pub fn has_hysteresis(&self, limit_ms: Option<f64>) -> Option<bool> {
         let rate = self.return_rate(self.bracket(limit_ms))?;
-        match self.verdict_of(rate, limit_ms, Purpose::Return) {
+        match self.rate_verdict(rate, limit_ms, Purpose::Return) {
             RateVerdict::Passes => Some(false),
             RateVerdict::Fails => Some(true),
             RateVerdict::Open => None,
         }
     }
 
-    /// The run at an operating rate.
+    /// Returns the trial at an operating rate.
     pub fn operating(&self, rate: f64) -> Option<&'a Trial> {
-        self.of(Purpose::Operating).find(|trial| trial.step.rate == Some(rate))
+        self.trials_for(Purpose::Operating).find(|trial| trial.step.rate == Some(rate))
     }
 
-    /// The trials of the least rate that failed; where nothing was done in the closed loop, that is all there is.
+    /// Returns the trials of the least failing rate, or the closed loop if it completed no transaction.
     pub fn failing(&self, bracket: Bracket) -> impl Iterator<Item = &'a Trial> {
-        let shows = if bracket.fails.is_some() { Purpose::Trial } else { Purpose::Estimate };
-        self.of(shows).filter(move |trial| {
+        let purpose = if bracket.fails.is_some() { Purpose::Trial } else { Purpose::Estimate };
+        self.trials_for(purpose).filter(move |trial| {
             trial.step.rate == bracket.fails && (bracket.fails.is_some() || trial.outcome.done == 0)
         })
     }
 
-    /// The trials of the rates that bound the answer.
+    /// Returns the trials of the rates that bound the answer.
     pub fn bounding(&self, bracket: Bracket) -> impl Iterator<Item = &'a Trial> {
-        self.of(Purpose::Trial).filter(move |trial| {
+        self.trials_for(Purpose::Trial).filter(move |trial| {
             trial.step.rate.is_some() && [bracket.passes, bracket.fails].contains(&trial.step.rate)
         })
     }
 }
 
-/// A rate to four digits, which is finer than any margin.
+/// Rounds a rate to four digits, finer than any margin.
 fn rounded(rate: f64) -> f64 {
     format!("{rate:.3e}").parse().unwrap_or(rate)
 }
 
-/// The rate that all rounds together say, and the factor to either end of its 95 % interval; `None` where a round has none,
-/// for the mean of the others would be that of the better ones.
+/// Returns the mean sustained rate of all rounds, and the factor to either end of its 95 % interval; `None` if a round has no
+/// answer, as the mean of the others would be too high.
 pub(crate) fn sustained(brackets: &[Bracket]) -> Option<(f64, f64)> {
     let rates: Vec<f64> = brackets.iter().map(|bracket| bracket.passes).collect::<Option<_>>()?;
     match rates.as_slice() {
@@ -292,7 +294,7 @@ pub(crate) fn sustained(brackets: &[Bracket]) -> Option<(f64, f64)> {
     }
 }
 
-/// Mean of the logarithms, and half the width of its 95 % interval by Student's t.
+/// Returns the mean of the logarithms, and half the width of its 95 % interval by Student's t.
 fn mean_of_logarithms(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let (mean, variance) = of_logarithms(values);
@@ -303,9 +305,9 @@ fn mean_of_logarithms(values: &[f64]) -> (f64, f64) {
     (mean, margin)
 }
 
-// A trial, a run at an offered rate: what it showed, and whether that is enough.
+// A trial is a run at an offered rate.
 
-/// A run that is to be made.
+/// A trial to make.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NextTrial {
     /// From 1.
@@ -315,7 +317,7 @@ pub struct NextTrial {
     pub rate: Option<f64>,
 }
 
-/// A run that was made.
+/// A trial that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     pub step: NextTrial,
@@ -324,35 +326,35 @@ pub struct Trial {
     pub outcome: TrialOutcome,
 }
 
-/// Of the transactions due, how many have to be done.
+/// The share of due transactions that must be completed.
 const LEAST_DONE: f64 = 0.99;
 
-/// Seconds per second by which the schedule's lag may grow: as many transactions, as a share, are not served. Below what
-/// [`LEAST_DONE`] shows at the end, for it is seen as it grows.
+/// Growth of the schedule's lag in seconds per second, which equals the share of transactions not served. Stricter than
+/// [`LEAST_DONE`], as growth shows before the end.
 const LAG_GROWTH: f64 = 0.005;
 
-/// How sure the growth has to be.
+/// The confidence that the growth needs.
 const CONFIDENCE: f64 = 0.99;
 
-/// With clients that are so busy, as a share of their time, transactions wait for one.
+/// The busy share of clients' time from which transactions wait for a client.
 const BUSY: f64 = 0.7;
 
-/// A server idles that has this share of its processors' time left.
+/// The idle share of processors' time from which a server counts as idle.
 const IDLE: f64 = 0.25;
 
-/// A server that takes so many times as long as with little load suffers from the load.
+/// Service time, as a multiple of that with little load, from which the server suffers from the load.
 const SUFFERS: f64 = 1.25;
 
-/// How the server was otherwise.
+/// Times to compare a trial's with.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reference {
-    /// How long a transaction took with the least load.
+    /// Service time of a transaction with the least load.
     pub light_ms: Option<f64>,
-    /// The percentile in a closed loop: with all clients busy, and without waiting for one.
+    /// The latency percentile in a closed loop, with all clients busy and no waiting for one.
     pub closed_ms: Option<f64>,
 }
 
-/// What a run showed that completed, or whose clients were ended by errors.
+/// Returns the outcome of a run that completed, or whose clients were ended by errors.
 pub fn outcome_of(document: &Document, percentile: f64) -> TrialOutcome {
     let summary = &document.summary;
     let lost = [Some(summary.failed), summary.aborted, summary.unknown];
@@ -376,7 +378,7 @@ pub fn outcome_of(document: &Document, percentile: f64) -> TrialOutcome {
     }
 }
 
-/// Why the rate is not sustained under a limit of the latency; `None`: it is.
+/// Returns why a rate is not sustained under a limit of the latency; `None` if it is.
 pub fn limit_of(
     outcome: &TrialOutcome,
     search: &CapacitySearch,
@@ -398,8 +400,8 @@ pub fn limit_of(
     }
 }
 
-/// Whether more clients could do more: transactions wait for one, the processors are idle, and a transaction that has one
-/// takes no longer than with little load, nor too long with all of them busy.
+/// Returns whether more clients would raise throughput: transactions wait for a client, processors are idle, and service
+/// times are no longer than with little load and within the limit with all clients busy.
 fn clients_are_the_limit(outcome: &TrialOutcome, limit_ms: Option<f64>, reference: Reference) -> bool {
     let (Some(busy), Some(service), Some(light)) = (outcome.busy, outcome.service_ms, reference.light_ms)
     else {
@@ -409,7 +411,7 @@ fn clients_are_the_limit(outcome: &TrialOutcome, limit_ms: Option<f64>, referenc
     busy >= BUSY && outcome.cpu_idle.is_none_or(|idle| idle >= IDLE) && service <= SUFFERS * light && would_do
 }
 
-/// By how much the lag behind the schedule grew per second, where it did for sure.
+/// Returns the significant growth of the schedule's lag in seconds per second.
 fn lag_growth(document: &Document) -> Option<f64> {
     let samples = &document.samples;
     let points: Vec<(f64, f64)> = samples

@@ -1,47 +1,47 @@
-//! What is said of each metric.
+//! Compares the runs of two sides by each metric.
 
 use bench_results::{ComparisonLine, Document, Summary};
 use bench_stats::compare;
 use bench_stats::compare::{Better, MOST_RUNS, Terms, Verdict};
 
-/// How the runs were made.
+/// How the runs of the sides belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
     Groups,
-    /// A run of the baseline and one of the candidate each.
+    /// Each run of the baseline has a partner among the candidate's.
     Pairs,
 }
 
-/// What runs are compared by.
+/// A metric by which runs are compared.
 pub struct Metric {
-    /// As in bench.summary.
+    /// Its name in bench.summary.
     pub name: &'static str,
-    pub of: fn(&Summary) -> Option<f64>,
+    pub value: fn(&Summary) -> Option<f64>,
 }
 
-static TPS: Metric = Metric { name: "tps", of: |summary| summary.tps };
+static TPS: Metric = Metric { name: "tps", value: |summary| summary.tps };
 
 static LATENCIES: [Metric; 4] = [
-    Metric { name: "latency_avg_ms", of: |summary| summary.latency_avg_ms },
-    Metric { name: "latency_p50_ms", of: |summary| summary.latency_p50_ms },
-    Metric { name: "latency_p95_ms", of: |summary| summary.latency_p95_ms },
-    Metric { name: "latency_p99_ms", of: |summary| summary.latency_p99_ms },
+    Metric { name: "latency_avg_ms", value: |summary| summary.latency_avg_ms },
+    Metric { name: "latency_p50_ms", value: |summary| summary.latency_p50_ms },
+    Metric { name: "latency_p95_ms", value: |summary| summary.latency_p95_ms },
+    Metric { name: "latency_p99_ms", value: |summary| summary.latency_p99_ms },
 ];
 
-static SERVER_CPU: Metric = Metric { name: "server_cpu_us", of: |summary| summary.server_cpu_us };
+static SERVER_CPU: Metric = Metric { name: "server_cpu_us", value: |summary| summary.server_cpu_us };
 
-/// The chance of an interval that does not hold: of that of TPS, of any of those of latency, and of that of processor time.
+/// The probability that an interval misses the true ratio: for TPS, for all latencies together, and for processor time.
 const ALPHA: f64 = 0.05;
 
-/// All metrics, TPS first, each with the confidence of its interval.
+/// Returns all metrics, TPS first, each with the confidence of its interval.
 pub fn metrics() -> Vec<(&'static Metric, f64)> {
-    // Bonferroni: of k metrics each has α / k, and together they have at most α.
-    let of_latency = 1.0 - ALPHA / LATENCIES.len() as f64;
-    let latencies = LATENCIES.iter().map(|metric| (metric, of_latency));
+    // Bonferroni: α / k for each of k metrics gives at most α for all together.
+    let confidence = 1.0 - ALPHA / LATENCIES.len() as f64;
+    let latencies = LATENCIES.iter().map(|metric| (metric, confidence));
     [(&TPS, 1.0 - ALPHA)].into_iter().chain(latencies).chain([(&SERVER_CPU, 1.0 - ALPHA)]).collect()
 }
 
-/// A line for each metric, in their order.
+/// Returns a line for each metric in order, then one for each script of a mix.
 pub fn lines(
     baseline: &[Document],
     candidate: &[Document],
@@ -53,17 +53,17 @@ pub fn lines(
         .into_iter()
         .map(|(metric, confidence)| {
             let better = if metric.name == TPS.name { Better::Higher } else { Better::Lower };
-            let of = |document: &Document| (metric.of)(&document.summary);
-            sides.line(metric.name, of, Terms { margin, confidence, better })
+            let value = |document: &Document| (metric.value)(&document.summary);
+            sides.line(metric.name, value, Terms { margin, confidence, better })
         })
         .collect();
     let scripts = sides.scripts();
-    // As of the metrics of latency, all of them hold together.
+    // Bonferroni, as for the latencies.
     let terms =
         Terms { margin, confidence: 1.0 - ALPHA / scripts.len().max(1) as f64, better: Better::Lower };
     lines.extend(scripts.iter().enumerate().map(|(place, script)| {
-        let of = |document: &Document| document.scripts.get(place)?.latency_avg_ms;
-        ComparisonLine { script: Some(script.clone()), ..sides.line(LATENCIES[0].name, of, terms) }
+        let latency_ms = |document: &Document| document.scripts.get(place)?.latency_avg_ms;
+        ComparisonLine { script: Some(script.clone()), ..sides.line(LATENCIES[0].name, latency_ms, terms) }
     }));
     if sides.all_kept_their_rate() {
         lines[0].advice = Some(
@@ -86,29 +86,29 @@ impl Sides<'_> {
         self.baseline.iter().chain(self.candidate)
     }
 
-    /// The scripts of a mix, where all runs have the same.
+    /// Returns the scripts of a mix if all runs have the same ones.
     fn scripts(&self) -> Vec<String> {
-        let of = |document: &Document| -> Vec<String> {
+        let workloads = |document: &Document| -> Vec<String> {
             document.scripts.iter().map(|script| script.workload.clone()).collect()
         };
-        let scripts = self.baseline.first().map(of).unwrap_or_default();
-        let is_mix = scripts.len() > 1 && self.runs().all(|document| of(document) == scripts);
+        let scripts = self.baseline.first().map(workloads).unwrap_or_default();
+        let is_mix = scripts.len() > 1 && self.runs().all(|document| workloads(document) == scripts);
         if is_mix { scripts } else { Vec::new() }
     }
 
     fn line(
         &self,
         name: &'static str,
-        of: impl Fn(&Document) -> Option<f64>,
+        value: impl Fn(&Document) -> Option<f64>,
         terms: Terms,
     ) -> ComparisonLine {
-        let of = |document: &Document| of(document).filter(|value| value.is_finite());
-        let values = |side: &[Document]| side.iter().map(of).collect::<Option<Vec<f64>>>();
+        let value = |document: &Document| value(document).filter(|value| value.is_finite());
+        let values = |side: &[Document]| side.iter().map(value).collect::<Option<Vec<f64>>>();
         let (Some(baseline), Some(candidate)) = (values(self.baseline), values(self.candidate)) else {
             return ComparisonLine {
                 metric: name.to_owned(),
                 verdict: Verdict::Inconclusive.as_str().to_owned(),
-                advice: Some(format!("{} no {}.", self.have(|run| of(run).is_none()), name)),
+                advice: Some(format!("{} no {}.", self.have(|run| value(run).is_none()), name)),
                 ..ComparisonLine::default()
             };
         };
@@ -120,7 +120,7 @@ impl Sides<'_> {
             }
         };
         let quotient = (compared.baseline > 0.0).then(|| compared.candidate / compared.baseline);
-        // A server on which nothing is done any more is slower, whatever the spread.
+        // A server that does nothing any more is slower, whatever the spread.
         let stands_still =
             terms.better == Better::Higher && compared.candidate == 0.0 && compared.baseline > 0.0;
         let verdict = if stands_still { Verdict::Slower } else { compared.verdict };
@@ -129,28 +129,28 @@ impl Sides<'_> {
             metric: name.to_owned(),
             baseline: Some(compared.baseline),
             candidate: Some(compared.candidate),
-            // Without an interval it still is what was measured.
+            // Without an interval, the quotient of what was measured.
             ratio: line.ratio.or(quotient),
             verdict: verdict.as_str().to_owned(),
             advice: (verdict == Verdict::Inconclusive).then(|| match compared.ratio {
-                Some(_) => self.how_many(compared.runs),
-                None => self.why_no_interval(|run| of(run).is_some_and(|value| value <= 0.0), name),
+                Some(_) => self.advise_runs(compared.runs),
+                None => self.explain_no_interval(|run| value(run).is_some_and(|value| value <= 0.0), name),
             }),
             ..line
         }
     }
 
-    /// "Run 7 has", "Runs 7, 8 have": those of which something is so.
-    fn have(&self, is_so: impl Fn(&Document) -> bool) -> String {
+    /// Returns "Run 7 has" or "Runs 7, 8 have", for the runs that `applies` selects.
+    fn have(&self, applies: impl Fn(&Document) -> bool) -> String {
         let ids: Vec<String> =
-            self.runs().filter(|run| is_so(run)).map(|document| document.run.run_id.to_string()).collect();
+            self.runs().filter(|run| applies(run)).map(|document| document.run.run_id.to_string()).collect();
         match ids.as_slice() {
             [one] => format!("Run {one} has"),
             several => format!("Runs {} have", several.join(", ")),
         }
     }
 
-    fn why_no_interval(&self, has_no_ratio: impl Fn(&Document) -> bool, metric: &str) -> String {
+    fn explain_no_interval(&self, has_no_ratio: impl Fn(&Document) -> bool, metric: &str) -> String {
         if self.runs().any(&has_no_ratio) {
             return format!("{} a {} of 0 or less, so there is no ratio.", self.have(has_no_ratio), metric);
         }
@@ -167,8 +167,8 @@ impl Sides<'_> {
         format!("{one}; 5 or more are better.")
     }
 
-    /// How many runs decide.
-    fn how_many(&self, runs: Option<u32>) -> String {
+    /// Advises how many runs decide.
+    fn advise_runs(&self, runs: Option<u32>) -> String {
         let several = match self.design {
             Design::Groups => "runs per side",
             Design::Pairs => "pairs",
@@ -185,14 +185,17 @@ impl Sides<'_> {
         }
     }
 
-    /// Whether every run had a rate to keep and kept it. Arrivals are a Poisson process: their number strays from
-    /// its mean by the mean's root, and hardly by more than three of them.
+    /// Returns whether every run had a rate and reached it.
     fn all_kept_their_rate(&self) -> bool {
+        /// The number of arrivals, a Poisson process, seldom deviates further from its mean.
+        const STANDARD_DEVIATIONS: f64 = 3.0;
+        /// Transactions under way at the end of a run are not counted.
+        const UNFINISHED_SHARE: f64 = 0.01;
         self.runs().all(|document| {
             let (Some(rate), Some(tps)) = (document.run.rate, document.summary.tps) else { return false };
-            let stray = document.summary.secs.map_or(0.0, |secs| 3.0 * (rate / secs).sqrt());
-            // What is under way at the end is counted in the next interval, of which there is none.
-            (tps - rate).abs() <= stray.max(0.01 * rate)
+            let deviation =
+                document.summary.secs.map_or(0.0, |secs| STANDARD_DEVIATIONS * (rate / secs).sqrt());
+            (tps - rate).abs() <= deviation.max(UNFINISHED_SHARE * rate)
         })
     }
 }

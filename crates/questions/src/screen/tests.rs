@@ -65,7 +65,7 @@ fn a_level_that_does_not_work_is_told_and_the_others_are_judged() {
     assert!(sentence(&lines).unwrap().contains("a level of three fails"));
     let open = |name: &str| ScreenLine {
         verdict: "inconclusive".to_owned(),
-        ..line_of(&factor(name, FactorKind::System), ScreenMetric::Tps, 0.02)
+        ..empty_line(&factor(name, FactorKind::System), ScreenMetric::Tps, 0.02)
     };
     let said = sentence(&[open("a"), open("b")]).unwrap();
     assert_eq!(said, "of 2 settings none is seen to matter for tps; 2 not decided (a, b)");
