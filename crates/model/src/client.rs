@@ -1,6 +1,6 @@
-//! A client: which transaction comes next and when, the commands of its script one after the other, and what follows from
-//! how they end. It knows neither a server nor how to wait: a driver does what each [`Step`] says, reports the result by the
-//! method that the step names, and gets the next step. So all drivers run the same client, and it is tested without a server.
+//! A client as a state machine: it chooses transactions and their start, and steps through their scripts' commands. It neither
+//! talks to a server nor waits: a driver performs each [`Step`], reports the result by the method that the step names, and gets
+//! the next step. So all drivers share one client, which is tested without a server.
 //!
 //! The states and their order are those of `advanceConnectionState` in pgbench.c.
 
@@ -26,62 +26,62 @@ pub use recorder::{Consequence, Outcome, Transaction, TransactionRecorder};
 pub use stretches::Turns;
 pub use workload::{ClientWorkload, Pauses, Program, Tolerance};
 
-/// What a client begins with.
+/// The initial state and options of a client.
 pub struct ClientStart {
     pub seeds: ClientSeeds,
     pub variables: Variables,
-    /// For each program, variables that mean something else to it than to others of the mix.
+    /// For each program, values of variables that differ between the programs of a mix.
     pub own: Vec<Vec<(VariableId, Value)>>,
-    /// Transactions to run; `u64::MAX`: until the clock says so.
+    /// Transactions to run; `u64::MAX`: until the end of the run.
     pub transactions: u64,
     /// Whether transactions that are too late are skipped.
     pub skips: bool,
-    /// Which of its transactions are logged; `None`: none of them.
+    /// Sampling of logged transactions; `None`: none are logged.
     pub log: Option<Sampling>,
-    /// Whether each transaction has a connection of its own; the first one has that of the client's begin.
+    /// Whether each transaction uses a new connection; the first one uses the client's initial connection.
     pub reconnects: bool,
-    /// Whether it goes on when its connection is lost.
+    /// Whether the client reconnects after it has lost its connection.
     pub survives: bool,
-    /// How the arms of a duel take turns; programs are then pairs, each of the two arms.
+    /// How the arms of a duel alternate; programs are then pairs, one of each arm.
     pub turns: Option<Turns>,
 }
 
-/// What a driver is to do next.
+/// What a driver does next.
 #[derive(Debug)]
 pub enum Step {
-    /// A transaction may begin. Then [`Client::next`].
+    /// Start a transaction. Then [`Client::next`].
     Between,
-    /// The transactions that come are of this arm of the duel. Then [`Client::switched`].
+    /// Switch the session to this arm of the duel. Then [`Client::switched`].
     Switch { arm: usize },
-    /// Wait until the clock shows this, or the run is stopped. Then [`Client::due`].
+    /// Wait until this time or until the run is stopped. Then [`Client::due`].
     Wait { until_ns: i64 },
     /// Open a connection for the transaction. Then [`Client::connected`] or [`Client::unconnected`].
     Connect,
-    /// Execute the command of this program, a statement or one for pipelines; after an error nothing may be open any more.
-    /// Then [`Client::executed`].
+    /// Execute a statement or pipeline command of this program; after an error, leave no transaction open. Then
+    /// [`Client::executed`].
     Execute { program: usize, command: usize },
-    /// Wait until the clock shows this, within a transaction. Then [`Client::slept`].
+    /// Wait until this time, within a transaction. Then [`Client::slept`].
     Sleep { until_ns: i64 },
-    /// Roll back whatever is open, because of this error. Then [`Client::failed`], with it or with one of the rollback.
+    /// Roll back because of this error. Then [`Client::failed`] with it, or with the rollback's own error.
     Abort(Box<SqlError>),
-    /// Roll back whatever is open, because the script has ended. Then [`Client::left_open`].
+    /// Roll back because the script has ended in a transaction block. Then [`Client::left_open`].
     AbortAtEnd,
-    /// The same transaction is tried once more. Then [`Client::retry`].
+    /// Try the same transaction again. Then [`Client::retry`].
     Retry,
-    /// The client is over; with the error that has ended it, which has been counted.
+    /// The client has ended; the error, if any, has been counted.
     End(Option<Box<SqlError>>),
 }
 
-/// One client.
+/// A client.
 pub struct Client {
     /// The values of its variables.
     pub variables: Variables,
-    /// For `random()` and its like.
+    /// The generator of `random()` and the like.
     random: Prng,
-    /// As it was before the transaction: another try draws the same numbers.
+    /// The generator before the transaction, so that another try draws the same numbers.
     random_before: Prng,
     choice: Choice,
-    /// In a duel.
+    /// Present in a duel.
     stretches: Option<Stretches>,
     own: Vec<Vec<(VariableId, Value)>>,
     pace: Option<Pace>,
@@ -89,34 +89,34 @@ pub struct Client {
     left: u64,
     /// When the last transaction ended.
     now_ns: i64,
-    /// The transaction under way.
+    /// The current transaction.
     program: usize,
-    /// Its row of each of the script's feeders, which another try has too.
+    /// Its row of each of the script's feeders; another try uses the same.
     rows: Vec<u32>,
     due_ns: i64,
     start_ns: i64,
-    /// It is due when it starts: there is neither a rate nor a pause before it.
+    /// The transaction is due when it starts, as there is neither a rate nor a pause before it.
     is_unpaced: bool,
     tries: u64,
-    /// The command under way, and when it began.
+    /// The current command, and its start.
     command: usize,
     command_start_ns: i64,
-    /// It is an \elif or \else that was reached because the condition before it was false.
+    /// The command is an \elif or \else, reached because the condition before it was false.
     otherwise: bool,
-    /// Whether a block is open.
+    /// The session is in a transaction block.
     in_block: bool,
-    /// Whether the last transaction met an error.
+    /// The last transaction had an error.
     met_an_error: bool,
     reconnects: bool,
     survives: bool,
     is_connected: bool,
-    /// The commands of this try so far: each one's place, and the nanoseconds it took.
+    /// The finished commands of this try: place and nanoseconds.
     laps: Vec<(usize, u64)>,
 }
 
 impl Client {
-    /// A client that has not run anything, at `now_ns`, with the arrivals under a rate. Transactions that the ledger does
-    /// not count as measured are beyond those that were asked for. Its first step is [`Client::start`].
+    /// Creates a client at `now_ns`, with a schedule under a rate. Its first step is [`Client::start`]. Only measured transactions
+    /// count towards `ClientStart::transactions`.
     pub fn new(
         workload: &ClientWorkload,
         beginning: ClientStart,
@@ -157,24 +157,24 @@ impl Client {
         }
     }
 
-    /// The first step.
+    /// Returns the first step.
     pub fn start<L: TransactionRecorder>(&self, ledger: &L) -> Step {
         if self.left > 0 && self.now_ns < ledger.end_ns() { Step::Between } else { Step::End(None) }
     }
 
-    /// After [`Step::Between`].
+    /// Continues after [`Step::Between`].
     #[inline]
     pub fn next<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let pause_ns;
         (self.program, pause_ns) = self.choice.next(workload, self.stretches.is_some());
         self.is_unpaced = pause_ns.is_none() && self.pace.is_none();
         if let Some(pause_ns) = pause_ns {
-            // What is late by then counts as latency, as under a rate.
+            // As under a rate, a late start counts as latency.
             self.due_ns = self.now_ns.saturating_add(pause_ns);
             return Step::Wait { until_ns: self.due_ns.min(ledger.end_ns()) };
         }
         let Some(pace) = &mut self.pace else {
-            // One reading of the clock ends a transaction and starts the next.
+            // The end of the last transaction is the start of this one: one reading of the clock.
             self.start_at(self.now_ns);
             return self.take_turn(workload, ledger);
         };
@@ -183,7 +183,7 @@ impl Client {
             None => Step::End(None),
             Some(due_ns) => {
                 self.due_ns = due_ns;
-                // A client with nothing more to do stays: the time without arrivals is part of the run.
+                // A client without further arrivals waits for the end of the run.
                 Step::Wait { until_ns: due_ns.min(ledger.end_ns()) }
             }
         }
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// Begins the transaction; in a duel in the arm of the moment, to which the session may have to be switched.
+    /// Starts the transaction; in a duel in the current arm, possibly after a switch of the session.
     #[inline]
     fn take_turn<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let Some(stretches) = &mut self.stretches else { return self.begin(workload, ledger) };
@@ -209,14 +209,14 @@ impl Client {
         self.begin(workload, ledger)
     }
 
-    /// After [`Step::Switch`], which is no part of a transaction.
+    /// Continues after [`Step::Switch`], whose time is not part of a transaction.
     pub fn switched<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         self.start_at(ledger.now_ns());
         self.program += self.stretches.as_mut().map_or(0, Stretches::take);
         self.begin(workload, ledger)
     }
 
-    /// After [`Step::Wait`]; `came` is false when the run was stopped before.
+    /// Continues after [`Step::Wait`]; `came` is false if the run was stopped before.
     pub fn due<L: TransactionRecorder>(
         &mut self,
         workload: &ClientWorkload,
@@ -228,7 +228,7 @@ impl Client {
         }
         self.start_at(ledger.now_ns());
         if self.start_ns >= ledger.end_ns() {
-            // Due and not started: one of the backlog.
+            // Due and not started, so part of the backlog.
             if let Some(pace) = &mut self.pace {
                 pace.put_back();
             }
@@ -237,7 +237,7 @@ impl Client {
         self.take_turn(workload, ledger)
     }
 
-    /// Transactions that it took from the arrivals, due before `end_ns`, and neither started nor skipped.
+    /// Returns the number of transactions taken from the arrivals, due before `end_ns`, and neither started nor skipped.
     pub fn backlog(&self, end_ns: i64) -> u64 {
         self.pace.as_ref().map_or(0, |pace| pace.backlog(end_ns))
     }
@@ -274,7 +274,7 @@ impl Client {
         self.go_on(workload, ledger)
     }
 
-    /// Performs meta commands up to the next one that is the driver's, or to the end.
+    /// Performs meta commands up to the next command for the driver, or to the end of the script.
     #[inline]
     fn go_on<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         let program = &workload.programs[self.program];
@@ -289,7 +289,7 @@ impl Client {
         if self.in_block { Step::AbortAtEnd } else { self.commit(ledger) }
     }
 
-    /// Performs a meta command; the next step where that is not to go on with the next command.
+    /// Performs a meta command. Returns a step unless the script continues with the next command.
     fn perform<L: TransactionRecorder>(
         &mut self,
         action: &Action,
@@ -321,7 +321,7 @@ impl Client {
         None
     }
 
-    /// The command under way has ended, and the next one is this.
+    /// Records the time of the current command and moves to the next.
     #[inline]
     fn lap<L: TransactionRecorder>(&mut self, program: &Program, next: usize, ledger: &mut L) {
         let is_last = next >= program.script.commands.len();
@@ -332,7 +332,7 @@ impl Client {
         self.command_start_ns = now_ns;
     }
 
-    /// After [`Step::Execute`]: whether a block is open, or the error, after which none is.
+    /// Continues after [`Step::Execute`]; the result says whether the session is in a transaction block.
     #[inline]
     pub fn executed<L: TransactionRecorder>(
         &mut self,
@@ -350,7 +350,7 @@ impl Client {
         }
     }
 
-    /// After [`Step::Sleep`]; `came` is false when the run was stopped before.
+    /// Continues after [`Step::Sleep`]; `came` is false if the run was stopped before.
     pub fn slept<L: TransactionRecorder>(
         &mut self,
         workload: &ClientWorkload,
@@ -365,7 +365,7 @@ impl Client {
         self.go_on(workload, ledger)
     }
 
-    /// After [`Step::Abort`], or where else the command under way has failed.
+    /// Continues after [`Step::Abort`], or after any other error of the current command.
     #[cold]
     pub fn failed<L: TransactionRecorder>(
         &mut self,
@@ -378,7 +378,7 @@ impl Client {
         self.end_try(workload, ledger, self.command, error, outcome)
     }
 
-    /// After [`Step::AbortAtEnd`]: how the rollback went.
+    /// Continues after [`Step::AbortAtEnd`] with the rollback's result.
     #[cold]
     pub fn left_open<L: TransactionRecorder>(
         &mut self,
@@ -397,7 +397,7 @@ impl Client {
         self.end_try(workload, ledger, last, error, outcome)
     }
 
-    /// Counts a transaction that has ended; its end is the clock reading at the end of its last command.
+    /// Counts a committed transaction, which ends with its last command.
     #[inline]
     fn commit<L: TransactionRecorder>(&mut self, ledger: &mut L) -> Step {
         let end_ns = self.command_start_ns;
@@ -406,9 +406,8 @@ impl Client {
         self.start(ledger)
     }
 
-    /// A try has ended with an error of this command: the transaction is tried once more, or given up, which is
-    /// [`Outcome::Failed`], or ends the client with any other outcome (`canRetryError` and `doRetry` in pgbench.c, and
-    /// `canContinueOnError` of PostgreSQL 19).
+    /// Ends a try after an error of this command. Retries the transaction, or counts it with `outcome`, which ends the client unless
+    /// it is [`Outcome::Failed`] (`canRetryError` and `doRetry` in pgbench.c, and `canContinueOnError` of PostgreSQL 19).
     fn end_try<L: TransactionRecorder>(
         &mut self,
         workload: &ClientWorkload,
@@ -445,7 +444,7 @@ impl Client {
         Step::End(Some(Box::new(error)))
     }
 
-    /// After [`Step::Retry`].
+    /// Continues after [`Step::Retry`].
     #[cold]
     pub fn retry<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         self.random = self.random_before;
@@ -453,7 +452,7 @@ impl Client {
         self.begin_try(workload, ledger, now_ns)
     }
 
-    /// Counts how long the commands of a try took, if it ended while measuring.
+    /// Counts the times of a try's commands if it is measured. Returns whether it is.
     #[inline]
     fn count_laps<L: TransactionRecorder>(&self, ledger: &mut L, end_ns: i64) -> bool {
         let is_measured = ledger.is_measured(end_ns);
@@ -478,7 +477,7 @@ impl Client {
         self.left -= u64::from(is_measured);
     }
 
-    /// Whether the last transaction met an error.
+    /// Returns whether the last transaction had an error.
     pub fn met_an_error(&self) -> bool {
         self.met_an_error
     }
@@ -498,13 +497,13 @@ impl Client {
         self.rows.extend(feeds.iter().map_while(|feed| feed.draw(random)));
         let has_all = self.rows.len() == feeds.len();
         if !has_all {
-            // What is due later is no backlog: there is nothing left to do it with.
+            // Without rows, later arrivals are no backlog.
             self.pace = None;
         }
         has_all
     }
 
-    /// Gives the variables the values of the transaction's rows.
+    /// Sets the variables to the values of the transaction's rows.
     #[inline]
     fn set_rows(&mut self, feeds: &[RowSource]) {
         for (feed, row) in feeds.iter().zip(&self.rows) {
@@ -513,18 +512,17 @@ impl Client {
     }
 }
 
-// Where a client has to have a connection.
+// Clients over connections.
 impl Client {
-    /// After [`Step::Connect`]: there is a connection. The time that it took is not part of the transaction's, but of
-    /// what a transaction under a rate starts too late (`CSTATE_START_TX` in pgbench.c).
+    /// Continues after [`Step::Connect`] has succeeded. The time to connect is not part of the transaction's own, but counts as
+    /// lag under a rate (`CSTATE_START_TX` in pgbench.c).
     pub fn connected<L: TransactionRecorder>(&mut self, workload: &ClientWorkload, ledger: &mut L) -> Step {
         self.is_connected = true;
         self.start_at(ledger.now_ns());
         self.begin(workload, ledger)
     }
 
-    /// After [`Step::Connect`]: there will be no connection, because the run has been stopped, or because of this error,
-    /// which has been counted.
+    /// Ends the client after [`Step::Connect`] has failed, because the run was stopped or of this error, already counted.
     pub fn unconnected(&mut self, error: Option<Box<SqlError>>) -> Step {
         if let Some(pace) = &mut self.pace {
             pace.put_back();
@@ -532,13 +530,13 @@ impl Client {
         Step::End(error)
     }
 
-    /// Whether it has a connection, which the end of a transaction may have taken from it.
+    /// Returns whether the client has a connection; it may lose it at the end of a transaction.
     pub fn is_connected(&self) -> bool {
         self.is_connected
     }
 
-    /// The connection was lost within a transaction. `in_doubt`: what was sent and not answered may have committed it.
-    /// A client that survives it counts the transaction, and needs a connection for the next one.
+    /// Handles a connection lost within a transaction. `in_doubt`: an unanswered message may have committed it. A surviving client
+    /// counts the transaction and reconnects for the next one.
     #[cold]
     pub fn lost<L: TransactionRecorder>(
         &mut self,
@@ -563,7 +561,7 @@ impl Client {
         self.start(ledger)
     }
 
-    /// The connection was lost between two transactions, with this error. Returns whether the client survives it.
+    /// Counts a connection lost between two transactions. Returns whether the client survives it.
     pub fn lost_between<L: TransactionRecorder>(&mut self, ledger: &mut L, error: &SqlError) -> bool {
         ledger.error(error, Consequence::Uncounted);
         self.is_connected &= !self.survives;
@@ -571,7 +569,7 @@ impl Client {
     }
 }
 
-/// The error of a transaction that may have been committed.
+/// Returns the error for a transaction that may have been committed.
 fn unknown(lost: &SqlError) -> SqlError {
     let message = format!("connection lost before the server confirmed the transaction: {}", lost.message);
     SqlError {
@@ -580,11 +578,11 @@ fn unknown(lost: &SqlError) -> SqlError {
     }
 }
 
-/// How long a client waits before it tries to connect again, in nanoseconds: 50 ms, twice as long after each failure and
-/// at most a second, less up to a half of it, by the client's number, so that they do not all come at once.
+/// Returns how long a client waits before it reconnects, in nanoseconds: 50 ms, doubled after each failure up to a second, less
+/// up to half of it by the client's number, so that clients do not all connect at once.
 pub fn back_off_ns(failures: u32, client: u32) -> i64 {
     let longest_ns = (50_000_000_i64 << failures.min(5)).min(1_000_000_000);
-    // Neighbours are far from each other (Knuth's multiplicative hash).
+    // Knuth's multiplicative hash spreads consecutive numbers.
     let share = i64::from(client.wrapping_mul(2_654_435_769) >> 16);
     longest_ns - longest_ns / 2 * share / 65_536
 }

@@ -4,24 +4,24 @@ use super::recorder::TransactionRecorder;
 use crate::schedule::Schedule;
 use crate::transaction_log::{LogRecord, LoggedOutcome, Sampling};
 
-/// When the client's transactions are due.
+/// The due times of a client's transactions under a rate.
 pub(super) struct Pace {
     schedule: Schedule,
-    /// When the last one that it took was due.
+    /// The due time of the last transaction taken.
     taken_ns: i64,
-    /// One that it took and did not start.
+    /// The due time of a transaction taken and not started.
     held_ns: Option<i64>,
     /// Whether transactions that are too late are skipped.
     skips: bool,
 }
 
 impl Pace {
-    /// `skips`: those that would be too late even if they took no time are skipped, as pgbench does it under a limit.
+    /// `skips`: like pgbench under a limit, skips transactions that would be late even if they took no time.
     pub fn new(schedule: Schedule, skips: bool) -> Self {
         Self { schedule, taken_ns: 0, held_ns: None, skips }
     }
 
-    /// When the next transaction is due; `None` when none is `left`. Skipped ones count as transactions of those.
+    /// Returns when the next transaction is due; `None` if none is `left`. Skipped ones count.
     pub fn next_due<L: TransactionRecorder>(
         &mut self,
         ledger: &mut L,
@@ -54,12 +54,12 @@ impl Pace {
         }
     }
 
-    /// The last one was due and not started.
+    /// Puts back the last transaction, which was due and not started.
     pub fn put_back(&mut self) {
         self.held_ns = Some(self.taken_ns);
     }
 
-    /// Transactions that the client took, due before `end_ns`, and neither started nor skipped.
+    /// Returns the number of transactions taken, due before `end_ns`, and neither started nor skipped.
     pub fn backlog(&self, end_ns: i64) -> u64 {
         u64::from(self.held_ns.is_some_and(|due_ns| due_ns < end_ns))
     }
@@ -71,34 +71,34 @@ impl Pace {
 pub struct Lateness {
     /// Connections served.
     pub served: u64,
-    /// How long they had waited since the beginning of their rounds, all together.
+    /// The sum of their waits since their rounds began.
     pub waited_ns: u64,
-    /// How long one of them had waited at most.
+    /// The longest wait.
     pub longest_ns: u64,
-    /// The longest round. A connection that gets ready during a round is reported at the next one: it may have waited longer by
-    /// this time.
+    /// The longest round. A connection that gets ready during a round is reported at the next one, so it may have waited longer by
+    /// this.
     pub longest_round_ns: u64,
 }
 
 impl Lateness {
-    /// A connection is served at this moment, of the round that began then.
+    /// Counts a connection served at `now_ns`.
     #[inline]
     pub fn serve(&mut self, round_began_ns: i64, now_ns: i64) {
-        // Where the clock has not been read since, or never, it is the first one of its round.
+        // A clock not read since the round began means the round's first connection.
         let waited_ns = now_ns.saturating_sub(round_began_ns).max(0).unsigned_abs();
         self.served += 1;
         self.waited_ns += waited_ns;
         self.longest_ns = self.longest_ns.max(waited_ns);
     }
 
-    /// The round that began then ends at this moment.
+    /// Counts a round that ends at `now_ns`.
     #[inline]
     pub fn end_round(&mut self, round_began_ns: i64, now_ns: i64) {
         let took_ns = now_ns.saturating_sub(round_began_ns).max(0).unsigned_abs();
         self.longest_round_ns = self.longest_round_ns.max(took_ns);
     }
 
-    /// Adds what has been waited for another one.
+    /// Adds another driver's waits.
     pub fn merge(&mut self, other: &Self) {
         self.served += other.served;
         self.waited_ns += other.waited_ns;
@@ -106,7 +106,7 @@ impl Lateness {
         self.longest_round_ns = self.longest_round_ns.max(other.longest_round_ns);
     }
 
-    /// How long a connection has waited on average, in microseconds; `None` where none was served.
+    /// Returns the mean wait in microseconds; `None` if no connection was served.
     pub fn avg_us(&self) -> Option<f64> {
         (self.served > 0).then(|| self.waited_ns as f64 / self.served as f64 / 1e3)
     }

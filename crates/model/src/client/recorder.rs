@@ -10,14 +10,13 @@ use crate::transaction_log::{LogRecord, LoggedOutcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed,
-    /// Given up at a serialization failure or deadlock, or at another error that its client outlives; or the connection was
-    /// lost before it could be committed.
+    /// Given up after an error that its client survives, such as a deadlock, or the connection was lost before the commit.
     Failed,
     /// Another error ended the client.
     Aborted,
-    /// The script ended within a block, which ended the client: pgbench counts such a transaction as processed.
+    /// The script ended in a transaction block, which ended the client. Like pgbench, counted as processed.
     LeftOpen,
-    /// The connection was lost, and whether it was committed is not known.
+    /// The connection was lost, possibly after the commit.
     Unknown,
 }
 
@@ -26,7 +25,7 @@ pub enum Outcome {
 pub struct Transaction {
     /// Its script's place in the mix.
     pub script: usize,
-    /// When it was to start: under a rate by the schedule, otherwise when it did.
+    /// The scheduled start under a rate, otherwise the actual one.
     pub due_ns: i64,
     pub start_ns: i64,
     pub end_ns: i64,
@@ -35,8 +34,8 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// As it is logged, in the place that `of` has.
-    pub(super) fn entry(&self, of: LogRecord) -> LogRecord {
+    /// Returns the log record of the transaction; `template` has the fields that the log sets.
+    pub(super) fn entry(&self, template: LogRecord) -> LogRecord {
         LogRecord {
             script: self.script as u32,
             retries: u32::try_from(self.tries - 1).unwrap_or(u32::MAX),
@@ -50,78 +49,77 @@ impl Transaction {
             start_ns: self.start_ns,
             lag_ns: (self.start_ns - self.due_ns).max(0).unsigned_abs(),
             latency_ns: (self.end_ns - self.due_ns).max(0).unsigned_abs(),
-            ..of
+            ..template
         }
     }
 }
 
-/// What an error meant to its transaction.
+/// The consequence of an error for its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consequence {
     /// It was tried again.
     Retried,
     /// It was given up.
     Failed,
-    /// No transaction counts it: the client had not started one, or was ended in the middle of one.
+    /// Counted by no transaction: the client had started none, or ended within one.
     Uncounted,
 }
 
 /// The clock and the counters of a client. A command's place is its index among the commands of all scripts of the run.
 pub trait TransactionRecorder {
-    /// The clock, CLOCK_MONOTONIC in nanoseconds.
+    /// Reads CLOCK_MONOTONIC in nanoseconds.
     fn now_ns(&mut self) -> i64;
 
-    /// The clock at the end of a transaction, or of a try of one. [`record`](Self::record), [`skip`](Self::skip) or
-    /// [`pass`](Self::pass) follows at once: without it the interval is not read.
+    /// Reads the clock at the end of a transaction or a try. [`record`](Self::record), [`skip`](Self::skip) or
+    /// [`pass`](Self::pass) must follow at once.
     fn end_clock(&mut self) -> i64;
 
-    /// Nothing is counted of what ended at the last [`end_clock`](Self::end_clock).
+    /// Counts nothing for the last [`end_clock`](Self::end_clock).
     fn pass(&mut self);
 
-    /// The reading of the clock at which the client has to stop; it may come nearer.
+    /// Returns the clock's reading at which the client must stop; it may decrease.
     fn end_ns(&self) -> i64;
 
-    /// Latency above which a transaction is late, ns; `i64::MAX` where there is no limit.
+    /// Returns the latency in ns above which a transaction is late; `i64::MAX` without a limit.
     fn limit_ns(&self) -> i64;
 
     /// The last of the run's arrivals that a client took, as [`Schedule`](crate::schedule::Schedule) counts them.
     fn arrivals(&self) -> &AtomicI64;
 
-    /// Nanoseconds that a stretch of a duel's arms takes, of all clients; 0 as long as none has asked for more than the least.
+    /// Nanoseconds of a duel's stretches, shared by all clients; 0 until one needs more than the minimum.
     fn stretch_ns(&self) -> &AtomicI64;
 
-    /// When the ramp ends, by the clock.
+    /// Returns the clock's reading at which the ramp ends.
     fn ramp_end_ns(&self) -> i64;
 
-    /// Whether the end of the run has been requested.
+    /// Returns whether the end of the run has been requested.
     fn is_stopped(&self) -> bool;
 
-    /// Whether what ends at this moment counts as measured.
+    /// Returns whether transactions that end at this time count as measured.
     fn is_measured(&mut self, end_ns: i64) -> bool;
 
-    /// Counts a transaction that has ended at the last [`end_clock`](Self::end_clock).
-    /// Whether it counts as measured.
+    /// Counts a transaction that ended at the last [`end_clock`](Self::end_clock). Returns whether it counts as measured.
     fn record(&mut self, transaction: &Transaction) -> bool;
 
-    /// Counts a transaction that was not started, because it was late already at the last [`end_clock`](Self::end_clock).
-    /// Whether it counts as measured.
+    /// Counts a transaction skipped because it was late at the last [`end_clock`](Self::end_clock). Returns whether it counts as
+    /// measured.
     fn skip(&mut self, script: usize, now_ns: i64) -> bool;
 
-    /// Logs a measured or skipped transaction whose turn it is.
+    /// Logs a sampled transaction, measured or skipped.
     fn log(&mut self, entry: &LogRecord);
 
-    /// A command of a measured transaction took so long.
+    /// Counts the latency of a command in a measured transaction.
     fn lap(&mut self, place: usize, latency_ns: u64);
 
-    /// A command ended a measured try with an error, after which there was another try, or none.
+    /// Counts a command whose error ended a measured try; `again`: another try follows.
     fn command_failed(&mut self, place: usize, again: bool);
 
-    /// A meta command was performed, or failed. The driver counts statements itself.
+    /// Counts a meta command; the driver counts statements.
     fn performed(&mut self, place: usize, succeeded: bool);
 
-    /// An error ended a try.
+    /// Counts an error that ended a try.
     fn error(&mut self, error: &SqlError, consequence: Consequence);
 
-    /// A line of `debug()`.
+    /// Reports a line of `debug()`.
     fn debug(&mut self, line: &str);
 }

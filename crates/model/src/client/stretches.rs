@@ -1,59 +1,58 @@
-//! The arms of a duel, by turns. A block is two stretches of time, one for each arm, in an order that is drawn anew for each block:
-//! what the machine does meanwhile falls on both alike. The clock says which stretch it is, and a transaction is of the arm in
-//! whose stretch it begins: so all clients are of the same arm at the same time, and what they wait for, they wait for in it.
-//! In the ramp each client stays in one arm, so that what an arm does to a session that has executed no other is known as well.
-//! A client of one arm only, as over a connection to one of two servers, waits while the other arm has its stretch: servers of one
-//! machine then have it in turn.
+//! Alternates the arms of a duel. A block consists of two stretches of time, one for each arm in random order, so disturbances
+//! of the machine affect both. Stretches follow the clock: all clients run the same arm at the same time, and their waits belong to
+//! it. A transaction belongs to the arm in whose stretch it starts. During the ramp each client stays in one arm, which also shows
+//! sessions that have executed no other. A client of only one arm, such as a connection to one of two servers, waits during the
+//! other's stretches: two servers on one machine do not run at the same time.
 
 use std::sync::atomic::Ordering::*;
 
 use super::recorder::TransactionRecorder;
 
-/// What a stretch takes at least: a switch is to cost little of it, and the machine to be the same throughout a block.
+/// The shortest stretch: long compared to a switch, and short enough for the machine to be the same throughout a block.
 const STRETCH_NS: i64 = 3_000_000;
 
-/// The latest stretches of an arm that say how long its transactions take, by the fastest one: a stall does not count.
-const LOOKED_AT: usize = 3;
+/// An arm's transaction time is the minimum over so many latest stretches, which excludes stalls.
+const TIMED_STRETCHES: usize = 3;
 
-/// How the clients of a duel take turns.
+/// How the clients of a duel alternate.
 #[derive(Clone, Copy, Debug)]
 pub struct Turns {
-    /// Draws the orders; of all clients.
+    /// Determines the order of arms in blocks; the same for all clients.
     pub seed: u64,
-    /// Several clients meet in locks and commits, and few of their transactions are to reach over the end of a stretch.
+    /// Several clients wait for each other's locks and commits, so fewer of their transactions may cross the end of a stretch.
     pub has_several_clients: bool,
-    /// A stretch is never longer, however long transactions take.
+    /// The longest stretch, however long transactions take.
     pub longest_ns: i64,
-    /// The client is of this arm in the ramp.
+    /// The client's arm during the ramp.
     pub first: usize,
-    /// The client is of this arm only, and waits while the other has its stretch.
+    /// The client's only arm; it waits during the other's stretches.
     pub only: Option<usize>,
 }
 
-/// What a client is to do before its next transaction.
+/// What a client does before its next transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// The stretch under way goes on.
     Stay,
     /// A stretch of this arm has begun.
     Begin(usize),
-    /// The other arm has its stretch until this moment.
+    /// The other arm's stretch lasts until this time.
     Wait { until_ns: i64 },
 }
 
-/// Where a client is.
+/// A client's position in the stretches.
 pub(super) struct Stretches {
     turns: Turns,
-    /// The stretch under way, and how long one is: they are counted from the clock's origin on.
+    /// The current stretch, counted from the clock's origin in units of `width_ns`.
     number: i64,
     width_ns: i64,
     began_ns: i64,
     arm: usize,
-    /// It is the other arm's, and the client waits.
+    /// The stretch is the other arm's.
     is_waiting: bool,
     transactions: i64,
-    /// Nanoseconds of a transaction in the latest stretches of each arm.
-    latest_ns: [[i64; LOOKED_AT]; 2],
+    /// Mean nanoseconds per transaction in each arm's latest stretches.
+    latest_ns: [[i64; TIMED_STRETCHES]; 2],
 }
 
 impl Stretches {
@@ -66,11 +65,11 @@ impl Stretches {
             arm: 0,
             is_waiting: false,
             transactions: 0,
-            latest_ns: [[0; LOOKED_AT]; 2],
+            latest_ns: [[0; TIMED_STRETCHES]; 2],
         }
     }
 
-    /// What is to be done at this moment.
+    /// Returns what to do at this time.
     #[inline]
     pub fn turn<L: TransactionRecorder>(&mut self, now_ns: i64, ledger: &L) -> Turn {
         let width_ns = ledger.stretch_ns().load(Relaxed).max(STRETCH_NS);
@@ -96,36 +95,37 @@ impl Stretches {
         Turn::Begin(arm)
     }
 
-    /// Until the stretch under way is over.
+    /// Waits until the current stretch is over.
     fn wait(&self) -> Turn {
         Turn::Wait { until_ns: (self.number + 1) * self.width_ns }
     }
 
-    /// The arm of the client's last stretch, which may be under way.
+    /// Returns the arm of the client's current or last stretch.
     pub fn arm(&self) -> usize {
         self.arm
     }
 
-    /// Takes a transaction; its arm.
+    /// Counts a transaction and returns its arm.
     #[inline]
     pub fn take(&mut self) -> usize {
         self.transactions += 1;
         self.arm
     }
 
-    /// What the transactions of the stretch that is over took.
+    /// Records the mean transaction time of the stretch that has ended.
     fn measure(&mut self, now_ns: i64) {
         let latest = &mut self.latest_ns[self.arm];
         latest.rotate_right(1);
         latest[0] = (now_ns - self.began_ns) / self.transactions.max(1);
     }
 
-    /// How long a stretch has to be for what the slower arm's transactions take: a power of two of the shortest.
+    /// Returns the length of stretches that the slower arm's transactions need: the shortest, times a power of two.
     fn needed_ns(&self) -> i64 {
-        let of_arm = |latest: &[i64; LOOKED_AT]| latest.iter().copied().min().unwrap_or_default();
-        let transaction_ns = self.latest_ns.iter().map(of_arm).max().unwrap_or_default();
+        let transaction_ns =
+            |latest: &[i64; TIMED_STRETCHES]| latest.iter().copied().min().unwrap_or_default();
+        let slower_ns = self.latest_ns.iter().map(transaction_ns).max().unwrap_or_default();
         let transactions = if self.turns.has_several_clients { 8 } else { 2 };
-        let needed_ns = transaction_ns.saturating_mul(transactions).min(self.turns.longest_ns);
+        let needed_ns = slower_ns.saturating_mul(transactions).min(self.turns.longest_ns);
         let mut width_ns = STRETCH_NS;
         while width_ns < needed_ns {
             width_ns *= 2;
@@ -134,8 +134,8 @@ impl Stretches {
     }
 }
 
-/// The arm of a stretch: both of a block, in an order that its number draws (SplitMix64; Steele, Lea & Flood, "Fast splittable
-/// pseudorandom number generators", OOPSLA 2014).
+/// Returns the arm of a stretch; a hash of the block's number decides which is first (SplitMix64; Steele, Lea & Flood, "Fast
+/// splittable pseudorandom number generators", OOPSLA 2014).
 fn arm_of(seed: u64, number: i64) -> usize {
     let block = (number >> 1).cast_unsigned();
     let mut mixed = seed ^ block.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
