@@ -1,5 +1,4 @@
-//! From an expression to the one relation whose columns it is made of: what a walk has seen so far, and what is found beside
-//! parameters in fields of JSON documents, sums and full text searches.
+//! Resolves expressions to the columns of one relation, also beside parameters in JSON fields, sums and full text searches.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
@@ -7,16 +6,19 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys;
 
 use super::{
-    Analysed, How, Meeting, Occurrence, ParameterPlace, Wrap, bare, is_a, is_without_variables, name_of, nth,
-    type_name,
+    Analysed, How, Meeting, Occurrence, ParameterPlace, Wrap, is_a, is_pseudoconstant, nodes, nth,
+    operator_name, strip_casts, type_name,
 };
 use crate::server::query::list_length;
 
-/// The column of a relation that a variable stands for, through the aliases of joins, subqueries, CTEs and groups.
+/// Variables that refer to each other are followed at most this often; deeper statements are not resolved.
+const MAX_INDIRECTIONS: usize = 50;
+
+/// Returns the relation's column that a variable refers to through joins, subqueries, CTEs and groups.
 ///
 /// # Safety
 /// A live variable of the scope.
-unsafe fn chase(
+unsafe fn resolve_column(
     walk: &Walk,
     scope: usize,
     variable: *mut pg_sys::Var,
@@ -24,57 +26,59 @@ unsafe fn chase(
 ) -> Option<(*mut pg_sys::RangeTblEntry, i16)> {
     // SAFETY: by the caller; kinds of entries say which of their fields are set.
     unsafe {
-        let (scope, entry) = entry_of(walk, scope, variable)?;
+        let (scope, entry) = range_table_entry(walk, scope, variable)?;
         let attribute = (*variable).varattno;
         if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
             return (attribute > 0).then_some((entry, attribute));
         }
-        let (scope, node) = beneath(walk, scope, entry, attribute)?;
-        let node = bare(node);
-        if depth > 50 || !is_a(node, pg_sys::NodeTag::T_Var) {
+        let (scope, node) = column_definition(walk, scope, entry, attribute)?;
+        let node = strip_casts(node);
+        if depth > MAX_INDIRECTIONS || !is_a(node, pg_sys::NodeTag::T_Var) {
             return None;
         }
-        chase(walk, scope, node.cast(), depth + 1)
+        resolve_column(walk, scope, node.cast(), depth + 1)
     }
 }
 
+/// Returns the range table entry of a variable and the scope that it is in.
+///
 /// # Safety
 /// A live variable of the scope.
-unsafe fn entry_of(
+unsafe fn range_table_entry(
     walk: &Walk,
     mut scope: usize,
     variable: *mut pg_sys::Var,
 ) -> Option<(usize, *mut pg_sys::RangeTblEntry)> {
-    // SAFETY: by the caller; a variable's number is a place in its query's range table.
+    // SAFETY: by the caller; varno is a position in the query's range table, from 1.
     unsafe {
         for _ in 0..(*variable).varlevelsup {
             scope = walk.scopes[scope].parent?;
         }
         let table = (*walk.scopes[scope].query).rtable;
-        let place = usize::try_from((*variable).varno - 1).ok()?;
-        (place < list_length(table) as usize).then(|| (scope, nth(table, place).cast()))
+        let index = usize::try_from((*variable).varno - 1).ok()?;
+        (index < list_length(table) as usize).then(|| (scope, nth(table, index).cast()))
     }
 }
 
-/// What a column of an entry that is no relation is computed by, and in which scope.
+/// Returns the expression of a column of an entry that is no relation, and that expression's scope.
 ///
 /// # Safety
 /// A live entry of the scope.
-pub(super) unsafe fn beneath(
+pub(super) unsafe fn column_definition(
     walk: &Walk,
     scope: usize,
     entry: *mut pg_sys::RangeTblEntry,
     attribute: i16,
 ) -> Option<(usize, *mut pg_sys::Node)> {
-    let place = usize::try_from(attribute - 1).ok()?;
+    let index = usize::try_from(attribute - 1).ok()?;
     // SAFETY: by the caller; kinds of entries say which of their fields are set.
     unsafe {
-        let within = |list: *mut pg_sys::List| (place < list_length(list) as usize).then(|| nth(list, place));
+        let column = |list: *mut pg_sys::List| (index < list_length(list) as usize).then(|| nth(list, index));
         match (*entry).rtekind {
-            pg_sys::RTEKind::RTE_JOIN => Some((scope, within((*entry).joinaliasvars)?)),
+            pg_sys::RTEKind::RTE_JOIN => Some((scope, column((*entry).joinaliasvars)?)),
             #[cfg(since_18)]
-            pg_sys::RTEKind::RTE_GROUP => Some((scope, within((*entry).groupexprs)?)),
-            pg_sys::RTEKind::RTE_SUBQUERY => output(walk, (*entry).subquery, attribute),
+            pg_sys::RTEKind::RTE_GROUP => Some((scope, column((*entry).groupexprs)?)),
+            pg_sys::RTEKind::RTE_SUBQUERY => output_column(walk, (*entry).subquery, attribute),
             pg_sys::RTEKind::RTE_FUNCTION if list_length((*entry).functions) == 1 && attribute == 1 => {
                 let function: *mut pg_sys::RangeTblFunction = nth((*entry).functions, 0).cast();
                 ((*function).funccolcount == 1).then_some((scope, (*function).funcexpr))
@@ -84,23 +88,21 @@ pub(super) unsafe fn beneath(
                 for _ in 0..(*entry).ctelevelsup {
                     scope = walk.scopes[scope].parent?;
                 }
-                let list = (*walk.scopes[scope].query).cteList;
-                let wanted = CStr::from_ptr((*entry).ctename);
-                let all =
-                    (0..list_length(list) as usize).map(|at| nth(list, at).cast::<pg_sys::CommonTableExpr>());
-                let cte = all.into_iter().find(|&cte| CStr::from_ptr((*cte).ctename) == wanted)?;
-                output(walk, (*cte).ctequery.cast(), attribute)
+                let name = CStr::from_ptr((*entry).ctename);
+                let cte = nodes::<pg_sys::CommonTableExpr>((*walk.scopes[scope].query).cteList)
+                    .find(|&cte| CStr::from_ptr((*cte).ctename) == name)?;
+                output_column(walk, (*cte).ctequery.cast(), attribute)
             }
             _ => None,
         }
     }
 }
 
-/// A column of a query's result, in that query's scope.
+/// Returns the expression of a column of a query's result, and the query's scope.
 ///
 /// # Safety
 /// A live query.
-unsafe fn output(
+unsafe fn output_column(
     walk: &Walk,
     query: *mut pg_sys::Query,
     attribute: i16,
@@ -108,65 +110,65 @@ unsafe fn output(
     let scope = walk.scopes.iter().position(|scope| scope.query == query)?;
     // SAFETY: by the caller; a target list holds target entries.
     unsafe {
-        let list = (*query).targetList;
-        (0..list_length(list) as usize)
-            .map(|at| nth(list, at).cast::<pg_sys::TargetEntry>())
+        nodes::<pg_sys::TargetEntry>((*query).targetList)
             .find(|&target| (*target).resno == attribute && !(*target).resjunk)
             .map(|target| (scope, (*target).expr.cast()))
     }
 }
 
-/// What a variable stands for that is a column of no relation, through as many levels as there are; or the expression itself.
+/// Follows a variable through subqueries to a relation's column or another expression. Returns that and its scope.
 ///
 /// # Safety
 /// A live expression of the scope.
-unsafe fn resolved(
+unsafe fn resolve_variable(
     walk: &Walk,
     mut scope: usize,
     mut node: *mut pg_sys::Node,
 ) -> Option<(usize, *mut pg_sys::Node)> {
     // SAFETY: by the caller.
     unsafe {
-        for _ in 0..50 {
-            let inner = bare(node);
+        for _ in 0..MAX_INDIRECTIONS {
+            let inner = strip_casts(node);
             if !is_a(inner, pg_sys::NodeTag::T_Var) {
                 break;
             }
-            let (next, entry) = entry_of(walk, scope, inner.cast())?;
+            let (next, entry) = range_table_entry(walk, scope, inner.cast())?;
             if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
                 break;
             }
-            (scope, node) = beneath(walk, next, entry, (*inner.cast::<pg_sys::Var>()).varattno)?;
+            (scope, node) = column_definition(walk, next, entry, (*inner.cast::<pg_sys::Var>()).varattno)?;
         }
         Some((scope, node))
     }
 }
 
-struct Look<'a> {
+/// The context of [`rebase`].
+struct Rebase<'a> {
     walk: &'a Walk,
     scope: usize,
     entry: *mut pg_sys::RangeTblEntry,
+    /// All variables seen are of `entry`, and all nodes can be evaluated for one of its rows.
     is_simple: bool,
     variables: usize,
 }
 
-/// Makes each variable of a copy one of the first relation of a range table, as long as all are of one relation.
+/// Makes all variables of a copied expression refer to range table entry 1; stops where they are of several relations.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn rebase(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     use pg_sys::NodeTag::*;
-    // SAFETY: called by the walker with live nodes, and with the context that `source` gives it.
+    // SAFETY: called by the walker with live nodes and the context of `column_expression`.
     unsafe {
         if node.is_null() {
             return false;
         }
-        let look: *mut Look = context.cast();
+        let state: *mut Rebase = context.cast();
         match (*node).type_ {
             T_Var => {
                 let variable: *mut pg_sys::Var = node.cast();
-                match chase((*look).walk, (*look).scope, variable, 0) {
-                    Some((entry, attribute)) if (*look).entry.is_null() || (*look).entry == entry => {
-                        (*look).entry = entry;
-                        (*look).variables += 1;
+                match resolve_column((*state).walk, (*state).scope, variable, 0) {
+                    Some((entry, attribute)) if (*state).entry.is_null() || (*state).entry == entry => {
+                        (*state).entry = entry;
+                        (*state).variables += 1;
                         (*variable).varno = 1;
                         (*variable).varattno = attribute;
                         (*variable).varlevelsup = 0;
@@ -179,14 +181,14 @@ unsafe extern "C-unwind" fn rebase(node: *mut pg_sys::Node, context: *mut c_void
                         false
                     }
                     _ => {
-                        (*look).is_simple = false;
+                        (*state).is_simple = false;
                         true
                     }
                 }
             }
             T_Param | T_Aggref | T_WindowFunc | T_SubLink | T_GroupingFunc | T_Query | T_CurrentOfExpr
             | T_SetToDefault => {
-                (*look).is_simple = false;
+                (*state).is_simple = false;
                 true
             }
             _ => pg_sys::expression_tree_walker(node, Some(rebase), context),
@@ -194,56 +196,59 @@ unsafe extern "C-unwind" fn rebase(node: *mut pg_sys::Node, context: *mut c_void
     }
 }
 
-/// The relation whose columns alone an expression is made of, and the expression over them.
+/// Returns an expression over the columns of one relation; `None` for any other.
 ///
 /// # Safety
 /// A live expression of the scope.
-pub(super) unsafe fn source(walk: &Walk, scope: usize, node: *mut pg_sys::Node) -> Option<ColumnExpression> {
-    // SAFETY: a copy of a live tree; the walker goes on while it is told false. The context of deparsing is of one relation,
-    // which all variables have been made to be of.
+pub(super) unsafe fn column_expression(
+    walk: &Walk,
+    scope: usize,
+    node: *mut pg_sys::Node,
+) -> Option<ColumnExpression> {
+    // SAFETY: only a copy of the live tree is changed; afterwards all its variables are of the one relation that it is deparsed
+    // for.
     unsafe {
-        // A variable that stands for an expression: that one's.
-        let (scope, node) = resolved(walk, scope, node)?;
+        let (scope, node) = resolve_variable(walk, scope, node)?;
         let copy: *mut pg_sys::Node = pg_sys::copyObjectImpl(node.cast()).cast();
-        let mut look = Look { walk, scope, entry: std::ptr::null_mut(), is_simple: true, variables: 0 };
-        rebase(copy, (&raw mut look).cast());
-        if !look.is_simple || look.entry.is_null() || pg_sys::contain_volatile_functions(copy) {
+        let mut state = Rebase { walk, scope, entry: std::ptr::null_mut(), is_simple: true, variables: 0 };
+        rebase(copy, (&raw mut state).cast());
+        if !state.is_simple || state.entry.is_null() || pg_sys::contain_volatile_functions(copy) {
             return None;
         }
-        let inner = bare(copy);
-        let is_column = look.variables == 1 && is_a(inner, pg_sys::NodeTag::T_Var);
-        // A column by itself has its own type: a parameter's cast comes from the statement.
+        let inner = strip_casts(copy);
+        let is_column = state.variables == 1 && is_a(inner, pg_sys::NodeTag::T_Var);
+        // A bare column keeps its type: casts around it fit the statement, not the parameter.
         let shown = if is_column { inner } else { copy };
         let column = is_column.then(|| (*inner.cast::<pg_sys::Var>()).varattno);
-        let expression = deparse(shown, (*look.entry).relid);
+        let expression = deparse(shown, (*state.entry).relid);
         let type_oid = pg_sys::exprType(shown);
-        Some(ColumnExpression { entry: look.entry, expression, column, type_oid, wrap: None })
+        Some(ColumnExpression { entry: state.entry, expression, column, type_oid, wrap: None })
     }
 }
 
 impl Walk {
-    /// As [`source`].
+    /// Like [`column_expression`], but keeps the last result.
     ///
     /// # Safety
     /// A live expression of the scope.
-    pub(super) unsafe fn source(
+    pub(super) unsafe fn cached_column_expression(
         &mut self,
         scope: usize,
         node: *mut pg_sys::Node,
     ) -> Option<ColumnExpression> {
-        if let Some((last_scope, last, found)) = &self.last_source
-            && (*last_scope, *last) == (scope, node)
+        if let Some((last_scope, last_node, expression)) = &self.last_expression
+            && (*last_scope, *last_node) == (scope, node)
         {
-            return found.clone();
+            return expression.clone();
         }
         // SAFETY: by the caller.
-        let found = unsafe { source(self, scope, node) };
-        self.last_source = Some((scope, node, found.clone()));
-        found
+        let expression = unsafe { column_expression(self, scope, node) };
+        self.last_expression = Some((scope, node, expression.clone()));
+        expression
     }
 }
 
-/// An expression over the columns of one relation, as the server writes it.
+/// Returns the SQL of an expression over the columns of one relation.
 ///
 /// # Safety
 /// A live expression all of whose variables are of the first relation.
@@ -262,108 +267,113 @@ unsafe fn deparse(node: *mut pg_sys::Node, relation: pg_sys::Oid) -> String {
 #[derive(Clone)]
 pub(super) struct ColumnExpression {
     pub entry: *mut pg_sys::RangeTblEntry,
+    /// SQL.
     pub expression: String,
+    /// The column, if the expression is a bare one.
     pub column: Option<i16>,
-    /// The type of the expression.
     pub type_oid: pg_sys::Oid,
     pub wrap: Option<Wrap>,
 }
 
-/// A query, and the one around it.
+/// A query and the scope of the query around it.
 pub(super) struct Scope {
     pub query: *mut pg_sys::Query,
     pub parent: Option<usize>,
 }
 
-/// What has been seen.
+/// The state of a walk over a statement's query tree.
 #[derive(Default)]
 pub(super) struct Walk {
-    pub found: Analysed,
+    pub analysed: Analysed,
     pub scopes: Vec<Scope>,
     entries: Vec<*mut pg_sys::RangeTblEntry>,
-    /// How many parameters are to equal an expression of an occurrence.
-    equal: HashMap<(usize, String), usize>,
-    /// The last expression whose source was looked for, with its scope: a list of thousands of parameters meets the same.
-    pub last_source: Option<(usize, *mut pg_sys::Node, Option<ColumnExpression>)>,
-    /// The extensions whose objects are no application's, looked up once.
-    own: Option<[pg_sys::Oid; 2]>,
+    /// Numbers of parameters that are compared by `=`, by occurrence and expression.
+    equal_counts: HashMap<(usize, String), usize>,
+    /// The last scope, node and result of [`column_expression`]: a list may compare thousands of parameters with one column.
+    last_expression: Option<(usize, *mut pg_sys::Node, Option<ColumnExpression>)>,
+    /// The OIDs of this extension and of pg_stat_statements, once looked up.
+    tool_extensions: Option<[pg_sys::Oid; 2]>,
 }
 
 impl Walk {
-    /// The parameter that an expression is, but for casts: its place among the parameters.
+    /// Returns the index of the parameter that an expression is, casts aside.
     ///
     /// # Safety
     /// A live expression, or NULL.
-    pub(super) unsafe fn parameter(&self, node: *mut pg_sys::Node) -> Option<usize> {
+    pub(super) unsafe fn parameter_index(&self, node: *mut pg_sys::Node) -> Option<usize> {
         // SAFETY: by the caller.
         unsafe {
-            let node = bare(node);
+            let node = strip_casts(node);
             if !is_a(node, pg_sys::NodeTag::T_Param) {
                 return None;
             }
             let parameter: *mut pg_sys::Param = node.cast();
             let is_external = (*parameter).paramkind == pg_sys::ParamKind::PARAM_EXTERN;
-            let place = usize::try_from((*parameter).paramid - 1).ok()?;
-            (is_external && place < self.found.parameters.len()).then_some(place)
+            let index = usize::try_from((*parameter).paramid - 1).ok()?;
+            (is_external && index < self.analysed.parameters.len()).then_some(index)
         }
     }
 
+    /// Records where a parameter stands; the first place counts.
+    ///
     /// # Safety
     /// A live expression, or NULL.
-    pub(super) unsafe fn place(&mut self, node: *mut pg_sys::Node, place: ParameterPlace) {
+    pub(super) unsafe fn record_place(&mut self, node: *mut pg_sys::Node, place: ParameterPlace) {
         // SAFETY: by the caller.
-        if let Some(parameter) = unsafe { self.parameter(node) }
-            && self.found.parameters[parameter].place == ParameterPlace::Elsewhere
+        if let Some(parameter) = unsafe { self.parameter_index(node) }
+            && self.analysed.parameters[parameter].place == ParameterPlace::Elsewhere
         {
-            self.found.parameters[parameter].place = place;
+            self.analysed.parameters[parameter].place = place;
         }
     }
 
-    /// A condition says more than a value that is written, and the first one as much as another.
-    pub(super) fn meet_at(&mut self, parameter: usize, mut meeting: Meeting) {
+    /// Keeps the first condition on a parameter or, if there is none, the first column it is written to.
+    pub(super) fn keep_meeting(&mut self, parameter: usize, mut meeting: Meeting) {
         let is_value = |how: How| matches!(how, How::Insert | How::Set);
-        if let Some(old) = &self.found.parameters[parameter].meeting
+        if let Some(old) = &self.analysed.parameters[parameter].meeting
             && (!is_value(old.how) || is_value(meeting.how))
         {
             return;
         }
         if meeting.how == How::Equal {
-            // The same column once more: in IN or behind OR another row's.
-            let count = self.equal.entry((meeting.occurrence, meeting.expression.clone())).or_default();
+            // Other parameters for the same column, in IN or behind OR, take values of other rows.
+            let count =
+                self.equal_counts.entry((meeting.occurrence, meeting.expression.clone())).or_default();
             meeting.row = *count;
             *count += 1;
         }
-        self.found.parameters[parameter].meeting = Some(meeting);
+        self.analysed.parameters[parameter].meeting = Some(meeting);
     }
 
-    pub(super) fn occurrence(&mut self, entry: *mut pg_sys::RangeTblEntry, is_target: bool) -> usize {
-        if let Some(place) = self.entries.iter().position(|&known| known == entry) {
-            self.found.occurrences[place].is_target |= is_target;
-            return place;
+    /// Returns the index of a relation's occurrence and adds it if it is new.
+    pub(super) fn occurrence_index(&mut self, entry: *mut pg_sys::RangeTblEntry, is_target: bool) -> usize {
+        if let Some(index) = self.entries.iter().position(|&known| known == entry) {
+            self.analysed.occurrences[index].is_target |= is_target;
+            return index;
         }
         self.entries.push(entry);
         // SAFETY: a live entry of a relation.
         let relation = unsafe { (*entry).relid };
-        self.found.occurrences.push(Occurrence { relation, is_target });
+        self.analysed.occurrences.push(Occurrence { relation, is_target });
         self.entries.len() - 1
     }
 
-    /// Whether an object is this extension's, or pg_stat_statements'.
-    pub(super) fn is_own(&mut self, class: pg_sys::Oid, object: pg_sys::Oid) -> bool {
+    /// Returns whether an object belongs to this extension or to pg_stat_statements.
+    pub(super) fn is_tool_object(&mut self, class: pg_sys::Oid, object: pg_sys::Oid) -> bool {
         let names = [c"pgbench_ext", c"pg_stat_statements"];
         // SAFETY: catalog look-ups inside a transaction.
         unsafe {
-            let own = *self
-                .own
+            let tools = *self
+                .tool_extensions
                 .get_or_insert_with(|| names.map(|name| pg_sys::get_extension_oid(name.as_ptr(), true)));
             let extension = pg_sys::getExtensionOfObject(class, object);
-            extension != pg_sys::InvalidOid && own.contains(&extension)
+            extension != pg_sys::InvalidOid && tools.contains(&extension)
         }
     }
 }
 
-/// A field that a row's object has, the same whenever it is asked for, so that its value goes with it.
-fn field_of(object: &str) -> String {
+/// Returns SQL for the name of a field of a JSON object. It chooses by a hash, so that name and value of a row belong together.
+fn field_name_sql(object: &str) -> String {
     format!(
         "CASE WHEN pg_catalog.jsonb_typeof({object}) OPERATOR(pg_catalog.=) 'object' THEN (SELECT j.key FROM pg_catalog.jsonb_each({object}) AS j \
          ORDER BY pg_catalog.md5(pg_catalog.concat(j.key, ({object})::pg_catalog.text)) LIMIT 1) END"
@@ -371,11 +381,11 @@ fn field_of(object: &str) -> String {
 }
 
 impl Walk {
-    /// `document -> $1` and `document ->> $1`: the parameter, and the row's document as jsonb.
+    /// Returns, for `document -> $1` and `document ->> $1`, the parameter's index, the document as jsonb, and the operator.
     ///
     /// # Safety
     /// A live expression of the scope.
-    unsafe fn field(
+    unsafe fn json_field_access(
         &self,
         scope: usize,
         node: *mut pg_sys::Node,
@@ -386,15 +396,15 @@ impl Walk {
                 return None;
             }
             let operation: *mut pg_sys::OpExpr = node.cast();
-            let name = name_of((*operation).opno);
+            let name = operator_name((*operation).opno);
             if !["->", "->>"].contains(&name.as_str()) || list_length((*operation).args) != 2 {
                 return None;
             }
-            let parameter = self.parameter(nth((*operation).args, 1))?;
-            if self.found.parameters[parameter].type_oid != pg_sys::TEXTOID.to_u32() {
+            let parameter = self.parameter_index(nth((*operation).args, 1))?;
+            if self.analysed.parameters[parameter].type_oid != pg_sys::TEXTOID.to_u32() {
                 return None;
             }
-            let mut document = source(self, scope, nth((*operation).args, 0))?;
+            let mut document = column_expression(self, scope, nth((*operation).args, 0))?;
             match document.type_oid {
                 pg_sys::JSONBOID => {}
                 pg_sys::JSONOID => {
@@ -407,42 +417,44 @@ impl Walk {
         }
     }
 
-    /// The parameter that names a field is one that the row's document has. Whether it is that.
+    /// Records a parameter that names a field of a JSON document; false if `node` is no such access.
     ///
     /// # Safety
-    /// As [`field`](Self::field).
-    pub(super) unsafe fn meets_field(&mut self, scope: usize, node: *mut pg_sys::Node) -> bool {
+    /// As for [`json_field_access`](Self::json_field_access).
+    pub(super) unsafe fn record_json_key(&mut self, scope: usize, node: *mut pg_sys::Node) -> bool {
         // SAFETY: by the caller.
-        let Some((parameter, mut document, _)) = (unsafe { self.field(scope, node) }) else { return false };
-        document.expression = field_of(&document.expression);
-        self.meet(parameter, document, How::Operator, 0);
+        let Some((parameter, mut document, _)) = (unsafe { self.json_field_access(scope, node) }) else {
+            return false;
+        };
+        document.expression = field_name_sql(&document.expression);
+        self.record_meeting(parameter, document, How::Operator, 0);
         true
     }
 
-    /// What a field is whose name is a parameter: its value for the name that this has for the row.
+    /// Returns the value of the field that [`record_json_key`](Self::record_json_key) chooses for the parameter.
     ///
     /// # Safety
-    /// As [`field`](Self::field).
-    pub(super) unsafe fn value_of_field(
+    /// As for [`json_field_access`](Self::json_field_access).
+    pub(super) unsafe fn json_field_value(
         &self,
         scope: usize,
         node: *mut pg_sys::Node,
     ) -> Option<ColumnExpression> {
         // SAFETY: by the caller.
-        let (_, mut document, name) = unsafe { self.field(scope, bare(node)) }?;
+        let (_, mut document, name) = unsafe { self.json_field_access(scope, strip_casts(node)) }?;
         let object = &document.expression;
-        document.expression = format!("(({object}) OPERATOR(pg_catalog.{name}) {})", field_of(object));
+        document.expression = format!("(({object}) OPERATOR(pg_catalog.{name}) {})", field_name_sql(object));
         document.type_oid = if name == "->" { pg_sys::JSONBOID } else { pg_sys::TEXTOID };
         Some(document)
     }
 }
 
 impl Walk {
-    /// A sum or a difference of a parameter and a value that is the same for all rows, which may be another parameter.
+    /// Records a parameter in a sum or difference whose other operand is constant or another parameter.
     ///
     /// # Safety
     /// Live expressions of the scope.
-    pub(super) unsafe fn shift(
+    pub(super) unsafe fn record_shifted(
         &mut self,
         scope: usize,
         left: *mut pg_sys::Node,
@@ -451,47 +463,46 @@ impl Walk {
     ) {
         // SAFETY: by the caller.
         unsafe {
-            let sign = name_of((*sum).opno);
+            let sign = operator_name((*sum).opno);
             if list_length((*sum).args) != 2 || (sign != "-" && sign != "+") {
                 return;
             }
             let (base, shift) = (nth((*sum).args, 0), nth((*sum).args, 1));
-            let (before, after, met) = match (self.parameter(base), self.parameter(shift)) {
+            let (before, after, parameter) = match (self.parameter_index(base), self.parameter_index(shift)) {
                 // x > $1 + y
-                (Some(base), met) if met.is_some() || is_without_variables(shift) => {
-                    let shift = match met {
-                        Some(place) => format!("${}", place + 1),
+                (Some(base), other) if other.is_some() || is_pseudoconstant(shift) => {
+                    let shift = match other {
+                        Some(index) => format!("${}", index + 1),
                         None => deparse(shift, pg_sys::InvalidOid),
                     };
                     let sign = if sign == "-" { "+" } else { "-" };
                     ("((".to_owned(), format!(") {sign} ({shift}))"), base)
                 }
                 // x > y - $1
-                (None, Some(met)) if is_without_variables(base) => {
+                (None, Some(parameter)) if is_pseudoconstant(base) => {
                     let base = deparse(base, pg_sys::InvalidOid);
                     match sign.as_str() {
-                        "-" => (format!("(({base}) - ("), "))".to_owned(), met),
-                        _ => ("((".to_owned(), format!(") - ({base}))"), met),
+                        "-" => (format!("(({base}) - ("), "))".to_owned(), parameter),
+                        _ => ("((".to_owned(), format!(") - ({base}))"), parameter),
                     }
                 }
                 _ => return,
             };
-            if let Some(mut source) = source(self, scope, left) {
+            if let Some(mut source) = column_expression(self, scope, left) {
                 source.wrap = Some(Wrap { before, after, sql_type: type_name(source.type_oid) });
                 source.column = None;
-                self.meet(met, source, how, 0);
+                self.record_meeting(parameter, source, how, 0);
             }
         }
     }
 }
 
 impl Walk {
-    /// `vector @@ to_tsquery($1)` and its like, also where the query is a function in FROM: the parameter's value is made of the
-    /// vector's words. Whether it is that.
+    /// Records the parameter of `vector @@ to_tsquery($1)` and the like, also with the function in FROM; false if there is none.
     ///
     /// # Safety
     /// Live expressions of the scope.
-    pub(super) unsafe fn words(
+    pub(super) unsafe fn record_search(
         &mut self,
         scope: usize,
         vector: *mut pg_sys::Node,
@@ -499,20 +510,22 @@ impl Walk {
     ) -> bool {
         // SAFETY: by the caller.
         unsafe {
-            let parameter = match self.parameter(query) {
+            let parameter = match self.parameter_index(query) {
                 Some(parameter) => Some(parameter),
-                None => resolved(self, scope, query).and_then(|(_, node)| self.searched(bare(node))),
+                None => resolve_variable(self, scope, query)
+                    .and_then(|(_, node)| self.searched_text(strip_casts(node))),
             };
-            let (Some(parameter), Some(mut source)) = (parameter, source(self, scope, vector)) else {
+            let (Some(parameter), Some(mut source)) = (parameter, column_expression(self, scope, vector))
+            else {
                 return false;
             };
             source.column = None;
-            // A text is made a vector by the operator.
+            // `text @@ tsquery` converts its left operand.
             if source.type_oid != pg_sys::TSVECTOROID {
                 source.expression =
                     format!("pg_catalog.to_tsvector(({})::pg_catalog.text)", source.expression);
             }
-            if self.found.parameters[parameter].type_oid == pg_sys::TSQUERYOID.to_u32() {
+            if self.analysed.parameters[parameter].type_oid == pg_sys::TSQUERYOID.to_u32() {
                 let sql_type = type_name(pg_sys::TEXTOID);
                 source.wrap = Some(Wrap {
                     before: "(".to_owned(),
@@ -520,16 +533,16 @@ impl Walk {
                     sql_type,
                 });
             }
-            self.meet(parameter, source, How::Words, 0);
+            self.record_meeting(parameter, source, How::Words, 0);
             true
         }
     }
 
-    /// The text that a function makes a tsquery of: its last argument.
+    /// Returns the parameter that a function converts to a tsquery: its last argument.
     ///
     /// # Safety
     /// A live expression.
-    unsafe fn searched(&self, node: *mut pg_sys::Node) -> Option<usize> {
+    unsafe fn searched_text(&self, node: *mut pg_sys::Node) -> Option<usize> {
         // SAFETY: by the caller; a tag says what a node is.
         unsafe {
             if !is_a(node, pg_sys::NodeTag::T_FuncExpr) {
@@ -540,7 +553,7 @@ impl Walk {
             if (*call).funcresulttype != pg_sys::TSQUERYOID || !(1..=2).contains(&count) {
                 return None;
             }
-            self.parameter(nth((*call).args, count as usize - 1))
+            self.parameter_index(nth((*call).args, count as usize - 1))
         }
     }
 }

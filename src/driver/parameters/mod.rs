@@ -1,8 +1,7 @@
-//! What the parameters of a statement meet: the server's own analysis, with types for the parameters found by it, and a walk
-//! over the query tree that looks for the column beside each parameter.
+//! Finds the columns that a statement's parameters are compared with or written to: the server infers the parameters' types,
+//! and a walk over the query tree looks for the column beside each parameter.
 //!
-//! Unlike in a client's loop nothing here is in a hurry: all of the server's functions are called through guards, so that an
-//! ERROR unwinds as a panic does.
+//! Unlike a client's loop, this code calls the server through guards, so that an ERROR unwinds like a panic.
 
 mod analysis;
 mod columns;
@@ -16,10 +15,22 @@ use crate::server::query::list_length;
 pub use analysis::{analyse, analyse_with_texts};
 
 /// # Safety
-/// A live list of pointers that is longer than `place`.
-pub(super) unsafe fn nth(list: *mut pg_sys::List, place: usize) -> *mut pg_sys::Node {
+/// A live list of pointers that is longer than `index`.
+pub(super) unsafe fn nth(list: *mut pg_sys::List, index: usize) -> *mut pg_sys::Node {
     // SAFETY: by the caller.
-    unsafe { (*(*list).elements.add(place)).ptr_value.cast() }
+    unsafe { (*(*list).elements.add(index)).ptr_value.cast() }
+}
+
+/// Iterates over a list whose elements point to values of type `T`.
+///
+/// # Safety
+/// NULL or a list of such pointers that lives, and is not changed, as long as the iterator.
+pub(super) unsafe fn nodes<T>(list: *mut pg_sys::List) -> impl Iterator<Item = *mut T> {
+    // SAFETY: by the caller; only elements of the list are read.
+    unsafe {
+        let length = list_length(list) as usize;
+        (0..length).map(move |index| nth(list, index).cast())
+    }
 }
 
 /// # Safety
@@ -29,11 +40,11 @@ pub(super) unsafe fn is_a(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> bool
     unsafe { !node.is_null() && (*node).type_ == tag }
 }
 
-/// Without casts that the parser has put around it.
+/// Returns an expression without the casts and collations around it.
 ///
 /// # Safety
-/// A live expression.
-pub(super) unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+/// A live expression, or NULL.
+pub(super) unsafe fn strip_casts(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     use pg_sys::NodeTag::*;
     // SAFETY: tags say what the nodes are.
     unsafe {
@@ -61,27 +72,27 @@ pub(super) unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     }
 }
 
-/// Whether an expression has the same value for all rows of a statement.
+/// Returns whether an expression contains no columns, parameters, subqueries, aggregates or volatile functions.
 ///
 /// # Safety
 /// A live expression.
-pub(super) unsafe fn is_without_variables(node: *mut pg_sys::Node) -> bool {
+pub(super) unsafe fn is_pseudoconstant(node: *mut pg_sys::Node) -> bool {
     #[pgrx::pg_guard]
-    unsafe extern "C-unwind" fn has(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    unsafe extern "C-unwind" fn depends_on_row(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
         use pg_sys::NodeTag::*;
         // SAFETY: called by the walker with live nodes.
         unsafe {
             !node.is_null()
                 && (matches!((*node).type_, T_Var | T_Param | T_SubLink | T_Aggref | T_Query | T_WindowFunc)
-                    || pg_sys::expression_tree_walker(node, Some(has), context))
+                    || pg_sys::expression_tree_walker(node, Some(depends_on_row), context))
         }
     }
     // SAFETY: by the caller.
-    unsafe { !has(node, std::ptr::null_mut()) && !pg_sys::contain_volatile_functions(node) }
+    unsafe { !depends_on_row(node, std::ptr::null_mut()) && !pg_sys::contain_volatile_functions(node) }
 }
 
-/// An operator's name; empty where it has gone.
-pub(super) fn name_of(operator: pg_sys::Oid) -> String {
+/// Returns an operator's name; empty if it has been dropped.
+pub(super) fn operator_name(operator: pg_sys::Oid) -> String {
     // SAFETY: a catalog look-up inside a transaction; a palloc'd string, or NULL.
     unsafe {
         match pg_sys::get_opname(operator) {
@@ -91,8 +102,8 @@ pub(super) fn name_of(operator: pg_sys::Oid) -> String {
     }
 }
 
-/// How a parameter meets what is on the other side of an operator: to its left, or swapped to its right.
-pub(super) fn how(operator: &str, is_swapped: bool) -> How {
+/// Returns how an operator compares its left operand with a parameter on its right; `is_swapped`: its right one, on its left.
+pub(super) fn comparison_kind(operator: &str, is_swapped: bool) -> How {
     match (operator, is_swapped) {
         ("=", _) => How::Equal,
         ("<>", _) => How::Unequal,
@@ -103,25 +114,25 @@ pub(super) fn how(operator: &str, is_swapped: bool) -> How {
     }
 }
 
-/// A row's object of one of the fields that its object has: who asks what contains something asks for a part.
-pub(super) fn one_of_object(expression: &str) -> String {
+/// Returns SQL for an object with one random field of a JSON object: `@>` searches for a part.
+pub(super) fn sample_field_sql(expression: &str) -> String {
     format!(
         "CASE WHEN pg_catalog.jsonb_typeof({expression}) = 'object' THEN (SELECT pg_catalog.jsonb_build_object(j.key, j.value) \
          FROM pg_catalog.jsonb_each({expression}) AS j ORDER BY pg_catalog.random() LIMIT 1) END"
     )
 }
 
-/// An element of a row's array, from 0: of one that is shorter, one that it has.
-pub(super) fn element(array: &str, at: usize) -> String {
-    match at {
+/// Returns SQL for an array's element, from 0; in shorter arrays the index wraps around.
+pub(super) fn array_element_sql(array: &str, index: usize) -> String {
+    match index {
         0 => format!("({array})[1]"),
         _ => format!(
-            "({array})[1 OPERATOR(pg_catalog.+) pg_catalog.mod({at}, greatest(pg_catalog.cardinality({array}), 1))]"
+            "({array})[1 OPERATOR(pg_catalog.+) pg_catalog.mod({index}, greatest(pg_catalog.cardinality({array}), 1))]"
         ),
     }
 }
 
-/// What a type, or that below a domain, is made of.
+/// The structure of a type, or of a domain's base type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeShape {
     Array,
@@ -130,10 +141,10 @@ pub enum TypeShape {
     Other(pg_sys::Oid),
 }
 
-/// That of a type.
+/// Returns the structure of a type.
 ///
 /// # Errors
-/// The server's are raised for an OID that is no type's.
+/// Raises the server's for an OID that is no type's.
 pub fn shape_of(type_oid: pg_sys::Oid) -> TypeShape {
     // SAFETY: catalog look-ups inside a transaction.
     unsafe {
@@ -153,18 +164,18 @@ pub fn shape_of(type_oid: pg_sys::Oid) -> TypeShape {
 /// How values of a type are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum TextMask {
-    /// Not at all: numbers, times, truth values, labels of enums, addresses and identifiers.
+    /// Not masked: numbers, times, booleans, enum labels, addresses and identifiers.
     Keep,
-    /// As a text, or an array of texts.
+    /// A text or an array of texts, masked as a whole.
     Text,
-    /// The texts in it.
+    /// JSON, of which texts are masked.
     Json,
 }
 
-/// How values of a type are masked; `None`: they may hold texts, and nothing is known that hides these.
+/// Returns how values of a type are masked; `None` for types that may contain texts in an unknown form.
 ///
 /// # Errors
-/// The server's are raised for an OID that is no type's.
+/// Raises the server's for an OID that is no type's.
 pub fn text_mask(type_oid: pg_sys::Oid) -> Option<TextMask> {
     // SAFETY: catalog look-ups inside a transaction.
     let (base, is_array, category) = unsafe {
@@ -176,7 +187,7 @@ pub fn text_mask(type_oid: pg_sys::Oid) -> Option<TextMask> {
         pg_sys::get_type_category_preferred(base, &raw mut category, &raw mut is_preferred);
         (base, is_array, u8::from_ne_bytes(category.to_ne_bytes()))
     };
-    // Categories as in the manual's pg_type.
+    // Categories of the manual's table "typcategory Codes" (pg_type).
     match (category, base) {
         (b'S' | b'Z', _) => Some(TextMask::Text),
         (_, pg_sys::JSONOID | pg_sys::JSONBOID) => (!is_array).then_some(TextMask::Json),
@@ -189,13 +200,13 @@ pub fn text_mask(type_oid: pg_sys::Oid) -> Option<TextMask> {
     }
 }
 
-/// A type as the server writes it.
+/// Returns a type's qualified name.
 pub(super) fn type_name(type_oid: pg_sys::Oid) -> String {
     // SAFETY: a catalog look-up inside a transaction; a palloc'd string.
     unsafe { CStr::from_ptr(pg_sys::format_type_be_qualified(type_oid)).to_string_lossy().into_owned() }
 }
 
-/// Whether a type is one of ranges or multiranges.
+/// Returns whether values of a type are ranges or multiranges.
 pub(super) fn is_range(type_oid: pg_sys::Oid) -> bool {
     matches!(shape_of(type_oid), TypeShape::Range | TypeShape::Multirange)
 }
@@ -203,7 +214,7 @@ pub(super) fn is_range(type_oid: pg_sys::Oid) -> bool {
 /// `pg_catalog.set_config(text, text, boolean)`.
 pub(super) const SET_CONFIG: u32 = 2078;
 
-/// Whether a query calls a volatile function, which may write, other than `set_config`.
+/// Returns whether a query calls a volatile function, which may write, other than `set_config`.
 ///
 /// # Safety
 /// A live query.
@@ -215,32 +226,30 @@ pub(super) unsafe fn may_write(query: *mut pg_sys::Query) -> bool {
         function.to_u32() != SET_CONFIG && unsafe { pg_sys::func_volatile(function) == is_volatile }
     }
     #[pgrx::pg_guard]
-    unsafe extern "C-unwind" fn has(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    unsafe extern "C-unwind" fn calls_writer(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
         use pg_sys::NodeTag::*;
-        // SAFETY: called by the walker with live nodes, whose tags say what they are. As contain_volatile_functions_walker in
-        // the server's clauses.c does it.
+        // SAFETY: called by the walker with live nodes. Follows contain_volatile_functions_walker in the server's clauses.c.
         unsafe {
             if node.is_null() {
                 return false;
             }
             match (*node).type_ {
                 T_NextValueExpr => true,
-                T_Query => pg_sys::query_tree_walker(node.cast(), Some(has), context, 0),
+                T_Query => pg_sys::query_tree_walker(node.cast(), Some(calls_writer), context, 0),
                 _ => {
                     pg_sys::check_functions_in_node(node, Some(is_writer), context)
-                        || pg_sys::expression_tree_walker(node, Some(has), context)
+                        || pg_sys::expression_tree_walker(node, Some(calls_writer), context)
                 }
             }
         }
     }
     // SAFETY: by the caller.
-    unsafe { has(query.cast(), std::ptr::null_mut()) }
+    unsafe { calls_writer(query.cast(), std::ptr::null_mut()) }
 }
 
-/// Whether a function is one by which an administrator acts on the server: what monitoring has done once is not to be done a
-/// thousand times a second.
+/// Returns whether a function administers the server. Calls of monitoring must not be repeated a thousand times a second.
 pub(super) fn is_administration(function: pg_sys::Oid, name: &str) -> bool {
-    const BEGINNINGS: [&str; 14] = [
+    const PREFIXES: [&str; 14] = [
         "pg_backup_",
         "pg_cancel_backend",
         "pg_create_",
@@ -257,21 +266,21 @@ pub(super) fn is_administration(function: pg_sys::Oid, name: &str) -> bool {
         "pg_wal_replay_",
     ];
     let is_builtin = function.to_u32() < pg_sys::FirstNormalObjectId;
-    is_builtin && BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    is_builtin && PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// How a parameter meets what is beside it.
+/// How a statement uses a parameter beside a column expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// `=`, or an element of IN.
     Equal,
-    /// An array: `= ANY ($1)`.
+    /// `= ANY ($1)`.
     Array,
     /// `<>`.
     Unequal,
-    /// `>` or `>=`: the column is above the parameter.
+    /// `>` or `>=`, with the column on the left.
     Above,
-    /// `<` or `<=`.
+    /// `<` or `<=`, with the column on the left.
     Below,
     /// LIKE and ILIKE.
     Like,
@@ -279,84 +288,83 @@ pub enum How {
     Insert,
     /// A value of SET.
     Set,
-    /// Words that a full text search looks for: the expression is a tsvector.
+    /// The query of a full text search; the expression is a tsvector.
     Words,
     /// Another operator that returns a boolean.
     Operator,
 }
 
-/// SQL around a value of a relation's row that makes it the parameter's: `now() - column` for `column > now() - $1`.
+/// SQL that turns a row's value into the parameter's, such as `now() - column` for `column > now() - $1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrap {
     pub before: String,
-    /// May mention other parameters.
+    /// May contain other parameters.
     pub after: String,
-    /// The type of the relation's value.
+    /// The type of the row's value.
     pub sql_type: String,
 }
 
 impl Wrap {
-    /// Around a value of its type.
+    /// Wraps a value of type `sql_type`.
     pub fn around(&self, value: &str) -> String {
         format!("{}{value}{}", self.before, self.after)
     }
 }
 
-/// What a parameter meets.
+/// The column expression that a parameter is compared with or written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meeting {
-    /// Which of the statement's [`Occurrence`]s.
+    /// Index among the statement's [`Occurrence`]s.
     pub occurrence: usize,
-    /// The value that the parameter would have for a row of that relation, as SQL over its columns.
+    /// SQL over the relation's columns. Inside `wrap`, if there is one, it gives the parameter's value for a row.
     pub expression: String,
-    /// What makes the parameter's value of it, where it is not that itself.
     pub wrap: Option<Wrap>,
-    /// The column, where the expression is one.
+    /// The column, if the expression is a bare one.
     pub column: Option<i16>,
     pub how: How,
-    /// Of a list of rows that are to be different: which.
+    /// Which row to take the value from, from 0, where several parameters need values of different rows.
     pub row: usize,
 }
 
-/// Where a parameter stands that meets nothing.
+/// Where a parameter without a [`Meeting`] stands.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum ParameterPlace {
     #[default]
     Elsewhere,
     /// LIMIT of the whole statement.
     Limit,
-    /// LIMIT of a part of it.
+    /// LIMIT of a subquery.
     InnerLimit,
     Offset,
-    /// The argument of a function, counted from 0.
+    /// A function's name, and the argument's index from 0.
     Argument(String, usize),
-    /// Beside an operator of arithmetic.
+    /// An operand of an operator that does not return a boolean.
     Arithmetic,
-    /// Beside a comparison, such as with an aggregate.
+    /// An operand of a comparison, for example with an aggregate.
     Compared,
 }
 
 /// A parameter of a statement.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// As the server writes it; empty where the statement does not mention the parameter.
+    /// The qualified name of its type; empty if the statement does not mention the parameter.
     pub sql_type: String,
     pub type_oid: u32,
     pub meeting: Option<Meeting>,
     pub place: ParameterPlace,
-    /// The modifier of the interval that the statement cuts it to, if that does not have all fields.
+    /// The type modifier of an interval that the statement reduces to some of its fields.
     pub interval_fields: Option<i32>,
 }
 
-/// A relation's place in a statement: a table named twice has two.
+/// A reference to a relation in a statement; a table named twice has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
     pub relation: pg_sys::Oid,
-    /// The relation of a write.
+    /// The statement writes to it.
     pub is_target: bool,
 }
 
-/// What the server asks of a role that executes a statement, for one of its relations.
+/// The privileges that a role needs on one of a statement's relations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededPrivileges {
     pub relation: pg_sys::Oid,
@@ -364,7 +372,7 @@ pub struct NeededPrivileges {
     pub mode: pg_sys::AclMode,
 }
 
-/// A statement, as far as its replay is concerned.
+/// What a replay needs to know about a statement.
 #[derive(Clone, Debug, Default)]
 pub struct Analysed {
     /// `$1` is the first.
@@ -372,7 +380,7 @@ pub struct Analysed {
     pub occurrences: Vec<Occurrence>,
     /// A utility command.
     pub is_utility: bool,
-    /// It inserts, updates, deletes or locks rows, or calls a volatile function other than `set_config`, which may do so.
+    /// It inserts, updates, deletes or locks rows, or calls a volatile function other than `set_config`.
     pub writes: bool,
     /// It calls `set_config`.
     pub sets: bool,
@@ -380,29 +388,29 @@ pub struct Analysed {
     pub takes_back: bool,
     /// It uses functions or tables of this extension or of pg_stat_statements.
     pub calls_us: bool,
-    /// It calls functions that did not come with the server and are not immutable: they may do anything.
+    /// It calls functions that are neither built in nor immutable, and so may have any effect.
     pub calls_others: bool,
-    /// It calls functions by which the server is administered.
+    /// It calls functions that administer the server.
     pub administers: bool,
-    /// Rows are counted or grouped: how many a call returns says nothing of how many it reads.
+    /// It aggregates, groups or removes duplicates: the number of rows returned does not show how many are read.
     pub aggregates: bool,
-    /// All relations that it names.
+    /// All relations that it names, also in subqueries.
     pub relations: Vec<pg_sys::Oid>,
-    /// What their use takes.
+    /// One for each of `relations`.
     pub privileges: Vec<NeededPrivileges>,
-    /// All objects that it uses itself, these relations among them.
+    /// All objects that it uses directly, `relations` among them.
     pub objects: Vec<Object>,
 }
 
-/// An object, as pg_depend knows it.
+/// An object, identified as in pg_depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
-    /// The catalog that it is in.
+    /// The OID of its catalog.
     pub class: pg_sys::Oid,
     pub id: pg_sys::Oid,
 }
 
-/// Returns what a query itself uses: its relations, which are given, and its functions, operators and types.
+/// Returns the objects that a query uses directly: the given relations, and its functions, operators and types.
 ///
 /// # Safety
 /// A live query.
@@ -410,7 +418,7 @@ pub(super) unsafe fn objects_of(query: *mut pg_sys::Query, relations: &[pg_sys::
     let relation = |&id: &pg_sys::Oid| Object { class: pg_sys::RelationRelationId, id };
     let mut objects: Vec<Object> = relations.iter().map(relation).collect();
     // SAFETY: by the caller; the walk only reads, and the objects outlive it.
-    unsafe { visit(query.cast(), (&raw mut objects).cast()) };
+    unsafe { collect_objects(query.cast(), (&raw mut objects).cast()) };
     objects.sort_unstable_by_key(|object| (object.class.to_u32(), object.id.to_u32()));
     objects.dedup();
     objects
@@ -418,23 +426,23 @@ pub(super) unsafe fn objects_of(query: *mut pg_sys::Query, relations: &[pg_sys::
 
 /// Collects the functions, operators and types of a tree, at any depth.
 #[pg_guard]
-unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+unsafe extern "C-unwind" fn collect_objects(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     use pg_sys::NodeTag::*;
-    // SAFETY: called with live nodes and with the list that `objects_of` has given, borrowed for one node at a time. A node's
-    // tag says what it is; exprType takes each of those that it is called with.
+    // SAFETY: called with live nodes and the list of `objects_of`, borrowed for one node at a time; exprType handles each of
+    // the tags below.
     unsafe {
         if node.is_null() {
             return false;
         }
         let objects = context.cast::<Vec<Object>>();
-        let of_type = |id| Object { class: pg_sys::TypeRelationId, id };
+        let sql_type = |id| Object { class: pg_sys::TypeRelationId, id };
         let operator = |id| Object { class: pg_sys::OperatorRelationId, id };
         pg_sys::check_functions_in_node(node, Some(add_function), context);
         match (*node).type_ {
-            T_Query => return pg_sys::query_tree_walker(node.cast(), Some(visit), context, 0),
+            T_Query => return pg_sys::query_tree_walker(node.cast(), Some(collect_objects), context, 0),
             T_Var | T_Const | T_Param | T_CoerceToDomain | T_CoerceViaIO | T_RelabelType | T_RowExpr
             | T_ArrayCoerceExpr | T_ConvertRowtypeExpr | T_MinMaxExpr | T_FuncExpr | T_ArrayExpr => {
-                (*objects).push(of_type(pg_sys::exprType(node)));
+                (*objects).push(sql_type(pg_sys::exprType(node)));
             }
             T_OpExpr | T_DistinctExpr | T_NullIfExpr => {
                 (*objects).push(operator((*node.cast::<pg_sys::OpExpr>()).opno));
@@ -449,14 +457,14 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
             }
             _ => {}
         }
-        pg_sys::expression_tree_walker(node, Some(visit), context)
+        pg_sys::expression_tree_walker(node, Some(collect_objects), context)
     }
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn add_function(id: pg_sys::Oid, context: *mut c_void) -> bool {
     let function = Object { class: pg_sys::ProcedureRelationId, id };
-    // SAFETY: the list that `visit` passes on, which nobody else borrows now.
+    // SAFETY: the list of `objects_of`, not borrowed meanwhile.
     unsafe { (*context.cast::<Vec<Object>>()).push(function) };
     false
 }
