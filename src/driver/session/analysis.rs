@@ -8,30 +8,33 @@ use pgrx::pg_sys;
 use super::raw;
 use crate::server::query::{list_first, list_length};
 
-/// What a session executes: plain data, to be held inside a trap.
+/// A statement ready to execute: plain data, so that it can be held inside a trap.
 #[derive(Clone, Copy)]
 pub(super) struct ExecutionPlan {
     /// NULL for an empty statement.
     pub plan_source: *mut pg_sys::CachedPlanSource,
     pub params: pg_sys::ParamListInfo,
     pub needs_snapshot: bool,
-    /// Whether the executor can run it by itself, unless rules come in between.
+    /// The executor can run it without a portal, unless rules rewrite it.
     pub is_plannable: bool,
-    /// BEGIN and its like, and SET.
+    /// Transaction control or SET.
     pub touches_no_table: bool,
 }
 
-/// What `analyse` finds; plain data, so that it can be written inside a trap.
+/// More relations of a statement are counted, but not kept.
+const MAX_RELATIONS: usize = 16;
+
+/// The result of [`analyse`]: plain data, so that it can be written inside a trap.
 pub(super) struct AnalysedStatement {
     pub plan: ExecutionPlan,
     pub command_type: u32,
     pub query_id: u64,
-    /// The identifier that it has once it is analysed again, with the types of its parameters known.
+    /// The identifier that it gets when it is analysed again with known parameter types.
     pub later_query_id: u64,
-    pub relations: [u32; 16],
-    /// How many there are; more than the array has room for are not kept.
+    pub relations: [u32; MAX_RELATIONS],
+    /// May exceed the array's length.
     pub relation_count: usize,
-    /// Whether there are others, which cannot be seen.
+    /// It may use relations that analysis does not see.
     pub has_hidden_relations: bool,
     pub changes_the_scene: bool,
     pub forgets_prepared: bool,
@@ -52,7 +55,7 @@ impl Default for AnalysedStatement {
             command_type: 0,
             query_id: 0,
             later_query_id: 0,
-            relations: [0; 16],
+            relations: [0; MAX_RELATIONS],
             relation_count: 0,
             has_hidden_relations: false,
             changes_the_scene: false,
@@ -63,8 +66,8 @@ impl Default for AnalysedStatement {
     }
 }
 
-/// The part of exec_parse_message that talks to the server. To `save` it is to keep it beyond the
-/// current memory context, and to see beforehand whether the role may do what it says.
+/// Parses, analyses and rewrites a statement like exec_parse_message. `save` keeps the plan beyond the current memory
+/// context, and checks the role's privileges beforehand.
 ///
 /// # Safety
 /// Inside a trap and a transaction; `text` stays valid throughout.
@@ -82,7 +85,7 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
             return;
         }
         let raw_statement: *mut pg_sys::RawStmt = list_first(statements).cast();
-        refuse_what_needs_a_client((*raw_statement).stmt);
+        refuse_client_copy((*raw_statement).stmt);
         let tag = raw::CreateCommandTag((*raw_statement).stmt);
         let plan_source = raw::CreateCachedPlan(raw_statement, text, tag);
         let needs_snapshot = raw::analyze_requires_snapshot(raw_statement);
@@ -102,7 +105,7 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
         let query: *mut pg_sys::Query =
             if list_length(queries) == 1 { list_first(queries).cast() } else { std::ptr::null_mut() };
         if query.is_null() {
-            // Rules have made several statements of it, or none.
+            // Rules have replaced it by several statements, or by none.
             out.has_hidden_relations = true;
         } else {
             describe(query, out);
@@ -132,7 +135,7 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
             raw::SaveCachedPlan(plan_source);
             pg_sys::CurrentMemoryContext = pg_sys::CacheMemoryContext;
         }
-        // Functions and types of users' making: what they read and write cannot be seen from here.
+        // invalItems are user-defined functions and types, whose effects analysis does not see.
         if list_length((*plan_source).invalItems) > 0 {
             out.has_hidden_relations = true;
         }
@@ -144,26 +147,26 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
     }
 }
 
-/// A list for the values of a plan's `count` parameters, in the current memory context.
+/// Allocates a list for the values of a plan's `count` parameters in the current memory context.
 ///
 /// # Safety
 /// Inside a trap, with a live plan.
 unsafe fn parameter_list(plan_source: *mut pg_sys::CachedPlanSource, count: i32) -> pg_sys::ParamListInfo {
     // SAFETY: by the caller; list and types have room for `count`.
     unsafe {
-        // None, and not an empty list, as exec_bind_message: extensions take what is there for one with something in it.
+        // As in exec_bind_message, NULL instead of an empty list: extensions assume that a list has elements.
         let params = if count > 0 { raw::makeParamList(count) } else { std::ptr::null_mut() };
         for index in 0..count as usize {
             let param = (*params).params.as_mut_ptr().add(index);
             (*param).ptype = *(*plan_source).param_types.add(index);
-            // As exec_bind_message: lets a custom plan fold the value.
+            // As in exec_bind_message: a custom plan may fold the value.
             (*param).pflags = pg_sys::PARAM_FLAG_CONST as u16;
         }
         params
     }
 }
 
-/// Whether the statement's parameters are the script's variables, and have types.
+/// Raises an error unless the statement's parameters are the `declared` variables of the script and have types.
 ///
 /// # Safety
 /// Inside a trap, with the `count` types that the server has inferred.
@@ -194,7 +197,7 @@ unsafe fn check_parameters(types: *const pg_sys::Oid, count: usize, declared: us
     }
 }
 
-/// What the audit and the execution have to know of a statement's one query.
+/// Records the properties of a statement's only query for audit and execution.
 ///
 /// # Safety
 /// A live query.
@@ -203,15 +206,15 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut AnalysedStatement) {
     unsafe {
         out.command_type = (*query).commandType;
         out.plan.is_plannable = raw::is_plannable((*query).commandType);
-        // pg_stat_statements counts a prepared utility once, and then no more.
+        // pg_stat_statements counts only the first execution of a prepared utility.
         if out.plan.is_plannable {
             out.query_id = query_id(query);
         }
         out.changes_the_scene = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
             && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt;
-        out.forgets_prepared = out.changes_the_scene && forgets_prepared((*query).utilityStmt);
+        out.forgets_prepared = out.changes_the_scene && drops_prepared((*query).utilityStmt);
         out.takes_back = !(*query).onConflict.is_null();
-        out.looks_at_ends = look_at_index_ends(query);
+        out.looks_at_ends = may_read_index_ends(query);
         let is_unclear = changes_rows_in_several_ways(query);
         out.plan.touches_no_table = (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !is_unclear;
         if is_unclear {
@@ -222,11 +225,11 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut AnalysedStatement) {
     }
 }
 
-/// Whether a utility is DISCARD ALL or DEALLOCATE ALL.
+/// Returns whether a utility is DISCARD ALL or DEALLOCATE ALL.
 ///
 /// # Safety
 /// A live node.
-unsafe fn forgets_prepared(utility: *mut pg_sys::Node) -> bool {
+unsafe fn drops_prepared(utility: *mut pg_sys::Node) -> bool {
     // SAFETY: by the caller; the tag says what it is.
     unsafe {
         match (*utility).type_ {
@@ -239,7 +242,7 @@ unsafe fn forgets_prepared(utility: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// A query's identifier; 0 where the server computes none.
+/// Returns a query's identifier; 0 if the server computes none.
 ///
 /// # Safety
 /// A live query.
@@ -254,8 +257,8 @@ unsafe fn query_id(query: *mut pg_sys::Query) -> u64 {
     }
 }
 
-/// The identifier that a statement gets when its plan is invalid and it is analysed again, as RevalidateCachedQuery does it
-/// (utils/cache/plancache.c): with types where there were parameters of unknown type, INSERT … SELECT $1 is another tree.
+/// Returns the identifier that a statement gets when RevalidateCachedQuery (utils/cache/plancache.c) analyses it again: with
+/// known parameter types, INSERT … SELECT $1 has another tree.
 ///
 /// # Safety
 /// As [`analyse`]; `types` are the `count` types that the server has inferred.
@@ -272,12 +275,14 @@ unsafe fn query_id_with_types(
     }
 }
 
-/// Adds the relations that a query names, those of its subqueries, views and CTEs included.
+/// Adds the relations that a query names, including its subqueries, views and CTEs.
 ///
 /// # Safety
 /// A live query.
 unsafe fn add_relations(query: *mut pg_sys::Query, depth: u32, out: &mut AnalysedStatement) {
-    if depth > 100 {
+    /// Stops recursion long before the stack ends.
+    const MAX_DEPTH: u32 = 100;
+    if depth > MAX_DEPTH {
         out.has_hidden_relations = true;
         return;
     }
@@ -305,8 +310,8 @@ unsafe fn add_relations(query: *mut pg_sys::Query, depth: u32, out: &mut Analyse
     }
 }
 
-/// Whether the number of processed rows does not tell which rows a statement inserts, updates and
-/// deletes. A utility command may do anything, but for those that touch no table.
+/// Returns whether the number of processed rows does not show how many a statement inserts, updates and deletes. True for
+/// all utility commands except transaction control and SET.
 ///
 /// # Safety
 /// A live query.
@@ -316,22 +321,22 @@ unsafe fn changes_rows_in_several_ways(query: *mut pg_sys::Query) -> bool {
         let upsert = !(*query).onConflict.is_null()
             && (*(*query).onConflict).action == pg_sys::OnConflictAction::ONCONFLICT_UPDATE;
         let utility = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
-            && !ends_or_begins_its_own_transaction((*query).utilityStmt)
+            && !controls_own_transaction((*query).utilityStmt)
             && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_VariableSetStmt;
         (*query).hasModifyingCTE || (*query).commandType == pg_sys::CmdType::CMD_MERGE || upsert || utility
     }
 }
 
-/// Transaction control, but for that of prepared transactions: what they changed is counted where and when they are
-/// committed.
+/// Returns whether a utility is transaction control, other than of prepared transactions: their changes are counted where
+/// and when they are committed.
 ///
 /// # Safety
 /// A live utility statement.
-unsafe fn ends_or_begins_its_own_transaction(statement: *mut pg_sys::Node) -> bool {
+unsafe fn controls_own_transaction(statement: *mut pg_sys::Node) -> bool {
     use pg_sys::TransactionStmtKind::{
         TRANS_STMT_COMMIT_PREPARED, TRANS_STMT_PREPARE, TRANS_STMT_ROLLBACK_PREPARED,
     };
-    // SAFETY: the tag says what the node is.
+    // SAFETY: by the caller; a tag says what a node is.
     unsafe {
         (*statement).type_ == pg_sys::NodeTag::T_TransactionStmt
             && ![TRANS_STMT_PREPARE, TRANS_STMT_COMMIT_PREPARED, TRANS_STMT_ROLLBACK_PREPARED]
@@ -339,8 +344,7 @@ unsafe fn ends_or_begins_its_own_transaction(statement: *mut pg_sys::Node) -> bo
     }
 }
 
-/// Raises the server's own error for a table that the role may not use, as the executor would at
-/// the first execution: a run that cannot work is to fail before it begins.
+/// Raises the executor's error for a table that the role may not use, so that the run fails before it begins.
 ///
 /// # Safety
 /// Inside a trap, with a query whose relations are locked.
@@ -355,7 +359,7 @@ unsafe fn check_permissions(query: *mut pg_sys::Query) {
             ereport_on_violation: bool,
         ) -> bool;
     }
-    // SAFETY: by the caller; what InitPlan does (executor/execMain.c).
+    // SAFETY: by the caller; as in InitPlan (executor/execMain.c).
     unsafe {
         #[cfg(not(since_16))]
         ExecCheckRTPerms((*query).rtable, true);
@@ -364,12 +368,12 @@ unsafe fn check_permissions(query: *mut pg_sys::Query) {
     }
 }
 
-/// COPY to or from the client would read and write the server's own standard files here.
+/// Refuses COPY from or to the client, which would use the server's standard input and output.
 ///
 /// # Safety
 /// Inside a trap, with a parse tree.
-pub unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
-    // SAFETY: the tag says what the node is.
+pub unsafe fn refuse_client_copy(statement: *mut pg_sys::Node) {
+    // SAFETY: by the caller; a tag says what a node is.
     unsafe {
         if (*statement).type_ == pg_sys::NodeTag::T_CopyStmt
             && (*statement.cast::<pg_sys::CopyStmt>()).filename.is_null()
@@ -382,7 +386,7 @@ pub unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
     }
 }
 
-/// Raises an ERROR the server's way.
+/// Raises an ERROR by ereport.
 ///
 /// # Safety
 /// Inside a trap.
@@ -391,7 +395,7 @@ pub unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CStr) -> !
     unsafe { error_with_hint(sqlstate, message, c"") }
 }
 
-/// Raises an ERROR with a hint, unless that is empty, the server's way.
+/// Raises an ERROR by ereport, with a hint unless that is empty.
 ///
 /// # Safety
 /// Inside a trap.
@@ -418,31 +422,30 @@ pub unsafe fn error_with_hint(sqlstate: pgrx::PgSqlErrorCode, message: &CStr, hi
 
 // Whether planning a statement counts as index scans.
 //
-// For a comparison such as `id > 5` the planner wants to know the least and the greatest value of the column. Where an
-// index knows them it looks them up there (get_actual_variable_range, utils/adt/selfuncs.c), and each look is an
-// index scan in the server's statistics. How often that is depends on the values, the statistics of ANALYZE and the
-// number of plans made. Conditions of equality need no such look.
+// For a comparison such as `id > 5` the planner reads the column's least and greatest values from an index, if there is one
+// (get_actual_variable_range, utils/adt/selfuncs.c). The server's statistics count each read as an index scan. Their number
+// depends on the values, the column's statistics and the number of plans. Equality conditions need none.
 
-/// Whether the planner may look up the ends of an index for one of the query's conditions.
+/// Returns whether the planner may read the ends of an index for one of the query's conditions.
 ///
 /// # Safety
 /// Inside a trap and a transaction, with a live query after rewriting: views and policies are part of it.
-unsafe fn look_at_index_ends(query: *mut pg_sys::Query) -> bool {
+unsafe fn may_read_index_ends(query: *mut pg_sys::Query) -> bool {
     // SAFETY: by the caller.
-    unsafe { of_query(query, false) }
+    unsafe { has_range_condition(query, false) }
 }
 
-/// What a query puts out may become a condition of the one around it: `is_inner` says that there is one.
+/// Searches a query; the output columns of a subquery (`is_inner`) too, as they may be part of an outer condition.
 ///
 /// # Safety
-/// As for [`look_at_index_ends`].
-unsafe fn of_query(query: *mut pg_sys::Query, is_inner: bool) -> bool {
+/// As for [`may_read_index_ends`].
+unsafe fn has_range_condition(query: *mut pg_sys::Query, is_inner: bool) -> bool {
     // SAFETY: by the caller; the kinds say what the entries hold, and the walker takes NULL.
     unsafe {
         let none = std::ptr::null_mut();
-        if of_node((*query).jointree.cast(), none)
-            || of_node((*query).havingQual, none)
-            || is_inner && of_node((*query).targetList.cast(), none)
+        if is_range_condition((*query).jointree.cast(), none)
+            || is_range_condition((*query).havingQual, none)
+            || is_inner && is_range_condition((*query).targetList.cast(), none)
         {
             return true;
         }
@@ -450,54 +453,54 @@ unsafe fn of_query(query: *mut pg_sys::Query, is_inner: bool) -> bool {
             let entry: *mut pg_sys::RangeTblEntry =
                 (*(*(*query).rtable).elements.add(index)).ptr_value.cast();
             let is_subquery = (*entry).rtekind == pg_sys::RTEKind::RTE_SUBQUERY;
-            if of_node((*entry).securityQuals.cast(), none)
-                || is_subquery && of_query((*entry).subquery, true)
+            if is_range_condition((*entry).securityQuals.cast(), none)
+                || is_subquery && has_range_condition((*entry).subquery, true)
             {
                 return true;
             }
         }
-        of_node((*query).cteList.cast(), none)
+        is_range_condition((*query).cteList.cast(), none)
     }
 }
 
-/// The server's walker calls this for each node.
-unsafe extern "C-unwind" fn of_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+/// Searches a node and those below it.
+unsafe extern "C-unwind" fn is_range_condition(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
     // SAFETY: nodes of a live query; the tag says what each is.
     unsafe {
         match (*node).type_ {
-            pg_sys::NodeTag::T_Query => of_query(node.cast(), true),
-            // The three are one struct.
+            pg_sys::NodeTag::T_Query => has_range_condition(node.cast(), true),
+            // All three are struct OpExpr.
             pg_sys::NodeTag::T_OpExpr | pg_sys::NodeTag::T_DistinctExpr | pg_sys::NodeTag::T_NullIfExpr
-                if is_range((*node.cast::<pg_sys::OpExpr>()).opno) =>
+                if has_range_estimate((*node.cast::<pg_sys::OpExpr>()).opno) =>
             {
                 true
             }
             pg_sys::NodeTag::T_ScalarArrayOpExpr
-                if is_range((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno) =>
+                if has_range_estimate((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno) =>
             {
                 true
             }
             pg_sys::NodeTag::T_RowCompareExpr => true,
-            // As starts_with, which is planned like the comparison that it stands for.
+            // Such as starts_with, which the planner treats like a comparison.
             pg_sys::NodeTag::T_FuncExpr
                 if (*node.cast::<pg_sys::FuncExpr>()).funcresulttype == pg_sys::BOOLOID =>
             {
                 true
             }
-            _ => raw::walk_expression(node, of_node, context),
+            _ => raw::walk_expression(node, is_range_condition, context),
         }
     }
 }
 
-/// Whether a condition with this operator is estimated by more than the values that are equal. An operator without an
-/// estimate, as `+`, is no condition by itself.
+/// Returns whether the planner estimates an operator by other means than equality. Operators without an estimator, such as
+/// `+`, are no conditions.
 ///
 /// # Safety
 /// Inside a trap and a transaction.
-unsafe fn is_range(operator: pg_sys::Oid) -> bool {
+unsafe fn has_range_estimate(operator: pg_sys::Oid) -> bool {
     // SAFETY: a look-up in the server's cache.
     let estimate = unsafe { raw::get_oprrest(operator) }.to_u32();
     ![0, pg_sys::F_EQSEL, pg_sys::F_NEQSEL].contains(&estimate)

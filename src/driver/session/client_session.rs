@@ -1,5 +1,5 @@
-//! One client's session: the transaction loop's way of executing a statement, as postgres.c
-//! executes one for a client that sends Bind, Execute and Sync, or Parse before them, or Query.
+//! A client's session: executes statements like postgres.c does for a client that sends Bind, Execute and Sync, with or
+//! without Parse, or Query.
 
 mod commands;
 
@@ -23,14 +23,14 @@ pub use commands::drive;
 /// The session of a background worker that is connected to its database.
 pub struct Session {
     receivers: ReceiverFactory,
-    /// What MessageContext is to a client's backend: emptied before each command.
+    /// Reset before each command, like MessageContext of a client's backend.
     pub(super) message_context: pg_sys::MemoryContext,
-    /// How often DISCARD ALL or DEALLOCATE ALL has dropped what a client of this session had prepared.
+    /// Number of DISCARD ALL and DEALLOCATE ALL so far, which drop a client's prepared statements.
     forgotten: u32,
 }
 
 impl Session {
-    /// Takes over the process: its protocol output is dropped from now on.
+    /// Creates a session; the process's protocol output is dropped from now on.
     pub fn new(results: Results) -> Self {
         // SAFETY: the context is a child of one that lasts; the name is static.
         let message_context = unsafe {
@@ -45,18 +45,18 @@ impl Session {
         Self { receivers: ReceiverFactory::new(results), message_context, forgotten: 0 }
     }
 
-    /// Gives the session of a leader or a loader settings of its own ([`own_settings`]).
+    /// Applies the settings of leaders and loaders ([`own_settings`]).
     pub fn set_own(&self, application_name: &CStr) -> Result<(), SqlError> {
         own_settings().try_for_each(|(name, value)| self.set(name, value))?;
         self.set(c"application_name", application_name)
     }
 
-    /// Sets a configuration parameter as a client's connection options do: RESET comes back to it.
+    /// Sets a configuration parameter like a client's connection options: RESET restores this value.
     pub fn set(&self, name: &CStr, value: &CStr) -> Result<(), SqlError> {
         self.set_with_rights_of(current_role_oid(), name, value)
     }
 
-    /// As [`set`](Self::set), with the rights of another role.
+    /// Like [`set`](Self::set), with the privileges of the role `setter`.
     pub fn set_with_rights_of(&self, setter: pg_sys::Oid, name: &CStr, value: &CStr) -> Result<(), SqlError> {
         // SAFETY: plain pointers into the caller's strings, which outlive the trap.
         unsafe {
@@ -84,13 +84,13 @@ impl Session {
         }
     }
 
-    /// What becomes of the rows of statements from here on.
+    /// Sets whether rows of later statements are serialised or discarded.
     pub fn set_results(&self, results: Results) {
         self.receivers.set(results);
     }
 
-    /// Loads session_preload_libraries and local_preload_libraries, as a client's backend does: in a transaction, for where a library
-    /// defines a parameter that has been set already, the server looks up who may set it (InitPostgres in utils/init/postinit.c).
+    /// Loads session_preload_libraries and local_preload_libraries, like InitPostgres (utils/init/postinit.c) in a transaction: the
+    /// server looks up privileges for a library's parameters that are set already.
     pub fn preload_libraries(&self) -> Result<(), SqlError> {
         // SAFETY: nothing to drop.
         unsafe {
@@ -102,8 +102,7 @@ impl Session {
         }
     }
 
-    /// Serves what has come in since: a cancel, a termination, another backend's barrier, a
-    /// reload of the configuration. Called outside a transaction.
+    /// Serves pending cancels, terminations, barriers and configuration reloads. Called outside a transaction.
     #[inline]
     pub fn serve_interrupts(&self) -> Result<(), SqlError> {
         // SAFETY: two flags of the server's, set by signal handlers, hence volatile.
@@ -119,20 +118,20 @@ impl Session {
         Ok(())
     }
 
-    /// Serves interrupts in a session that waits for its next command: as a client's, it has nothing to cancel.
+    /// Serves interrupts of an idle session, which ignores cancels.
     pub fn serve_interrupts_of_idle(&self) -> Result<(), SqlError> {
         // SAFETY: a flag of the server's, set by a signal handler, hence volatile.
         unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
         self.serve_interrupts()
     }
 
-    /// Whether a BEGIN is open.
+    /// Returns whether the session is in a transaction block.
     pub fn in_block(&self) -> bool {
         // SAFETY: reads the transaction state.
         unsafe { raw::IsTransactionBlock() }
     }
 
-    /// Leaves whatever transaction is open, as an error does.
+    /// Aborts any open transaction, as after an error.
     pub fn abort(&self) -> Result<(), SqlError> {
         // SAFETY: nothing to drop.
         unsafe { trap(|| raw::abort()) }
@@ -150,9 +149,9 @@ impl Session {
         }
     }
 
-    /// Leaves a subtransaction, which an error may have aborted: with what was done in it, or without.
+    /// Commits (`keep`) or rolls back a subtransaction. One that an error has aborted must be rolled back.
     pub fn end_subtransaction(&self, keep: bool) -> Result<(), SqlError> {
-        // SAFETY: nothing to drop; one that has been aborted is not kept.
+        // SAFETY: nothing to drop.
         unsafe {
             trap(|| {
                 if keep {
@@ -174,13 +173,13 @@ impl Session {
         }
     }
 
-    /// Writes out the WAL of the last commit, which may have been an asynchronous one.
+    /// Flushes the WAL of the last commit, which may have been asynchronous.
     pub fn flush_wal(&self) -> Result<(), SqlError> {
         // SAFETY: nothing to drop; the position is this backend's own.
         unsafe { trap(|| raw::XLogFlush(raw::XactLastCommitEnd)) }
     }
 
-    /// Shows in pg_stat_activity that the session waits for its next command.
+    /// Reports the session as idle, or idle in transaction, to pg_stat_activity.
     pub fn report_idle(&self) {
         let state = if self.in_block() {
             pg_sys::BackendState::STATE_IDLEINTRANSACTION
@@ -191,8 +190,8 @@ impl Session {
         unsafe { pg_sys::pgstat_report_activity(state, std::ptr::null()) }
     }
 
-    /// Executes a prepared statement: outside a block a transaction of its own, inside one a part
-    /// of it. After an error every transaction is rolled back and the session is usable again.
+    /// Executes a prepared statement, outside a transaction block in its own transaction. After an error all transactions
+    /// are rolled back and the session is usable.
     #[inline]
     pub fn execute(
         &mut self,
@@ -215,7 +214,7 @@ impl Session {
         Ok(())
     }
 
-    /// The server's error for a client that executes a prepared statement which it has itself dropped.
+    /// Returns the server's error for a prepared statement that the script has dropped.
     #[cold]
     fn refuse_forgotten(&self, counters: &CommandCounters) -> Result<(), SqlError> {
         counters.errors.add(1);
@@ -224,7 +223,7 @@ impl Session {
         Err(SqlError::new(sqlstate::INVALID_STATEMENT_NAME, message))
     }
 
-    /// Executes a statement that is parsed and planned each time.
+    /// Executes a statement that is parsed and planned at each execution.
     pub fn execute_unprepared(
         &mut self,
         statement: &mut Unprepared,
@@ -242,15 +241,14 @@ impl Session {
         }
     }
 
-    /// Executes a text of one or more statements as the simple protocol's Query message does:
-    /// several are one transaction unless they say otherwise.
+    /// Executes a text of one or more statements like the simple protocol's Query message.
     pub fn execute_simple(&mut self, text: &CStr, statistics: StatementStats) -> Result<(), SqlError> {
         let text = text.as_ptr();
         // SAFETY: as in `execute`.
         unsafe { self.command(text, statistics.counters, || self.run_query(text, statistics)) }
     }
 
-    /// Does the work of a command inside a trap, with what comes before and after it.
+    /// Runs the work of a command inside a trap, between the steps that start and end a command.
     ///
     /// # Safety
     /// As for [`trap`]; `source` stays valid throughout.
@@ -275,21 +273,21 @@ impl Session {
         result
     }
 
-    /// What the next command's queries return is to be kept, or no longer.
+    /// Starts or stops keeping the rows that queries return.
     pub fn capture(&self, on: bool) {
         results::capture(on);
     }
 
-    /// What the last command's queries returned.
-    pub fn with_captured<T>(&self, look: impl FnOnce(&CapturedRows) -> T) -> T {
-        results::with_captured(look)
+    /// Passes the rows of the last command's queries to `read`.
+    pub fn with_captured<T>(&self, read: impl FnOnce(&CapturedRows) -> T) -> T {
+        results::with_captured(read)
     }
 
-    /// A text in the client's encoding, as results are, in the server's.
+    /// Converts a text of a result from the client's encoding to the server's.
     pub fn to_server_encoding(&self, text: &[u8]) -> Result<String, SqlError> {
         let mut converted: *const c_char = std::ptr::null();
-        // SAFETY: plain pointers; the text has the length that is given, and what is converted lives in
-        // the message context until the next command.
+        // SAFETY: plain pointers with the text's length; the converted text lives in the message context until the next
+        // command.
         let bytes = unsafe {
             let out = &raw mut converted;
             let (start, length) = (text.as_ptr().cast::<c_char>(), text.len());
@@ -297,11 +295,11 @@ impl Session {
                 pg_sys::CurrentMemoryContext = self.message_context;
                 *out = raw::pg_client_to_server(start, length as std::ffi::c_int);
             })?;
-            // Unconverted it is the argument itself, without a zero byte at its end.
+            // Without a conversion, the result is the argument, which has no zero byte at its end.
             if std::ptr::eq(converted, start) { text } else { CStr::from_ptr(converted).to_bytes() }
         };
         String::from_utf8(bytes.to_vec()).map_err(|_| {
-            // Only a database in SQL_ASCII lets such a text in.
+            // Possible only in SQL_ASCII databases.
             SqlError::new(
                 sqlstate::CHARACTER_NOT_IN_REPERTOIRE,
                 "a script's variable cannot hold text that is not valid UTF-8",

@@ -1,4 +1,4 @@
-//! Running a compiled script inside a backend: plans, transactions, errors.
+//! Runs the statements of a compiled script inside a backend.
 
 pub mod analysis;
 pub mod client_session;

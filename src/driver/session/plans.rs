@@ -1,7 +1,7 @@
-//! The plans of a client's statements: how often each kind was executed, and what they look like.
+//! Records the plans of a client's statements: how often each kind is executed, and their EXPLAIN output.
 //!
-//! A generic plan is looked at once. One that was made for the values at hand is another one each time, so its
-//! form is compared: a hash of its nodes. Only the first client that meets a form describes it.
+//! A generic plan is examined once. Custom plans are new at each execution and compared by their form, a hash of their
+//! nodes. Only the first client that executes a form describes it.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int};
@@ -14,15 +14,15 @@ use crate::server::process::now_ns;
 use crate::server::query::{list_first, list_length};
 use crate::shm::{CommandCounters, CommandPlans, PlanForm};
 
-/// Where it is written what becomes of a command.
+/// The statistics of a command.
 #[derive(Clone, Copy)]
 pub struct StatementStats<'a> {
     pub counters: &'a CommandCounters,
-    /// Shared by all clients; `None` where nobody asks for plans.
+    /// Shared by all clients; `None` if plans are not recorded.
     pub plans: Option<&'a CommandPlans>,
 }
 
-/// A plan at its execution.
+/// An execution of a plan.
 #[derive(Clone, Copy)]
 pub(super) struct PlanExecution {
     /// NULL for a statement that is planned each time.
@@ -33,20 +33,21 @@ pub(super) struct PlanExecution {
     pub source: *const c_char,
 }
 
-/// Counts an execution, and describes its plan if nobody has met it before.
+/// Counts an execution, and describes its plan if no client has done so.
 ///
 /// # Safety
 /// Inside a trap and a transaction, with an active snapshot; the pointers are live.
 #[inline]
-pub(super) unsafe fn note(statistics: StatementStats, of: PlanExecution) {
+pub(super) unsafe fn record_execution(statistics: StatementStats, execution: PlanExecution) {
     let StatementStats { counters, plans } = statistics;
     // SAFETY: by the caller.
     unsafe {
-        let is_generic = !of.plan_source.is_null() && std::ptr::eq(of.plan, (*of.plan_source).gplan);
+        let PlanExecution { plan_source, plan, planned, .. } = execution;
+        let is_generic = !plan_source.is_null() && std::ptr::eq(plan, (*plan_source).gplan);
         if is_generic {
             counters.generic_plans.add(1);
-            // An address may be used again, but not with the same generation.
-            let seen = of.plan.addr() as u64 ^ (((*of.plan).generation as u64) << 48);
+            // An address may be reused, but not with the same generation.
+            let seen = plan.addr() as u64 ^ (((*plan).generation as u64) << 48);
             if counters.seen_plan.load(Relaxed) == seen {
                 return;
             }
@@ -55,43 +56,43 @@ pub(super) unsafe fn note(statistics: StatementStats, of: PlanExecution) {
             counters.custom_plans.add(1);
             counters.seen_plan.store(0, Relaxed);
         }
-        // The lowest bit is the kind, which makes another text of the same form.
-        let form = form_of(of.planned) & !1 | u64::from(is_generic);
+        // The lowest bit is the kind: EXPLAIN shows generic and custom plans of one form differently.
+        let form = plan_form(planned) & !1 | u64::from(is_generic);
         let last = counters.plan_form.load(Relaxed);
         if form == last {
             return;
         }
         counters.plan_form.store(form, Relaxed);
-        // The step from custom to generic is none by itself, what comes after it is.
-        let is_that_step = last & 1 == 0 && is_generic;
-        counters.plan_changes.add(u64::from(last != 0 && last & !1 != form & !1 && !is_that_step));
+        // The switch from custom to generic plans is no change of the plan by itself.
+        let switches_to_generic = last & 1 == 0 && is_generic;
+        counters.plan_changes.add(u64::from(last != 0 && last & !1 != form & !1 && !switches_to_generic));
         if let Some(place) = plans.and_then(|plans| plans.claim(form)) {
-            describe(place, of);
+            describe(place, execution);
         }
     }
 }
 
-/// Counts parallel workers that a plan that has run asked for, and those that there were.
+/// Counts the planned and launched parallel workers of an execution.
 ///
 /// # Safety
 /// The state of a plan that has run and has not been ended.
 #[cold]
-pub(super) unsafe fn note_workers(counters: &CommandCounters, state: *mut pg_sys::PlanState) {
+pub(super) unsafe fn count_workers(counters: &CommandCounters, state: *mut pg_sys::PlanState) {
     // SAFETY: by the caller; the walker calls back with states of the same plan.
     unsafe {
         let context: *const CommandCounters = counters;
-        count_workers(state, context.cast_mut().cast());
+        count_workers_below(state, context.cast_mut().cast());
     }
 }
 
-unsafe extern "C-unwind" fn count_workers(
+unsafe extern "C-unwind" fn count_workers_below(
     state: *mut pg_sys::PlanState,
     context: *mut std::ffi::c_void,
 ) -> bool {
     if state.is_null() {
         return false;
     }
-    // SAFETY: by `note_workers`; the plan's tag says what the state's node is.
+    // SAFETY: by `count_workers`; the plan's tag says what the state's node is.
     unsafe {
         let counters: &CommandCounters = &*context.cast();
         let plan = (*state).plan;
@@ -110,40 +111,40 @@ unsafe extern "C-unwind" fn count_workers(
             counters.workers_planned.add(planned.max(0).unsigned_abs().into());
             counters.workers_launched.add(launched.max(0).unsigned_abs().into());
         }
-        raw::walk_plan_states(state, count_workers, context)
+        raw::walk_plan_states(state, count_workers_below, context)
     }
 }
 
-/// Writes down how EXPLAIN shows a plan. As there, functions in the conditions of partitions that are left out before
-/// execution are called for it. An error of theirs is no error of the statement, which has been executed by now.
+/// Stores a plan's EXPLAIN output. As in EXPLAIN, this calls functions in conditions that prune partitions; their errors do not
+/// fail the statement, which has been executed already.
 ///
 /// # Safety
-/// As for [`note`].
+/// As for [`record_execution`].
 #[cold]
-unsafe fn describe(place: &PlanForm, of: PlanExecution) {
+unsafe fn describe(place: &PlanForm, execution: PlanExecution) {
     place.first_ns.store(now_ns(), Relaxed);
-    // SAFETY: by the caller. What is allocated by the text that is told is dropped before anything can fail.
+    // SAFETY: by the caller. The Rust text is dropped before any call that can fail.
     unsafe {
         in_subtransaction(
-            || explain(place, of),
+            || explain(place, execution),
             |message| place.text.set(&format!("(no plan to show: {})", message.to_string_lossy())),
         );
     }
 }
 
 /// # Safety
-/// As for [`note`], in a subtransaction.
-unsafe fn explain(place: &PlanForm, of: PlanExecution) {
-    // SAFETY: by the caller; what ExplainOnePlan does (commands/explain.c). The executor's hooks are passed by:
-    // to them it would be another execution.
+/// As for [`record_execution`], in a subtransaction.
+unsafe fn explain(place: &PlanForm, execution: PlanExecution) {
+    // SAFETY: by the caller; as in ExplainOnePlan (commands/explain.c), but without the executor's hooks, which would take it
+    // for another execution.
     unsafe {
         let desc = raw::CreateQueryDesc(
-            of.planned,
-            of.source,
+            execution.planned,
+            execution.source,
             raw::GetActiveSnapshot(),
             std::ptr::null_mut(),
             raw::CreateDestReceiver(pg_sys::CommandDest::DestNone),
-            of.params,
+            execution.params,
             std::ptr::null_mut(),
             0,
         );
@@ -155,18 +156,17 @@ unsafe fn explain(place: &PlanForm, of: PlanExecution) {
         raw::ExplainEndOutput(explain);
         raw::standard_ExecutorEnd(desc);
         raw::FreeQueryDesc(desc);
-        // The server's encoding may be another than UTF-8. A buffer of Rust's is made only here: an ERROR would leave it
-        // behind, but from here on there is none.
+        // The server's encoding may not be UTF-8. A Rust buffer is allocated only now that no ERROR can leak it.
         place.text.set(&CStr::from_ptr((*(*explain).str_).data).to_string_lossy());
     }
 }
 
-/// What tells a plan from others: its nodes and how they hang together, the order of its tables and the indexes.
-/// Partitions and other children stand for each other: a query of one key meets each of them.
+/// Returns a hash of a plan's nodes, its tables in their order, and its indexes. Tables with children are left out: a
+/// query by key uses another partition each time.
 ///
 /// # Safety
 /// A live plan.
-unsafe fn form_of(planned: *mut pg_sys::PlannedStmt) -> u64 {
+unsafe fn plan_form(planned: *mut pg_sys::PlannedStmt) -> u64 {
     // SAFETY: by the caller.
     unsafe {
         let mut form =
@@ -174,14 +174,15 @@ unsafe fn form_of(planned: *mut pg_sys::PlannedStmt) -> u64 {
         form.add(u64::from((*planned).commandType));
         form.add_plan((*planned).planTree);
         form.add_list((*planned).subplans);
-        // 0 stands for none, and the lowest bit is taken.
+        // 0 means no form, and the lowest bit is used for the kind.
         form.hash.max(2)
     }
 }
 
-/// A hash under way: 64-bit FNV-1a over words (http://www.isthe.com/chongo/tech/comp/fnv/).
+/// The state of a hash: 64-bit FNV-1a over words (http://www.isthe.com/chongo/tech/comp/fnv/).
 struct Form {
     hash: u64,
+    /// The plan has partitions or other child tables.
     has_children: bool,
 }
 
@@ -207,7 +208,7 @@ impl Form {
         if plan.is_null() {
             return self.add(0);
         }
-        // SAFETY: by the caller; a node is what its tag says.
+        // SAFETY: by the caller; a tag says what a node is.
         unsafe {
             self.add((*plan).type_ as u64);
             match (*plan).type_ {
@@ -245,14 +246,14 @@ impl Form {
     /// A live scan.
     unsafe fn add_scan(&mut self, scan: *mut pg_sys::Plan, index: pg_sys::Oid) {
         if !self.has_children {
-            // SAFETY: by the caller; every scan begins with a Scan.
+            // SAFETY: by the caller; every scan node starts with struct Scan.
             self.add(u64::from(unsafe { (*scan.cast::<pg_sys::Scan>()).scanrelid }));
             self.add(u64::from(index.to_u32()));
         }
     }
 }
 
-/// The only statement of a plan; `None` where there are several or it is a utility.
+/// Returns the only statement of a plan; `None` if there are several or it is a utility.
 ///
 /// # Safety
 /// A live list of planned statements.
@@ -267,17 +268,17 @@ pub unsafe fn only_plannable(statements: *mut pg_sys::List) -> Option<*mut pg_sy
     }
 }
 
-// Plans of the statements in functions, triggers and foreign keys. The server keeps them for the session, whatever the parameters
-// were when they were made: the arms of a duel would share them.
+// Plans of statements in functions, triggers and foreign keys. The server keeps them for the whole session, whatever settings
+// they were made under, so the arms of a duel would share them.
 
 thread_local! {
-    /// Whether a statement has executed another one since the plans were dropped.
+    /// A statement has executed another one since the plans were dropped.
     static WAS_NESTED: Cell<bool> = const { Cell::new(false) };
     static IS_WATCHING: Cell<bool> = const { Cell::new(false) };
     static PREVIOUS_START: Cell<pg_sys::ExecutorStart_hook_type> = const { Cell::new(None) };
 }
 
-/// From here on, statements that others execute are noticed.
+/// Starts to watch for statements that other statements execute.
 pub fn watch_nested() {
     if IS_WATCHING.replace(true) {
         return;
@@ -285,13 +286,13 @@ pub fn watch_nested() {
     // SAFETY: the hook is set and called on the process's only thread; this library stays loaded.
     unsafe {
         PREVIOUS_START.set(pg_sys::ExecutorStart_hook);
-        pg_sys::ExecutorStart_hook = Some(notice);
+        pg_sys::ExecutorStart_hook = Some(notice_nested);
     }
 }
 
-/// Called by the executor for each statement; an ERROR of the server's leaves through it, and nothing in it has to be dropped.
-unsafe extern "C-unwind" fn notice(query: *mut pg_sys::QueryDesc, flags: c_int) {
-    // SAFETY: by the server, with a live description. A session's own command has the text that it shows.
+/// Executor hook. A server's ERROR jumps over its frame, so it holds nothing that must be dropped.
+unsafe extern "C-unwind" fn notice_nested(query: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: by the server, with a live description. The session's top-level command has the text in debug_query_string.
     unsafe {
         if !std::ptr::eq((*query).sourceText, pg_sys::debug_query_string) {
             WAS_NESTED.set(true);
@@ -303,14 +304,13 @@ unsafe extern "C-unwind" fn notice(query: *mut pg_sys::QueryDesc, flags: c_int) 
     }
 }
 
-/// Drops all plans of the session but those of these statements, which each arm has for itself, if statements have executed
-/// others since the last time; whether they have.
+/// Drops the session's plans, except those of the given statements, which each arm has separately. Does so only if statements
+/// have executed others since the last call; returns whether they have.
 pub fn drop_shared(own: impl Iterator<Item = *mut pg_sys::CachedPlanSource>) -> bool {
     if !WAS_NESTED.replace(false) {
         return false;
     }
-    // SAFETY: the statements' own plans last as long as these do. Nothing but ResetPlanCache, which raises no error, comes
-    // between reading whether they are valid and saying so again.
+    // SAFETY: plans last as long as their statements. Validity is restored right after ResetPlanCache, which raises no error.
     unsafe {
         let valid: Vec<_> = own.filter(|source| !source.is_null() && (**source).is_valid).collect();
         let is_valid_plan = |plan: &*mut pg_sys::CachedPlan| !plan.is_null() && (**plan).is_valid;
@@ -322,8 +322,8 @@ pub fn drop_shared(own: impl Iterator<Item = *mut pg_sys::CachedPlanSource>) -> 
     true
 }
 
-// Indexes that this process's planner does not see. They are there all the same: maintained, and their constraints enforced;
-// no lock is taken, and no other session notices.
+// Indexes that are hidden from this process's planner. They are still maintained, and their constraints enforced. Hiding takes
+// no lock and does not affect other sessions.
 
 thread_local! {
     static HIDDEN: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
@@ -331,13 +331,13 @@ thread_local! {
     static PREVIOUS_HOOK: Cell<Hook> = const { Cell::new(None) };
 }
 
-/// The planner's hook for what it has found out of a relation; 19 has another one in its place.
+/// The planner's hook for collected relation data; 19 has replaced it.
 #[cfg(not(since_19))]
 type Hook = pg_sys::get_relation_info_hook_type;
 #[cfg(since_19)]
 type Hook = pg_sys::build_simple_rel_hook_type;
 
-/// From here on, the planner sees all indexes but these. Plans that are there already stay as they are.
+/// Hides these indexes, and no others, from the planner. Existing plans stay as they are.
 pub fn hide_indexes(indexes: &[pg_sys::Oid]) {
     HIDDEN.with_borrow_mut(|hidden| {
         hidden.clear();
@@ -350,66 +350,66 @@ pub fn hide_indexes(indexes: &[pg_sys::Oid]) {
     #[cfg(not(since_19))]
     unsafe {
         PREVIOUS_HOOK.set(pg_sys::get_relation_info_hook);
-        pg_sys::get_relation_info_hook = Some(leave_out);
+        pg_sys::get_relation_info_hook = Some(hide_from_planner);
     }
     // SAFETY: as above.
     #[cfg(since_19)]
     unsafe {
         PREVIOUS_HOOK.set(pg_sys::build_simple_rel_hook);
-        pg_sys::build_simple_rel_hook = Some(leave_out);
+        pg_sys::build_simple_rel_hook = Some(hide_from_planner);
     }
 }
 
-/// Called by the planner for each relation, when it has collected what it knows of it.
+/// Planner hook, called for each relation once its data is collected.
 #[cfg(not(since_19))]
 #[pg_guard]
-unsafe extern "C-unwind" fn leave_out(
+unsafe extern "C-unwind" fn hide_from_planner(
     root: *mut pg_sys::PlannerInfo,
-    relation: pg_sys::Oid,
+    relation_oid: pg_sys::Oid,
     is_parent: bool,
-    found: *mut pg_sys::RelOptInfo,
+    relation: *mut pg_sys::RelOptInfo,
 ) {
     // SAFETY: by the planner, with live nodes.
     unsafe {
         if let Some(previous) = PREVIOUS_HOOK.get() {
-            previous(root, relation, is_parent, found);
+            previous(root, relation_oid, is_parent, relation);
         }
-        filter(found);
+        remove_hidden(relation);
     }
 }
 
-/// As before 19.
+/// Like the hook before 19.
 #[cfg(since_19)]
 #[pg_guard]
-unsafe extern "C-unwind" fn leave_out(
+unsafe extern "C-unwind" fn hide_from_planner(
     root: *mut pg_sys::PlannerInfo,
-    found: *mut pg_sys::RelOptInfo,
+    relation: *mut pg_sys::RelOptInfo,
     entry: *mut pg_sys::RangeTblEntry,
 ) {
     // SAFETY: by the planner, with live nodes.
     unsafe {
         if let Some(previous) = PREVIOUS_HOOK.get() {
-            previous(root, found, entry);
+            previous(root, relation, entry);
         }
-        filter(found);
+        remove_hidden(relation);
     }
 }
 
-/// Takes hidden indexes off the list of a relation's.
+/// Removes hidden indexes from a relation's list.
 ///
 /// # Safety
-/// A live node whose list of indexes is the planner's own, made of nodes IndexOptInfo in its memory.
-unsafe fn filter(found: *mut pg_sys::RelOptInfo) {
-    // SAFETY: by the caller. Elements are moved within the list, and it only becomes shorter; an empty list is NULL.
+/// A live node whose list holds the planner's IndexOptInfo nodes.
+unsafe fn remove_hidden(relation: *mut pg_sys::RelOptInfo) {
+    // SAFETY: by the caller. Elements move within the list, which only gets shorter; an empty list is NULL.
     unsafe {
-        let list = (*found).indexlist;
+        let list = (*relation).indexlist;
         if list.is_null() {
             return;
         }
         let kept = HIDDEN.with_borrow(|hidden| {
             let mut kept = 0;
-            for place in 0..(*list).length {
-                let cell = *(*list).elements.add(place as usize);
+            for position in 0..(*list).length {
+                let cell = *(*list).elements.add(position as usize);
                 let index: *const pg_sys::IndexOptInfo = cell.ptr_value.cast();
                 if !hidden.contains(&(*index).indexoid) {
                     *(*list).elements.add(kept as usize) = cell;
@@ -420,7 +420,7 @@ unsafe fn filter(found: *mut pg_sys::RelOptInfo) {
         });
         (*list).length = kept;
         if kept == 0 {
-            (*found).indexlist = std::ptr::null_mut();
+            (*relation).indexlist = std::ptr::null_mut();
         }
     }
 }

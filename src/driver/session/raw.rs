@@ -1,9 +1,7 @@
-//! The server's functions as the transaction loop calls them: without pgrx's guard, which would
-//! turn an ERROR into a Rust panic at each call.
+//! The server's functions without pgrx's guard, which would turn an ERROR into a Rust panic at each call.
 //!
-//! An ERROR out of one of these jumps straight to the [`trap`] around it. So they may be
-//! called only inside a trap, from frames that have nothing to drop (plain old frames in the
-//! words of Rust's RFC 2945), or where the process has nothing left to lose.
+//! An ERROR in one of them jumps to the surrounding [`trap`]. So they may be called only inside a trap, from frames that have
+//! nothing to drop ("plain old frames" of Rust's RFC 2945), or when the process is about to end anyway.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_long, c_void};
@@ -59,7 +57,7 @@ unsafe extern "C-unwind" {
     pub fn RollbackAndReleaseCurrentSubTransaction();
     pub fn ReleaseCurrentSubTransaction();
 
-    // what others see of this session
+    // statistics
     pub fn pgstat_report_activity(state: u32, command: *const c_char);
     pub fn pgstat_report_stat(force: bool) -> c_long;
 
@@ -374,7 +372,7 @@ unsafe extern "C-unwind" {
     pub fn MemoryContextReset(context: MemoryContext);
 }
 
-/// The commands that the executor runs by itself.
+/// Returns whether the executor runs a command, rather than a utility.
 pub fn is_plannable(command: CmdType::Type) -> bool {
     command == CmdType::CMD_SELECT
         || command == CmdType::CMD_INSERT
@@ -389,21 +387,21 @@ pub fn is_plannable(command: CmdType::Type) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Log {
     Errors,
-    /// Of an attempt that may well fail.
+    /// For attempts that are expected to fail.
     Nothing,
 }
 
-/// Runs `body`; an ERROR out of it is logged, its transaction rolled back, and returned.
+/// Runs `body`. Logs and returns an ERROR, and rolls its transaction back.
 ///
 /// # Safety
-/// As [`trap_with`].
+/// As for [`trap_with`].
 #[inline]
 pub unsafe fn trap<F: FnOnce()>(body: F) -> Result<(), SqlError> {
     // SAFETY: by the caller.
     unsafe { trap_with(Log::Errors, body) }
 }
 
-/// Runs `body` as [`trap`] does; `log` says whether an ERROR is logged.
+/// Like [`trap`], but logs an ERROR only if `log` says so.
 ///
 /// # Safety
 /// Between `body`'s start and any call that can raise an ERROR there must be no live value with a
@@ -432,13 +430,13 @@ thread_local! {
     static STAYS_IN_TRANSACTION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on an error in a subtransaction aborts that one alone, which then has to be rolled back, as a client does by
-/// ROLLBACK TO; or leaves every transaction, as in the loop of a client that opens no subtransactions itself.
+/// Sets whether an error in a subtransaction aborts only that one, which the caller then rolls back, or all transactions, which
+/// is the default.
 pub fn stay_in_transaction(stays: bool) {
     STAYS_IN_TRANSACTION.set(stays);
 }
 
-/// Aborts what an error aborts.
+/// Aborts the subtransaction or all transactions, as set by [`stay_in_transaction`].
 ///
 /// # Safety
 /// Inside a [`trap`].
@@ -453,20 +451,18 @@ pub unsafe fn abort() {
     }
 }
 
-/// Runs `body` in a subtransaction of the transaction that is open, and rolls that back: nothing is left of it in the
-/// database, and of an ERROR out of it only what `told` makes of its message. It is rolled back after success, too, for
-/// errors that `body` does not see: Citus shows that it has got no plan from another node, and leaves the transaction there
-/// failed, which only goes on from a savepoint. A cancel, which is meant for the statement as a whole, goes on to the trap
-/// around.
+/// Runs `body` in a subtransaction and rolls it back. The message of an ERROR is passed to `on_error`; a cancel goes on to the
+/// surrounding trap, as it is meant for the whole statement. Rolling back after success too handles errors that `body` does not
+/// see: when Citus shows that it got no plan from another node, the transaction there has failed and continues only from a
+/// savepoint.
 ///
 /// # Safety
-/// Inside a [`trap`] and a transaction, outside of parallel mode; `body` as for [`trap_with`], and `told` must not raise
-/// an ERROR.
+/// Inside a [`trap`] and a transaction, outside of parallel mode; `body` as for [`trap_with`]; `on_error` must not raise an
+/// ERROR.
 #[cold]
-pub unsafe fn in_subtransaction(body: impl FnOnce(), told: impl FnOnce(&std::ffi::CStr)) {
-    // SAFETY: as PL/pgSQL does it for a block with an exception handler (exec_stmt_block in pl_exec.c). The two globals
-    // are restored before this frame ends, as in `trap_with`; ReThrowError jumps to the trap around, over frames that have
-    // nothing to drop.
+pub unsafe fn in_subtransaction(body: impl FnOnce(), on_error: impl FnOnce(&std::ffi::CStr)) {
+    // SAFETY: as in PL/pgSQL's blocks with exception handlers (exec_stmt_block in pl_exec.c). The two globals are restored before
+    // this frame ends, as in `trap_with`; ReThrowError jumps over frames that have nothing to drop.
     unsafe {
         let context = pg_sys::CurrentMemoryContext;
         let owner = pg_sys::CurrentResourceOwner;
@@ -494,7 +490,7 @@ pub unsafe fn in_subtransaction(body: impl FnOnce(), told: impl FnOnce(&std::ffi
         pg_sys::CurrentMemoryContext = context;
         if !error.is_null() {
             if !(*error).message.is_null() {
-                told(std::ffi::CStr::from_ptr((*error).message));
+                on_error(std::ffi::CStr::from_ptr((*error).message));
             }
             FreeErrorData(error);
         }
@@ -502,20 +498,18 @@ pub unsafe fn in_subtransaction(body: impl FnOnce(), told: impl FnOnce(&std::ffi
     }
 }
 
-/// What PostgresMain does after its own longjmp: report, roll back, forget.
+/// Recovers like PostgresMain after its longjmp: reports the error, rolls back and clears the error state.
 ///
-/// An error in here finds no trap: in a worker it ends the process cleanly (StartBackgroundWorker
-/// catches it and exits with 1), having released what the backend held.
+/// An error during recovery has no trap and ends the process: StartBackgroundWorker catches it, releases the backend's
+/// resources and exits with 1.
 ///
 /// # Safety
 /// After an error's longjmp, with the globals as they were before its sigsetjmp, and the error still on the server's stack.
 #[cold]
 unsafe fn recover(log: Log) -> SqlError {
-    // SAFETY: the order is PostgresMain's. The error's data is copied into a context that
-    // survives the abort, and the Rust string is made only when nothing can fail any more.
-    // AbortOutOfAnyTransaction leaves a BEGIN block as well, where AbortCurrentTransaction would
-    // leave the session waiting for a ROLLBACK: the next StartTransactionCommand would then run
-    // inside an aborted block.
+    // SAFETY: PostgresMain's order. The error's data is copied to a context that survives the abort, and Rust strings are made
+    // only when nothing can fail any more. Unlike AbortCurrentTransaction, AbortOutOfAnyTransaction also leaves a transaction
+    // block, so the next command does not run in an aborted one.
     unsafe {
         pg_sys::InterruptHoldoffCount += 1;
         disable_all_timeouts(false);
@@ -523,7 +517,7 @@ unsafe fn recover(log: Log) -> SqlError {
         if log == Log::Errors {
             EmitErrorReport();
         }
-        // A context of its own: FreeErrorData leaves behind some of what CopyErrorData makes.
+        // FreeErrorData does not free everything that CopyErrorData allocates, hence a separate context.
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
             c"pgbench_ext error".as_ptr(),

@@ -1,12 +1,10 @@
-//! What becomes of the rows that a statement returns.
+//! Receivers of the rows that a statement returns.
 //!
-//! 'serialize' uses the server's own printtup, which detoasts each value, calls its type's
-//! output function and builds the protocol's message; only the last step, handing the bytes to a
-//! socket, is replaced by dropping them. So it is exactly the work that a client's query costs
-//! the server, up to the network. 'discard' uses the receiver that looks at nothing.
+//! 'serialize' uses the server's printtup, which detoasts values, calls output functions and builds protocol messages, but
+//! drops the messages instead of sending them: the server does all the work of a client's query up to the network. 'discard'
+//! uses the receiver that ignores rows.
 //!
-//! What `\gset` and `\aset` keep is taken at the same place: the messages that would have gone to
-//! the client are read here instead.
+//! `\gset` and `\aset` read their values from the dropped messages.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int};
@@ -54,7 +52,7 @@ thread_local! {
     static CAPTURED: RefCell<CapturedRows> = const { RefCell::new(CapturedRows::own()) };
 }
 
-/// From now on what queries return is kept, or is not.
+/// Starts or stops keeping the rows that queries return.
 pub(super) fn capture(on: bool) {
     CAPTURING.set(on);
     if on {
@@ -62,31 +60,30 @@ pub(super) fn capture(on: bool) {
     }
 }
 
-/// A query begins.
+/// Starts a new query among the captured rows.
 pub(super) fn begin_query() {
     if CAPTURING.get() {
         CAPTURED.with_borrow_mut(CapturedRows::next_query);
     }
 }
 
-/// What the queries of the last command returned.
-pub(super) fn with_captured<T>(look: impl FnOnce(&CapturedRows) -> T) -> T {
-    CAPTURED.with_borrow(look)
+/// Passes the rows of the last command's queries to `read`.
+pub(super) fn with_captured<T>(read: impl FnOnce(&CapturedRows) -> T) -> T {
+    CAPTURED.with_borrow(read)
 }
 
-/// Makes receivers for one client's statements.
+/// Creates receivers for one client's statements.
 pub struct ReceiverFactory {
     results: Cell<Results>,
-    /// printtup asks its portal for result formats: none are set, which means text.
+    /// printtup reads result formats from its portal; none are set, which means text.
     portal: pg_sys::Portal,
 }
 
 impl ReceiverFactory {
-    /// For a process without a client of its own: its protocol output is replaced for good.
+    /// Creates a factory and permanently drops the process's protocol output.
     pub fn new(results: Results) -> Self {
-        // SAFETY: this is a background worker, so nothing else writes protocol messages here
-        // (whereToSendOutput is DestNone), and the methods live as long as the library. A portal
-        // of zeroes has no formats; printtup reads nothing else of it.
+        // SAFETY: a background worker sends no other protocol messages (whereToSendOutput is DestNone), and the methods live
+        // as long as the library. printtup reads only the formats of the portal, which a zeroed one has none of.
         unsafe {
             raw::PqCommMethods = &raw const DROP_EVERYTHING;
             let portal = pg_sys::MemoryContextAllocZero(
@@ -97,12 +94,12 @@ impl ReceiverFactory {
         }
     }
 
-    /// What becomes of rows from here on.
+    /// Sets whether rows of later executions are serialised or discarded.
     pub fn set(&self, results: Results) {
         self.results.set(results);
     }
 
-    /// A receiver for one execution, allocated in the current memory context.
+    /// Allocates a receiver for one execution in the current memory context.
     ///
     /// # Safety
     /// Inside a trap.
@@ -111,7 +108,7 @@ impl ReceiverFactory {
         // SAFETY: by the caller; the portal lives in TopMemoryContext.
         unsafe {
             match self.results.get() {
-                // With the description of the columns, which a prepared statement's client has asked for.
+                // Includes the description of columns, which a client of a prepared statement asks for.
                 _ if CAPTURING.get() || watch::is_on() => {
                     let receiver = raw::CreateDestReceiver(pg_sys::CommandDest::DestRemote);
                     raw::SetRemoteDestReceiverParams(receiver, self.portal);
@@ -128,10 +125,9 @@ impl ReceiverFactory {
     }
 }
 
-// What an execution stands for in the server's statistics: rows, and index scans.
+// The rows and index scans that the server's statistics count for an execution.
 
-/// How many index scans an execution stands for in the server's statistics; `None` where the plan
-/// is not simple enough to tell.
+/// Returns how many index scans the server's statistics count for an execution; `None` for plans that are not simple.
 ///
 /// # Safety
 /// The state of a plan that has run, or NULL.
@@ -143,7 +139,7 @@ pub(super) unsafe fn index_scans(state: *mut pg_sys::PlanState) -> Option<u64> {
     unsafe {
         let plan = (*state).plan;
         match (*plan).type_ {
-            // The arbiter index is probed in ways of its own.
+            // The number of probes of the arbiter index is not known.
             pg_sys::NodeTag::T_ModifyTable
                 if (*plan.cast::<pg_sys::ModifyTable>()).onConflictAction
                     != pg_sys::OnConflictAction::ONCONFLICT_NONE =>
@@ -160,11 +156,11 @@ pub(super) unsafe fn index_scans(state: *mut pg_sys::PlanState) -> Option<u64> {
             }
             pg_sys::NodeTag::T_IndexScan => {
                 let scan = state.cast::<pg_sys::IndexScanState>();
-                // In 18 the node counts, for a scan may skip; from 19 on where it is instrumented only.
+                // In 18 the node counts searches, as a scan may skip; since 19 only when instrumented.
                 #[cfg(all(since_18, not(since_19)))]
                 return Some((*scan).iss_Instrument.nsearches);
                 #[cfg(any(not(since_18), since_19))]
-                scans_of_keys(
+                scan_count(
                     (*plan.cast::<pg_sys::IndexScan>()).indexqual,
                     (*scan).iss_ScanKeys,
                     (*scan).iss_NumScanKeys,
@@ -175,7 +171,7 @@ pub(super) unsafe fn index_scans(state: *mut pg_sys::PlanState) -> Option<u64> {
                 #[cfg(all(since_18, not(since_19)))]
                 return Some((*scan).ioss_Instrument.nsearches);
                 #[cfg(any(not(since_18), since_19))]
-                scans_of_keys(
+                scan_count(
                     (*plan.cast::<pg_sys::IndexOnlyScan>()).indexqual,
                     (*scan).ioss_ScanKeys,
                     (*scan).ioss_NumScanKeys,
@@ -206,7 +202,7 @@ pub(super) unsafe fn count_rows(counters: &CommandCounters, planned: *mut pg_sys
     }
 }
 
-/// Whether an UPDATE may move a row to another partition, which counts as a row deleted and one inserted.
+/// Returns whether an UPDATE may move rows to other partitions, which counts as a deletion and an insertion.
 ///
 /// # Safety
 /// A live plan.
@@ -229,7 +225,8 @@ unsafe fn changes_partition_key(_: *mut pg_sys::PlannedStmt, node: &pg_sys::Modi
     node.partColsUpdated
 }
 
-/// A table whose partitions are partitioned themselves is said to: they number their columns in ways of their own.
+/// Returns whether an UPDATE changes a partition key; true for tables with subpartitions, whose columns may be numbered
+/// differently.
 ///
 /// # Safety
 /// An UPDATE's plan and its uppermost node, in the transaction in which it was executed: its tables are locked.
@@ -238,25 +235,25 @@ unsafe fn changes_partition_key(planned: *mut pg_sys::PlannedStmt, node: &pg_sys
     if node.rootRelation == 0 {
         return false;
     }
-    // SAFETY: by the caller; places in both lists are counted from 1.
+    // SAFETY: by the caller; positions in both lists count from 1.
     unsafe {
-        let entry = |place: u32| -> &pg_sys::RangeTblEntry {
-            &*(*(*(*planned).rtable).elements.add(place as usize - 1)).ptr_value.cast()
+        let entry = |position: u32| -> &pg_sys::RangeTblEntry {
+            &*(*(*(*planned).rtable).elements.add(position as usize - 1)).ptr_value.cast()
         };
         let root = entry(node.rootRelation);
-        let is_other_table = |place| {
-            let entry = entry(place);
+        let is_subpartitioned = |position| {
+            let entry = entry(position);
             entry.relkind == pg_sys::RELKIND_PARTITIONED_TABLE as std::ffi::c_char
                 && entry.relid != root.relid
         };
-        if (1..=list_length((*planned).rtable) as u32).any(is_other_table) {
+        if (1..=list_length((*planned).rtable) as u32).any(is_subpartitioned) {
             return true;
         }
-        let rights: *mut pg_sys::RTEPermissionInfo =
+        let permissions: *mut pg_sys::RTEPermissionInfo =
             (*(*(*planned).permInfos).elements.add(root.perminfoindex as usize - 1)).ptr_value.cast();
         let table = pg_sys::RelationIdGetRelation(root.relid);
         let changes = table.is_null()
-            || pg_sys::has_partition_attrs(table, (*rights).updatedCols, std::ptr::null_mut());
+            || pg_sys::has_partition_attrs(table, (*permissions).updatedCols, std::ptr::null_mut());
         if !table.is_null() {
             pg_sys::RelationClose(table);
         }
@@ -264,23 +261,23 @@ unsafe fn changes_partition_key(planned: *mut pg_sys::PlannedStmt, node: &pg_sys
     }
 }
 
-/// One for a condition of operators. An array in it is a scan for each element; whether NULL is
-/// one depends on the server's version and the index's kind.
+/// Returns 1 for a condition of operators only; `None` for arrays, which cause a scan per element, and for NULL, which the
+/// server's versions and index types count differently.
 ///
 /// # Safety
 /// The condition and the keys of an index scan that has run.
 #[cfg(any(not(since_18), since_19))]
-unsafe fn scans_of_keys(condition: *mut pg_sys::List, keys: pg_sys::ScanKey, count: i32) -> Option<u64> {
+unsafe fn scan_count(condition: *mut pg_sys::List, keys: pg_sys::ScanKey, count: i32) -> Option<u64> {
     // SAFETY: by the caller.
     unsafe {
         let keys = if count == 0 { &[] } else { std::slice::from_raw_parts(keys, count as usize) };
-        let null = |key: &pg_sys::ScanKeyData| key.sk_flags & pg_sys::SK_ISNULL as i32 != 0;
-        (only_operators(condition) && !keys.iter().any(null) && !may_skip(keys)).then_some(1)
+        let is_null = |key: &pg_sys::ScanKeyData| key.sk_flags & pg_sys::SK_ISNULL as i32 != 0;
+        (has_only_operators(condition) && !keys.iter().any(is_null) && !may_skip(keys)).then_some(1)
     }
 }
 
-/// Whether a scan may skip from value to value of a column, with a search for each (_bt_preprocess_array_keys of
-/// nbtpreprocesskeys.c): there is no equality for a column before the last one that has a key.
+/// Returns whether a scan may search once per value of a column (skip scan; _bt_preprocess_array_keys in nbtpreprocesskeys.c):
+/// a column before the last one with a key has no equality condition.
 #[cfg(any(not(since_18), since_19))]
 fn may_skip(keys: &[pg_sys::ScanKeyData]) -> bool {
     let last = keys.iter().map(|key| key.sk_attno).max().unwrap_or(0);
@@ -292,7 +289,7 @@ fn may_skip(keys: &[pg_sys::ScanKeyData]) -> bool {
 /// # Safety
 /// A live list of nodes, or NULL.
 #[cfg(any(not(since_18), since_19))]
-unsafe fn only_operators(list: *mut pg_sys::List) -> bool {
+unsafe fn has_only_operators(list: *mut pg_sys::List) -> bool {
     // SAFETY: by the caller.
     unsafe {
         (0..list_length(list) as usize).all(|index| {

@@ -1,5 +1,4 @@
-//! One statement of a script, in the three ways that a client can send it: prepared once, parsed
-//! each time by the extended protocol, or as text by the simple one.
+//! A script's statement: prepared once, or parsed at each execution like an unnamed one of the extended protocol.
 
 use std::ffi::{CStr, CString};
 
@@ -11,7 +10,7 @@ use super::analysis::{AnalysedStatement, ExecutionPlan, analyse};
 use super::raw::{self, Log, trap, trap_with};
 use crate::server::signals::STATEMENT_TIMEOUT;
 
-/// How a variable's value becomes a parameter's.
+/// How a variable's value is converted to a parameter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Conversion {
     Int2,
@@ -19,14 +18,14 @@ enum Conversion {
     Int8,
     Float8,
     Boolean,
-    /// Through the type's input function, as a client's text parameters are.
+    /// By the type's input function, like a client's text parameters.
     Text {
         input: pg_sys::Oid,
         io_param: pg_sys::Oid,
     },
 }
 
-/// A statement's parameter: where its value comes from and what the server inferred it to be.
+/// A statement's parameter: its variable, and the conversion to its inferred type.
 #[derive(Clone, Copy, Debug)]
 struct StatementParameter {
     variable: VariableId,
@@ -38,47 +37,44 @@ pub struct PreparedStatement {
     source: CString,
     pub(super) plan: ExecutionPlan,
     parameters: Vec<StatementParameter>,
-    /// Texts of this execution's parameters; here so that nothing has to be dropped in a trap.
+    /// Texts of this execution's parameters, kept outside the trap, in which nothing may need dropping.
     texts: Vec<Option<CString>>,
-    /// What the audit knows it by.
+    /// Properties for the audit.
     pub traits: Traits,
     /// It is DISCARD ALL or DEALLOCATE ALL.
     pub(super) forgets_prepared: bool,
-    /// How often the session had forgotten its prepared statements when this one was executed first: a client prepares it then.
+    /// `Session::forgotten` at the first execution, which is when a client prepares it.
     pub(super) prepared_in: Option<u32>,
 }
 
-/// What can be told of a statement before it runs.
+/// Properties of a statement that are known before it runs.
 #[derive(Clone, Debug, Default)]
 pub struct Traits {
-    /// A `CmdType` of the server's; 0 where rules make several statements of it.
+    /// A `CmdType` of the server; 0 if rules replace it by several statements.
     pub command_type: u32,
-    /// The server's query identifier; 0 where it computes none.
+    /// The server's query identifier; 0 if it computes none.
     pub query_id: u64,
-    /// The one that it has once its plan was made anew: another one where its parameters' types were unknown before.
+    /// The identifier after its plan is rebuilt; differs if types of parameters were unknown before.
     pub later_query_id: u64,
-    /// Relations it names; `None` where they are too many to keep, or where it changes rows in
-    /// more ways than one.
+    /// OIDs of its relations; `None` if they are too many, or not all known, or it changes rows in several ways.
     pub relations: Option<Vec<u32>>,
-    /// A utility other than transaction control: it may create what later statements name, or lead
-    /// them elsewhere.
+    /// A utility other than transaction control: it may create objects, or change which objects later statements name.
     pub changes_the_scene: bool,
-    /// INSERT … ON CONFLICT: a row is taken back when another session was faster to insert its key.
+    /// INSERT … ON CONFLICT: a row is removed again if another session has inserted its key meanwhile.
     pub takes_back: bool,
-    /// Planning it may look up the ends of an index.
+    /// Planning may read the ends of an index.
     pub looks_at_ends: bool,
 }
 
 impl PreparedStatement {
-    /// Parses and analyses a statement as exec_parse_message does (tcop/postgres.c), with the
-    /// parameters' types inferred by the server: `$1` is `parameters[0]`.
+    /// Parses and analyses a statement like exec_parse_message (tcop/postgres.c). The server infers the parameters' types;
+    /// `$1` is `parameters[0]`.
     pub fn prepare(sql: &str, parameters: &[VariableId], log: Log) -> Result<Self, SqlError> {
         let source = nul_terminated(sql)?;
         let declared = parameters.len();
         let mut prepared = AnalysedStatement::default();
-        // SAFETY: the closure holds plain pointers only. The query string is copied by
-        // CreateCachedPlan; everything else is allocated in the transaction's context, and what
-        // must last is moved under CacheMemoryContext by SaveCachedPlan.
+        // SAFETY: the closure holds plain pointers only. CreateCachedPlan copies the query string; SaveCachedPlan moves the
+        // plan from the transaction's context to CacheMemoryContext.
         unsafe {
             let text = source.as_ptr();
             let prepared = &raw mut prepared;
@@ -99,8 +95,7 @@ impl PreparedStatement {
         let AnalysedStatement { has_hidden_relations, changes_the_scene, takes_back, looks_at_ends, .. } =
             prepared;
         let forgets_prepared = prepared.forgets_prepared;
-        // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
-        // has made sure are the declared ones.
+        // SAFETY: the plan source lasts; param_types has num_params entries, which `analyse` has checked.
         let types = unsafe {
             match plan.plan_source.as_ref() {
                 Some(plan_source) if plan_source.num_params > 0 => {
@@ -113,11 +108,11 @@ impl PreparedStatement {
             .iter()
             .zip(types)
             .map(|(&variable, &type_oid)| {
-                Ok(StatementParameter { variable, conversion: conversion(type_oid)? })
+                Ok(StatementParameter { variable, conversion: pick_conversion(type_oid)? })
             })
             .collect::<Result<Vec<_>, SqlError>>()?;
-        let all = if has_hidden_relations { None } else { relations.get(..relation_count) };
-        let relations = all.map(<[u32]>::to_vec);
+        let relations = if has_hidden_relations { None } else { relations.get(..relation_count) };
+        let relations = relations.map(<[u32]>::to_vec);
         let texts = vec![None; parameters.len()];
         Ok(Self {
             source,
@@ -143,13 +138,12 @@ impl PreparedStatement {
         &self.source
     }
 
-    /// What the server keeps of it; NULL of an empty one.
+    /// Returns the server's saved plan; NULL for an empty statement.
     pub fn plan_source(&self) -> *mut pg_sys::CachedPlanSource {
         self.plan.plan_source
     }
 
-    /// Puts numbers and truth values into the parameter list, and sets aside the text of what
-    /// has to go through an input function.
+    /// Stores numbers and booleans in the parameter list, and keeps texts for the input functions.
     #[inline]
     pub(super) fn bind(&mut self, variables: &Variables) {
         for (index, parameter) in self.parameters.iter().enumerate() {
@@ -158,7 +152,7 @@ impl PreparedStatement {
                 (Value::Integer(n), Conversion::Int4) => i32::try_from(*n).ok().map(pg_sys::Datum::from),
                 (Value::Integer(n), Conversion::Int8) => Some(pg_sys::Datum::from(*n)),
                 (Value::Integer(n), Conversion::Int2) => i16::try_from(*n).ok().map(pg_sys::Datum::from),
-                // pgbench sends a double with 15 digits: so much of it, and no more, arrives.
+                // As in pgbench, which sends doubles with 15 digits.
                 (Value::Double(x), Conversion::Float8) => {
                     format_double(*x).parse().ok().map(|sent: f64| pg_sys::Datum::from(sent.to_bits()))
                 }
@@ -167,7 +161,7 @@ impl PreparedStatement {
             };
             let text = match datum {
                 Some(_) => None,
-                None => text_of(value),
+                None => sent_text(value),
             };
             // SAFETY: the list was made for this many parameters and lasts with the statement.
             unsafe {
@@ -181,7 +175,7 @@ impl PreparedStatement {
         }
     }
 
-    /// Converts what [`Self::bind`] has set aside.
+    /// Converts the texts that [`Self::bind`] has kept.
     ///
     /// # Safety
     /// Inside a trap and a transaction; the values live in the current memory context.
@@ -189,12 +183,11 @@ impl PreparedStatement {
     pub(super) unsafe fn convert_texts(&self) {
         for (index, text) in self.texts.iter().enumerate() {
             if let Some(text) = text {
-                // SAFETY: by the caller, and as in `bind`; input functions do not write to their
-                // argument.
+                // SAFETY: by the caller, and as in `bind`; input functions do not write to their argument.
                 unsafe {
                     let (input, io_param) = match self.parameters[index].conversion {
                         Conversion::Text { input, io_param } => (input, io_param),
-                        by_value => input_of(by_value),
+                        by_value => input_function(by_value),
                     };
                     let param = (*self.plan.params).params.as_mut_ptr().add(index);
                     (*param).value = raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
@@ -204,8 +197,7 @@ impl PreparedStatement {
     }
 }
 
-/// A statement that is parsed, analysed and planned anew at each execution, as the extended
-/// protocol does with an unnamed one.
+/// A statement that is parsed, analysed and planned at each execution, like an unnamed one of the extended protocol.
 pub struct Unprepared {
     source: CString,
     parameters: Vec<VariableId>,
@@ -224,10 +216,10 @@ impl Unprepared {
         &self.source
     }
 
-    /// Turns the values into text, as a client sends them.
+    /// Converts the values to text, as a client sends them.
     pub(super) fn bind(&mut self, variables: &Variables) {
         for (text, &variable) in self.texts.iter_mut().zip(&self.parameters) {
-            *text = variables.get(variable).and_then(text_of);
+            *text = variables.get(variable).and_then(sent_text);
         }
     }
 
@@ -242,14 +234,13 @@ impl Unprepared {
         prepared.plan
     }
 
-    /// Converts what [`Self::bind`] has set aside, as exec_bind_message does.
+    /// Converts the texts of [`Self::bind`] to parameters, like exec_bind_message.
     ///
     /// # Safety
-    /// Inside a trap and a transaction, with the plan that [`Self::analyse`] has just made; the values
-    /// live in the current memory context.
+    /// Inside a trap and a transaction, with the plan of the last [`Self::analyse`]; the values live in the current memory
+    /// context.
     pub(super) unsafe fn convert_texts(&self, plan: ExecutionPlan) {
-        // SAFETY: by the caller; the list has as many parameters as there are texts, which `analyse`
-        // has made sure of.
+        // SAFETY: by the caller; `analyse` has checked that the list has as many parameters as there are texts.
         unsafe {
             for (index, text) in self.texts.iter().enumerate() {
                 let param = (*plan.params).params.as_mut_ptr().add(index);
@@ -265,7 +256,7 @@ impl Unprepared {
     }
 }
 
-fn conversion(type_oid: pg_sys::Oid) -> Result<Conversion, SqlError> {
+fn pick_conversion(type_oid: pg_sys::Oid) -> Result<Conversion, SqlError> {
     Ok(match type_oid {
         pg_sys::INT2OID => Conversion::Int2,
         pg_sys::INT4OID => Conversion::Int4,
@@ -289,9 +280,9 @@ fn conversion(type_oid: pg_sys::Oid) -> Result<Conversion, SqlError> {
     })
 }
 
-/// Input functions of the types that usually need none: a value out of range or of another kind
-/// gets the type's own error.
-fn input_of(conversion: Conversion) -> (pg_sys::Oid, pg_sys::Oid) {
+/// Returns the input function of a type. Types that usually need none use it for values out of range or of another kind, to
+/// raise the type's own error.
+fn input_function(conversion: Conversion) -> (pg_sys::Oid, pg_sys::Oid) {
     let function = match conversion {
         Conversion::Int2 => pg_sys::F_INT2IN,
         Conversion::Int4 => pg_sys::F_INT4IN,
@@ -303,11 +294,11 @@ fn input_of(conversion: Conversion) -> (pg_sys::Oid, pg_sys::Oid) {
     (pg_sys::Oid::from(function), pg_sys::InvalidOid)
 }
 
-/// A value as pgbench sends it; `None` for NULL.
-fn text_of(value: &Value) -> Option<CString> {
+/// Returns a value as pgbench sends it; `None` for NULL.
+fn sent_text(value: &Value) -> Option<CString> {
     match value {
         Value::Null => None,
-        // A zero byte cannot be part of any PostgreSQL text; nothing that makes values lets one in.
+        // Values never contain a zero byte, which PostgreSQL's texts cannot hold.
         value => CString::new(value.to_text().into_owned()).ok(),
     }
 }

@@ -17,11 +17,11 @@ const CLIENT: &str = "It watches the connection of a client, and the engine's se
 const PER_TRANSACTION: &str = "Set the parameter's default_transaction_... counterpart instead.";
 const IDENTITY: &str = "A client is a session of the calling role: use SET ROLE before the call.";
 
-/// Those that only say how much of a statement is logged: by themselves they cost nothing.
-const OF_LOGGED_STATEMENTS: [&str; 3] =
+/// Settings that only limit how much of a statement is logged and cost nothing by themselves.
+const LOGGING_DETAILS: [&str; 3] =
     ["log_statement_sample_rate", "log_parameter_max_length", "log_parameter_max_length_on_error"];
 
-/// All of them; the order is the order of bits in a run's header, so it holds at most 32.
+/// The order is that of bits in a run's header, so at most 32.
 const UNSUPPORTED: [UnsupportedSetting; 19] = [
     UnsupportedSetting { name: "log_statement", off: "none", hint: LOGGING },
     UnsupportedSetting { name: "log_duration", off: "off", hint: LOGGING },
@@ -45,28 +45,28 @@ const UNSUPPORTED: [UnsupportedSetting; 19] = [
 ];
 
 impl UnsupportedSetting {
-    /// Whether a session over a connection is without it as well: it is a property of a transaction, or of who the session is.
+    /// Returns whether sessions over connections do not support it either: it belongs to a transaction, or to the session's role.
     pub fn is_unsupported_over_connections(&self) -> bool {
         self.hint == PER_TRANSACTION || self.hint == IDENTITY
     }
 }
 
-/// The parameter's entry, if it is one of these.
+/// Returns the parameter's entry, if it is unsupported.
 pub fn find(name: &str) -> Option<&'static UnsupportedSetting> {
     UNSUPPORTED.iter().find(|u| u.name.eq_ignore_ascii_case(name))
 }
 
-/// The bits of those that are on in this session and that a client's session would spend time on.
+/// Returns the bits of parameters that are on in this session and would cost a client's session time.
 pub fn on_by_default() -> u32 {
     UNSUPPORTED
         .iter()
         .enumerate()
-        .filter(|(_, u)| u.hint == LOGGING && !OF_LOGGED_STATEMENTS.contains(&u.name))
+        .filter(|(_, u)| u.hint == LOGGING && !LOGGING_DETAILS.contains(&u.name))
         .filter(|(_, u)| guc::current(u.name).is_some_and(|value| value != u.off))
         .fold(0, |bits, (bit, _)| bits | 1 << bit)
 }
 
-/// Names of the parameters whose bits are set.
+/// Returns the names of the parameters whose bits are set.
 pub fn names(bits: u32) -> Vec<&'static str> {
     UNSUPPORTED.iter().enumerate().filter(|(bit, _)| bits & 1 << bit != 0).map(|(_, u)| u.name).collect()
 }

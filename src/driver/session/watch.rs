@@ -1,5 +1,4 @@
-//! A statement that is watched: its rows go to an [`Answer`], with the sort keys that a client does not get, and the indexes
-//! that its plan uses.
+//! Watches a statement: records its rows, with sort keys that a client does not receive, and its indexes in an [`Answer`].
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -15,13 +14,13 @@ thread_local! {
     static WATCHED: RefCell<Option<Answer>> = const { RefCell::new(None) };
 }
 
-/// From now on takes what statements return.
+/// Starts to record the answers of statements.
 pub fn begin() {
     WATCHED.set(Some(Answer::new()));
     IS_WATCHING.set(true);
 }
 
-/// What has been taken since [`begin`].
+/// Stops recording and returns the answer recorded since [`begin`].
 pub fn end() -> Answer {
     IS_WATCHING.set(false);
     WATCHED.take().unwrap_or_default()
@@ -32,16 +31,16 @@ pub(super) fn is_on() -> bool {
     IS_WATCHING.get()
 }
 
-/// Takes a message of the protocol's.
+/// Records a protocol message.
 #[inline]
 pub(super) fn take(kind: u8, body: &[u8]) {
     if is_on() {
-        with(|answer| answer.take(kind, body));
+        with_answer(|answer| answer.take(kind, body));
     }
 }
 
-/// Nothing in `work` raises an ERROR.
-fn with(work: impl FnOnce(&mut Answer)) {
+/// Calls `work`, which must not raise an ERROR, with the answer being recorded.
+fn with_answer(work: impl FnOnce(&mut Answer)) {
     WATCHED.with_borrow_mut(|watched| {
         if let Some(answer) = watched {
             work(answer);
@@ -49,10 +48,10 @@ fn with(work: impl FnOnce(&mut Answer)) {
     });
 }
 
-/// Looks at the ORDER BY of a query whose execution has been started, and lets its sort keys through to the receiver.
+/// Records the shape of a started query's answer, and lets hidden sort keys through to the receiver.
 ///
 /// # Safety
-/// Inside a trap; a list of live queries, and the execution of the only one of them, which has not run yet.
+/// Inside a trap, with a list of live queries and the execution of the only one, which has not run yet.
 #[inline]
 pub(super) unsafe fn expect(queries: *mut pg_sys::List, desc: *mut pg_sys::QueryDesc) {
     if is_on() {
@@ -62,10 +61,10 @@ pub(super) unsafe fn expect(queries: *mut pg_sys::List, desc: *mut pg_sys::Query
 }
 
 /// # Safety
-/// As of [`expect`].
+/// As for [`expect`].
 #[cold]
 unsafe fn expect_rows(queries: *mut pg_sys::List, desc: *mut pg_sys::QueryDesc) {
-    // SAFETY: by the caller; the upper plan node's targets are the query's, with the numbers that its clauses refer to
+    // SAFETY: by the caller; the top plan node has the query's targets, numbered as its clauses refer to them
     // (apply_tlist_labeling in optimizer/util/tlist.c).
     unsafe {
         if list_length(queries) != 1 || (*desc).operation != pg_sys::CmdType::CMD_SELECT {
@@ -74,15 +73,15 @@ unsafe fn expect_rows(queries: *mut pg_sys::List, desc: *mut pg_sys::QueryDesc) 
         let query: *mut pg_sys::Query = list_first(queries).cast();
         let targets = (*(*(*desc).plannedstmt).planTree).targetlist;
         let target =
-            |place: usize| -> *mut pg_sys::TargetEntry { (*(*targets).elements.add(place)).ptr_value.cast() };
+            |index: usize| -> *mut pg_sys::TargetEntry { (*(*targets).elements.add(index)).ptr_value.cast() };
         let count = list_length(targets) as usize;
-        let width = (0..count).filter(|&place| !(*target(place)).resjunk).count();
+        let width = (0..count).filter(|&index| !(*target(index)).resjunk).count();
         let clauses = list_length((*query).sortClause) as usize;
         let mut keys = Vec::with_capacity(clauses);
         for clause in 0..clauses {
             let clause: *mut pg_sys::SortGroupClause =
                 (*(*(*query).sortClause).elements.add(clause)).ptr_value.cast();
-            let is_key = |&place: &usize| (*target(place)).ressortgroupref == (*clause).tleSortGroupRef;
+            let is_key = |&index: &usize| (*target(index)).ressortgroupref == (*clause).tleSortGroupRef;
             keys.extend((0..count).find(is_key));
         }
         let has_order = clauses > 0 && keys.len() == clauses;
@@ -90,8 +89,8 @@ unsafe fn expect_rows(queries: *mut pg_sys::List, desc: *mut pg_sys::QueryDesc) 
         let has_limit = !(*query).limitCount.is_null() && !with_ties;
         let has_offset = !(*query).limitOffset.is_null();
         let estate = (*desc).estate;
-        if keys.iter().any(|&place| place >= width) && !(*estate).es_junkFilter.is_null() {
-            // The filter leaves out what a client does not get. Its slot belongs to the execution, which drops it.
+        if keys.iter().any(|&index| index >= width) && !(*estate).es_junkFilter.is_null() {
+            // The junk filter would remove the sort keys. Its slot belongs to the execution, which drops it.
             (*estate).es_junkFilter = std::ptr::null_mut();
             (*desc).tupDesc = (*(*desc).planstate).ps_ResultTupleDesc;
         }
@@ -101,32 +100,32 @@ unsafe fn expect_rows(queries: *mut pg_sys::List, desc: *mut pg_sys::QueryDesc) 
             takes_one_of_several: (*query).hasDistinctOn,
             width: Some(width),
         };
-        with(|answer| answer.expect(shape));
+        with_answer(|answer| answer.expect(shape));
     }
 }
 
-/// Notes the indexes that an execution has used, and its limit.
+/// Records the indexes and the limit of an execution.
 ///
 /// # Safety
 /// The state of a plan that has run and has not been ended.
 #[inline]
-pub(super) unsafe fn note_end(state: *mut pg_sys::PlanState) {
+pub(super) unsafe fn record_end(state: *mut pg_sys::PlanState) {
     if is_on() {
         // SAFETY: by the caller; the plan's tag says what the state's node is.
         unsafe {
             if (*(*state).plan).type_ == pg_sys::NodeTag::T_Limit {
                 let limit = &*state.cast::<pg_sys::LimitState>();
                 let count = if limit.noCount { None } else { u64::try_from(limit.count).ok() };
-                with(|answer| answer.limited_to(count));
+                with_answer(|answer| answer.limited_to(count));
             }
-            note_index(state, std::ptr::null_mut());
+            record_indexes(state, std::ptr::null_mut());
         }
     }
 }
 
 /// # Safety
-/// As of [`note_end`]; the walker calls back with states of the same plan.
-unsafe extern "C-unwind" fn note_index(state: *mut pg_sys::PlanState, context: *mut c_void) -> bool {
+/// As for [`record_end`]; the walker calls back with states of the same plan.
+unsafe extern "C-unwind" fn record_indexes(state: *mut pg_sys::PlanState, context: *mut c_void) -> bool {
     if state.is_null() {
         return false;
     }
@@ -139,7 +138,7 @@ unsafe extern "C-unwind" fn note_index(state: *mut pg_sys::PlanState, context: *
             pg_sys::NodeTag::T_BitmapIndexScan => Some((*plan.cast::<pg_sys::BitmapIndexScan>()).indexid),
             _ => None,
         };
-        with(|answer| answer.indexes.extend(index.map(pg_sys::Oid::to_u32)));
-        raw::walk_plan_states(state, note_index, context)
+        with_answer(|answer| answer.indexes.extend(index.map(pg_sys::Oid::to_u32)));
+        raw::walk_plan_states(state, record_indexes, context)
     }
 }

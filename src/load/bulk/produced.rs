@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 
 use super::batch::BATCH_ROWS;
 use super::{BulkRows, Sink};
-use crate::driver::session::analysis::refuse_what_needs_a_client;
+use crate::driver::session::analysis::refuse_client_copy;
 use crate::driver::session::client_session::{Session, drive};
 use crate::driver::session::raw::{self, trap};
 use crate::server::query::{list_first, list_length};
@@ -334,7 +334,7 @@ unsafe fn plan_below(
             return NONE;
         }
         let statement: *mut pg_sys::RawStmt = list_first(statements).cast();
-        refuse_what_needs_a_client((*statement).stmt);
+        refuse_client_copy((*statement).stmt);
         let types = [pg_sys::INT8OID; 2];
         let none = std::ptr::null_mut();
         let queries = raw::pg_analyze_and_rewrite_fixedparams(statement, source, types.as_ptr(), 2, none);

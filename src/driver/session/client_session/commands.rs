@@ -1,4 +1,4 @@
-//! Commands as postgres.c runs them: what stands around a statement, and the loop over the statements of a text.
+//! Runs commands like postgres.c: the steps before and after a statement, and the loop over the statements of a text.
 
 use std::ffi::c_char;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use pgrx::pg_sys;
 
 use super::Session;
-use crate::driver::session::analysis::{ExecutionPlan, refuse_what_needs_a_client};
+use crate::driver::session::analysis::{ExecutionPlan, refuse_client_copy};
 use crate::driver::session::plans::{self, PlanExecution, StatementStats};
 use crate::driver::session::raw;
 use crate::driver::session::results::{self, count_rows, index_scans};
@@ -16,15 +16,14 @@ use crate::server::query::list_length;
 use crate::shm::CommandCounters;
 
 impl Session {
-    /// Starts a command: start_xact_command and what comes before it.
+    /// Starts a command and its transaction, like start_xact_command and the steps before it.
     ///
     /// # Safety
     /// Inside a trap.
     #[inline]
     pub unsafe fn begin(&self, source: *const c_char) {
-        // SAFETY: the calls and their order are those of exec_bind_message, exec_execute_message
-        // and exec_simple_query (tcop/postgres.c); an ERROR leaves through the trap, which rolls
-        // everything back.
+        // SAFETY: the sequence of exec_bind_message, exec_execute_message and exec_simple_query (tcop/postgres.c); after an
+        // ERROR the trap rolls everything back.
         unsafe {
             raw::MemoryContextReset(self.message_context);
             raw::SetCurrentStatementStartTimestamp();
@@ -34,7 +33,7 @@ impl Session {
         }
     }
 
-    /// start_xact_command.
+    /// Starts a transaction command, like start_xact_command.
     ///
     /// # Safety
     /// Inside a trap.
@@ -48,7 +47,7 @@ impl Session {
         }
     }
 
-    /// finish_xact_command.
+    /// Finishes a transaction command, like finish_xact_command.
     ///
     /// # Safety
     /// Inside a trap.
@@ -62,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Ends a command: its transaction, unless it is part of a block, and what comes after it.
+    /// Ends a command and, outside a block, its transaction.
     ///
     /// # Safety
     /// Inside a trap.
@@ -79,8 +78,8 @@ impl Session {
         }
     }
 
-    /// Runs a plan in the way that suits it, when `convert` has put its parameters in place: as
-    /// exec_bind_message has it, under the snapshot that the planner uses.
+    /// Runs a plan without a portal if possible. `convert` puts its parameters in place, as in exec_bind_message under the
+    /// planner's snapshot.
     ///
     /// # Safety
     /// Inside a trap and a transaction.
@@ -111,26 +110,26 @@ impl Session {
         }
     }
 
-    /// Drives the executor without a portal around it. False, with nothing done, when rules have
-    /// made several statements of the one.
+    /// Runs a plan by the executor, without a portal. Does nothing and returns false if rules have replaced the statement by
+    /// several.
     ///
     /// # Safety
     /// Inside a trap and a transaction, with an active snapshot, which is popped on success.
     #[inline]
     pub(super) unsafe fn run_directly(
         &self,
-        of: ExecutionPlan,
+        statement: ExecutionPlan,
         source: *const c_char,
         statistics: StatementStats,
     ) -> bool {
         let counters = statistics.counters;
-        // SAFETY: as SPI does it (_SPI_pquery), with a plan held by the current resource owner, or by
-        // the memory context that the whole statement lives in.
+        // SAFETY: as in SPI (_SPI_pquery); the plan is held by the current resource owner or the statement's memory context.
         unsafe {
-            let is_saved = (*of.plan_source).is_saved;
+            let is_saved = (*statement.plan_source).is_saved;
             let owner = if is_saved { pg_sys::CurrentResourceOwner } else { std::ptr::null_mut() };
-            let plan = raw::GetCachedPlan(of.plan_source, of.params, owner, std::ptr::null_mut());
-            // A rule made meanwhile may have left several statements, or none.
+            let plan =
+                raw::GetCachedPlan(statement.plan_source, statement.params, owner, std::ptr::null_mut());
+            // A new rule may have replaced the statement by several, or by none.
             let Some(planned) = plans::only_plannable((*plan).stmt_list) else {
                 raw::ReleaseCachedPlan(plan, owner);
                 return false;
@@ -142,18 +141,18 @@ impl Session {
                 raw::GetActiveSnapshot(),
                 std::ptr::null_mut(),
                 receiver,
-                of.params,
+                statement.params,
                 std::ptr::null_mut(),
                 0,
             );
             raw::ExecutorStart(desc, 0);
-            watch::expect((*of.plan_source).query_list, desc);
+            watch::expect((*statement.plan_source).query_list, desc);
             run(desc);
-            watch::note_end((*desc).planstate);
+            watch::record_end((*desc).planstate);
             count_rows(counters, planned, (*(*desc).estate).es_processed);
             let scans = index_scans((*desc).planstate);
             if (*planned).parallelModeNeeded {
-                plans::note_workers(counters, (*desc).planstate);
+                plans::count_workers(counters, (*desc).planstate);
             }
             raw::ExecutorEnd(desc);
             raw::FreeQueryDesc(desc);
@@ -164,57 +163,61 @@ impl Session {
                 Some(scans) => counters.index_scans.add(scans),
                 None => counters.index_scans_unknown.store(1, Relaxed),
             }
-            let (plan_source, params) = (of.plan_source, of.params);
-            plans::note(statistics, PlanExecution { plan_source, plan, planned, params, source });
+            let (plan_source, params) = (statement.plan_source, statement.params);
+            plans::record_execution(statistics, PlanExecution { plan_source, plan, planned, params, source });
             raw::ReleaseCachedPlan(plan, owner);
             raw::PopActiveSnapshot();
             true
         }
     }
 
-    /// Runs anything else, utility commands and transaction control among it, by a portal.
+    /// Runs a plan by a portal, as utility commands need it.
     ///
     /// # Safety
     /// Inside a trap and a transaction.
     pub(super) unsafe fn run_portal(
         &self,
-        of: ExecutionPlan,
+        statement: ExecutionPlan,
         source: *const c_char,
         counters: &CommandCounters,
     ) {
-        // SAFETY: exec_bind_message: the portal holds the plan and is dropped before the
-        // transaction command ends.
+        // SAFETY: as in exec_bind_message; the portal holds the plan and is dropped before the transaction command ends.
         unsafe {
             let portal = raw::CreatePortal(c"".as_ptr(), true, true);
             (*portal).visible = false;
-            if of.needs_snapshot {
+            if statement.needs_snapshot {
                 raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
             }
-            let plan =
-                raw::GetCachedPlan(of.plan_source, of.params, std::ptr::null_mut(), std::ptr::null_mut());
+            let plan = raw::GetCachedPlan(
+                statement.plan_source,
+                statement.params,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            );
             raw::PortalDefineQuery(
                 portal,
                 std::ptr::null(),
                 source,
-                (*of.plan_source).commandTag,
+                (*statement.plan_source).commandTag,
                 (*plan).stmt_list,
                 plan,
             );
-            if of.needs_snapshot {
+            if statement.needs_snapshot {
                 raw::PopActiveSnapshot();
             }
-            let rows = self.run_to_the_end(portal, of.params, (*of.plan_source).query_list, counters);
+            let rows =
+                self.run_to_the_end(portal, statement.params, (*statement.plan_source).query_list, counters);
             counters.rows.add(rows);
-            if !of.touches_no_table {
+            if !statement.touches_no_table {
                 counters.index_scans_unknown.store(1, Relaxed);
             }
         }
     }
 
-    /// Starts, runs and drops a portal; the number of rows it processed.
+    /// Starts, runs and drops a portal. Returns the number of processed rows.
     ///
     /// # Safety
-    /// Inside a trap and a transaction, with a portal that has been defined, and the queries that it is of.
+    /// Inside a trap and a transaction, with a defined portal and its queries.
     pub(super) unsafe fn run_to_the_end(
         &self,
         portal: pg_sys::Portal,
@@ -222,7 +225,7 @@ impl Session {
         queries: *mut pg_sys::List,
         counters: &CommandCounters,
     ) -> u64 {
-        // SAFETY: by the caller; exec_simple_query and exec_execute_message.
+        // SAFETY: by the caller; as in exec_simple_query and exec_execute_message.
         unsafe {
             raw::PortalStart(portal, params, 0, std::ptr::null_mut());
             if !(*portal).queryDesc.is_null() {
@@ -239,18 +242,18 @@ impl Session {
             if let Some(destroy) = (*receiver).rDestroy {
                 destroy(receiver);
             }
-            // Of a query, which is what a parallel plan is of, it is there until the portal is dropped.
+            // Only queries have parallel plans; their queryDesc lasts until the portal is dropped.
             if let Some(desc) = (*portal).queryDesc.as_ref()
                 && (*desc.plannedstmt).parallelModeNeeded
             {
-                plans::note_workers(counters, desc.planstate);
+                plans::count_workers(counters, desc.planstate);
             }
             raw::PortalDrop(portal, false);
             completion.nprocessed
         }
     }
 
-    /// The loop of exec_simple_query.
+    /// Executes the statements of a text, like exec_simple_query.
     ///
     /// # Safety
     /// Inside a trap and a transaction; `text` stays valid throughout.
@@ -274,7 +277,7 @@ impl Session {
                 }
                 let statement: *mut pg_sys::RawStmt =
                     (*(*statements).elements.add(index as usize)).ptr_value.cast();
-                refuse_what_needs_a_client((*statement).stmt);
+                refuse_client_copy((*statement).stmt);
                 let tag = raw::CreateCommandTag((*statement).stmt);
                 let needs_snapshot = raw::analyze_requires_snapshot(statement);
                 if needs_snapshot {
@@ -308,12 +311,14 @@ impl Session {
                 }
                 if let Some(planned) = planned.filter(|_| count == 1) {
                     raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
-                    let nothing: *mut u8 = std::ptr::null_mut();
-                    let (plan_source, plan, params) = (nothing.cast(), nothing.cast(), nothing.cast());
-                    plans::note(
-                        statistics,
-                        PlanExecution { plan_source, plan, planned, params, source: text },
-                    );
+                    let execution = PlanExecution {
+                        plan_source: std::ptr::null_mut(),
+                        plan: std::ptr::null_mut(),
+                        planned,
+                        params: std::ptr::null_mut(),
+                        source: text,
+                    };
+                    plans::record_execution(statistics, execution);
                     raw::PopActiveSnapshot();
                 }
                 let is_last = index + 1 == count;
@@ -324,7 +329,7 @@ impl Session {
                     started = false;
                 } else if !is_last {
                     raw::CommandCounterIncrement();
-                    // It applies to each statement by itself.
+                    // statement_timeout applies to each statement separately.
                     stop_timeout();
                     start_timeout();
                 }
@@ -334,7 +339,7 @@ impl Session {
     }
 }
 
-/// Starts, runs and finishes an execution; its end is the caller's.
+/// Starts, runs and finishes an execution; the caller ends it.
 ///
 /// # Safety
 /// Inside a trap and a transaction.
@@ -347,7 +352,7 @@ pub unsafe fn drive(desc: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// Runs and finishes an execution that has been started.
+/// Runs and finishes a started execution.
 ///
 /// # Safety
 /// Inside a trap and a transaction.
