@@ -1,4 +1,4 @@
-//! A way for bytes to a server and back: a socket, and TLS where there is any.
+//! A connection's socket, with or without TLS.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,41 +17,41 @@ use socket2::{SockRef, TcpKeepalive};
 use super::{Route, failed, failed_by};
 use crate::server::process::peer_pid;
 
-/// How far reading or writing has come.
+/// The result of reading or writing once.
 pub enum Done {
-    /// So many bytes.
+    /// The number of bytes.
     Some(usize),
-    /// Nothing more for now.
+    /// The socket would block.
     Blocked,
-    /// The other side has closed the connection.
+    /// The peer has closed the connection.
     Closed,
 }
 
-/// How often a handshake reads before it comes back to its owner.
-const READS: usize = 16;
+/// Steps of a handshake before `establish` returns to its caller.
+const MAX_STEPS: usize = 16;
 
-/// What stands between the socket and the protocol's messages.
+/// How far encryption has been negotiated.
 enum LinkStage {
-    /// The request for TLS has to be sent, from this byte on.
+    /// The request for TLS is sent; the number counts bytes sent already.
     Asking(usize),
-    /// The server has to answer the request.
+    /// The server's answer to the request is awaited.
     Answering,
-    /// The handshake, which is over when the session is established.
+    /// TLS, during and after its handshake.
     Tls(Box<TlsSession>),
-    /// Nothing.
+    /// No encryption.
     Plain,
 }
 
-/// A connection that has been begun.
+/// A connection, possibly still being made.
 pub struct Link {
     socket: Socket,
     stage: LinkStage,
-    /// The owner came away from it before all was read.
+    /// Reading stopped at a limit, not at the end of the input.
     has_more: bool,
 }
 
 impl Link {
-    /// Begins to connect. `None`: the server's queue is full, and it is to be tried again.
+    /// Starts to connect. Returns `None` if the server's queue is full; then the caller tries again.
     ///
     /// # Errors
     /// 08006.
@@ -67,11 +67,10 @@ impl Link {
         Ok(Some(Self { socket, stage, has_more: false }))
     }
 
-    /// Has what happens to the connection reported under this token, each thing once.
+    /// Registers the connection for edge-triggered events under this token.
     ///
-    /// Room for output too, which each message makes that the server takes, although output seldom waits for it: a job that
-    /// is woken by it finds the answer of another connection, and without it slept more and did less (`benches/connections`,
-    /// 8 and 64 clients).
+    /// Includes writability, although output seldom waits for it: a job that it wakes finds answers of other connections;
+    /// without it, jobs slept more and did less (`benches/connections`, 8 and 64 clients).
     ///
     /// # Errors
     /// Those of the system.
@@ -79,7 +78,7 @@ impl Link {
         registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// Has nothing reported any more.
+    /// Removes the registration.
     ///
     /// # Errors
     /// Those of the system.
@@ -87,25 +86,24 @@ impl Link {
         registry.deregister(&mut self.socket)
     }
 
-    /// Whether there may be more to read although nothing will be reported: whoever reads a limited number of times says
-    /// so, and comes back without waiting.
+    /// Returns whether there may be more to read without a further event, because reading stopped at its limit.
     pub fn has_more(&self) -> bool {
         self.has_more
     }
 
-    /// Says whether the reading has come to its limit, and not to the end of what was there.
+    /// Records whether reading stopped at its limit.
     pub fn leave(&mut self, has_more: bool) {
         self.has_more = has_more;
     }
 
-    /// Does what has to be done before the first message of the protocol; true when that can be sent. A server that sends
-    /// without end does not keep it: see [`has_more`](Self::has_more).
+    /// Negotiates encryption as far as possible without waiting; true when the first message can be sent. Returns after a limited
+    /// number of steps: see [`has_more`](Self::has_more).
     ///
     /// # Errors
-    /// Why there is no connection, or none as it has to be.
+    /// 08001, 08006, 08P01 and those of TLS.
     pub fn establish(&mut self, route: &Route) -> Result<bool, UserError> {
         self.has_more = false;
-        for _ in 0..READS {
+        for _ in 0..MAX_STEPS {
             match &mut self.stage {
                 LinkStage::Plain => return Ok(true),
                 LinkStage::Asking(sent) => {
@@ -131,7 +129,7 @@ impl Link {
                     self.flush().map_err(|error| failed(&route.to, error))?;
                     let early = |_: &[u8]| Err(UserError::new(sqlstate::PROTOCOL_VIOLATION, EARLY));
                     let result = self.read(&mut buffer, route, early);
-                    // What has gone wrong the server hears of, too.
+                    // After an error, this sends TLS's alert.
                     let flushed = self.flush();
                     match result? {
                         Done::Some(_) => {
@@ -147,9 +145,9 @@ impl Link {
         Ok(false)
     }
 
-    /// The server's answer to the request for TLS, and what follows from it.
+    /// Reads the server's answer to the request for TLS. Returns the next stage; `None` if there is no answer yet.
     fn answer(&mut self, route: &Route) -> Result<Option<LinkStage>, UserError> {
-        // Whatever came behind the answer could have been put there by others (CVE-2021-23222).
+        // Bytes after the answer may have been injected (CVE-2021-23222), hence room for a second one.
         let mut answer = [0; 2];
         match done(self.socket.read(&mut answer)).map_err(|error| failed(&route.to, error))? {
             Done::Some(0) | Done::Blocked => return Ok(None),
@@ -171,7 +169,7 @@ impl Link {
         Ok(Some(LinkStage::Plain))
     }
 
-    /// What SCRAM binds itself to, where the connection is encrypted.
+    /// Returns SCRAM's channel binding data, if the connection is encrypted.
     pub fn tls_server_end_point(&self) -> Option<Vec<u8>> {
         match &self.stage {
             LinkStage::Tls(tls) => tls.tls_server_end_point(),
@@ -179,7 +177,7 @@ impl Link {
         }
     }
 
-    /// What the server is told first, over this connection.
+    /// Returns the startup message for this connection.
     pub fn startup<'a>(&self, route: &'a Route) -> Cow<'a, Startup> {
         if !self.is_encrypted() || !route.binds {
             return Cow::Borrowed(&route.startup);
@@ -187,18 +185,18 @@ impl Link {
         Cow::Owned(Startup { tls_server_end_point: self.tls_server_end_point(), ..route.startup.clone() })
     }
 
-    /// Whether what goes over it is encrypted.
+    /// Returns whether the connection uses TLS.
     pub fn is_encrypted(&self) -> bool {
         matches!(self.stage, LinkStage::Tls(_))
     }
 
-    /// The process that listens at the other end, where that is known.
+    /// Returns the server's process that listens, if it is known.
     pub fn server_pid(&self) -> Option<i32> {
         self.socket.peer_pid()
     }
 
-    /// Reads once what has come in, and hands it on. The number is that of the socket's bytes: less than the buffer's length
-    /// says that nothing more is there.
+    /// Reads once and passes the input to `take`. The number returned is that of the socket's bytes; less than the buffer's
+    /// length means that there is no more input.
     ///
     /// # Errors
     /// 08006; those of `take`.
@@ -230,7 +228,7 @@ impl Link {
         Ok(done)
     }
 
-    /// Reads once what has come in, of a session that is over: nobody wants it.
+    /// Reads and drops input of a session that has ended.
     ///
     /// # Errors
     /// Those of the system.
@@ -238,7 +236,7 @@ impl Link {
         done(self.socket.read(buffer))
     }
 
-    /// Writes as much as there is room for.
+    /// Writes as much as possible without waiting.
     ///
     /// # Errors
     /// Those of the system.
@@ -252,7 +250,7 @@ impl Link {
         }
     }
 
-    /// Writes what TLS has ready for the socket, as far as there is room for it.
+    /// Writes TLS's pending output as far as possible without waiting.
     ///
     /// # Errors
     /// Those of the system.
@@ -283,7 +281,7 @@ pub(super) fn done(result: io::Result<usize>) -> io::Result<Done> {
         Err(error) => match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::NotConnected => Ok(Done::Blocked),
             ErrorKind::Interrupted => Ok(Done::Some(0)),
-            // What the server had to say before may still be there to be read.
+            // The server's last messages may still be readable.
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Ok(Done::Closed),
             _ => Err(error),
         },
@@ -297,7 +295,7 @@ pub enum Socket {
 }
 
 impl Socket {
-    /// Begins to connect. `None`: the queue of a Unix-domain socket is full, and it is to be tried again.
+    /// Starts to connect. Returns `None` if the queue of a Unix-domain socket is full; then the caller tries again.
     ///
     /// # Errors
     /// Those of the system.
@@ -315,7 +313,7 @@ impl Socket {
         }
     }
 
-    /// The process that listens at the other end of a Unix-domain socket; `None` of another socket.
+    /// Returns the process that listens on a Unix-domain socket; `None` for TCP.
     pub fn peer_pid(&self) -> Option<i32> {
         match self {
             Self::Unix(socket) => peer_pid(socket),
@@ -324,7 +322,7 @@ impl Socket {
     }
 }
 
-/// Sets what libpq sets: no delay, and the options that are given.
+/// Sets the options that libpq sets: TCP_NODELAY, keepalives and the user timeout.
 fn set_options(socket: &TcpStream, options: &TcpOptions) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let socket = SockRef::from(socket);
@@ -349,7 +347,7 @@ fn set_options(socket: &TcpStream, options: &TcpOptions) -> io::Result<()> {
     Ok(())
 }
 
-/// Does the same with a socket of either kind.
+/// Calls a method of either kind of socket.
 macro_rules! either {
     ($socket:expr, $inner:ident => $result:expr) => {
         match $socket {

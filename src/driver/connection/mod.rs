@@ -1,4 +1,4 @@
-//! Connections to servers: where they listen, and bytes to and from them.
+//! Connections to servers: addresses, options and errors.
 
 mod link;
 mod sessions;
@@ -27,36 +27,36 @@ use crate::server::guc;
 pub use link::{Done, Link};
 pub use sessions::{BlockingSession, CancelRequest, PolledSession};
 
-/// What each of its connections needs.
+/// The address and options of a server's connections.
 pub struct Route {
-    /// Where the server is.
+    /// The server's address.
     pub to: HostAddress,
     pub startup: Startup,
     /// Options of its sockets.
     pub tcp: TcpOptions,
-    /// For a way that is encrypted, or may be.
+    /// Present if connections use or may use TLS.
     pub tls: Option<TlsClient>,
-    /// SCRAM binds itself to TLS, where it can.
+    /// SCRAM uses channel binding if the connection is encrypted.
     pub(super) binds: bool,
-    /// Sessions that are good enough.
+    /// The target_session_attrs that sessions must have.
     attributes: SessionAttributes,
-    /// The server has to ask for a password.
+    /// Fail unless the server asks for a password.
     needs_password: bool,
-    /// Its sessions may be a superuser's.
+    /// The sessions' role may be a superuser.
     may_be_superuser: bool,
-    /// How long a connection may take to be made; `None`: as long as it takes.
+    /// The limit of the time to connect; `None`: unlimited.
     pub timeout: Option<Duration>,
-    /// It leads to another server than this one, as whose process its backends are not known here.
+    /// The server is not this one, so its backends are no processes known here.
     pub is_remote: bool,
-    /// Its backends are of the server that is observed.
+    /// The server is the one that the run observes.
     pub is_watched: bool,
 }
 
 impl Route {
-    /// The way to a target's host.
+    /// Returns the route to a target's host.
     ///
     /// # Errors
-    /// 08001 for files of certificates and keys that are missing or not what they should be.
+    /// 08001 for missing or invalid files of certificates and keys.
     pub fn to_target(options: &Target, secrets: &Secrets, to: HostAddress) -> Result<Self, UserError> {
         let startup = Startup {
             user: options.user.clone(),
@@ -79,27 +79,26 @@ impl Route {
             binds: options.channel_binding != ChannelBinding::Disable,
             attributes: options.target_session_attrs,
             needs_password: false,
-            // Whose its sessions are, the user mapping says.
+            // The user mapping determines the role.
             may_be_superuser: true,
             timeout,
             is_remote: true,
             is_watched: true,
         };
-        route.tell("client_encoding", "UTF8");
-        route.tell("application_name", options.application_name.as_deref().unwrap_or("pgbench_ext"));
-        if let Some(more) = &options.options {
-            route.tell("options", more);
+        route.set_parameter("client_encoding", "UTF8");
+        route.set_parameter("application_name", options.application_name.as_deref().unwrap_or("pgbench_ext"));
+        if let Some(command_line) = &options.options {
+            route.set_parameter("options", command_line);
         }
         Ok(route)
     }
 
-    /// The ways of a run's clients, first the one that was found suitable, and the others where clients may need them; in a
-    /// duel of two targets one to each, in the order of the arms.
-    /// `search_path` is theirs on this server, where it is not the role's own. The settings of the run are those of the session
-    /// from its beginning, as a client's connection options are.
+    /// Returns the routes of a run's clients: the suitable host and, if clients reconnect, all others after it; in a duel of two
+    /// targets one route for each, in the order of the arms. `search_path` replaces the role's own on this server. The run's
+    /// settings become connection options.
     ///
     /// # Errors
-    /// 55000 where this server cannot be reached; 08001.
+    /// 55000 if this server has no socket; 08001.
     pub fn of_run(
         spec: &RunSpec,
         search_path: Option<&str>,
@@ -120,16 +119,16 @@ impl Route {
             None => vec![Self::to_this_server(spec, &secrets[0])?],
         };
         let target_path = spec.target.as_ref().and_then(|target| target.search_path.as_deref());
-        routes.iter_mut().for_each(|route| route.tell_all(spec, target_path.or(search_path)));
+        routes.iter_mut().for_each(|route| route.set_run_parameters(spec, target_path.or(search_path)));
         if let Some(target) = &spec.other_target {
             let mut route = Self { is_watched: false, ..Self::of_steps(target, &secrets[1])? };
-            route.tell_all(spec, target.search_path.as_deref());
+            route.set_run_parameters(spec, target.search_path.as_deref());
             routes.push(route);
         }
         Ok(routes)
     }
 
-    /// The way to where clients were found to be served, for statements by the role of the mapping that are not the run's.
+    /// Returns the route to a target's suitable host, for statements outside the run by the role of the user mapping.
     ///
     /// # Errors
     /// 08001.
@@ -139,43 +138,45 @@ impl Route {
         Self::to_found(target, secrets, to)
     }
 
-    /// The way to a candidate of a target that was found before the run.
+    /// Returns the route to a candidate host of a target, determined before the run.
     fn to_found(target: &TargetSpec, secrets: &Secrets, to: HostAddress) -> Result<Self, UserError> {
         let route = Self::to_target(&target.options, secrets, to)?;
         Ok(Self { needs_password: target.needs_password, ..route })
     }
 
-    /// The ways of the connection that watches a run's target, in the order in which they are tried.
+    /// Returns the routes of the connection that observes a run's target, in the order of attempts.
     ///
     /// # Errors
     /// 08001.
     pub fn of_watch(target: &TargetSpec, secrets: &Secrets) -> Result<Vec<Self>, UserError> {
-        let to = |candidate: &HostAddress| {
+        let route = |candidate: &HostAddress| {
             let mut route = Self::to_found(target, secrets, candidate.clone())?;
             if !target.is_pooled {
-                // What it asks for is there, whatever the role's own path has before it.
-                route.tell("search_path", "pg_catalog");
+                // The role's own search_path could hide catalog objects.
+                route.set_parameter("search_path", "pg_catalog");
             }
             Ok(route)
         };
-        target.candidates.iter().map(to).collect()
+        target.candidates.iter().map(route).collect()
     }
 
-    /// What the sessions call themselves.
+    /// Returns the sessions' application_name.
     pub fn application_name(&self) -> &str {
-        let named = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("application_name");
-        self.startup.parameters.iter().find(named).map_or("", |(_, value)| value)
+        let is_name = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("application_name");
+        self.startup.parameters.iter().find(is_name).map_or("", |(_, value)| value)
     }
 
-    fn tell_all(&mut self, spec: &RunSpec, search_path: Option<&str>) {
+    /// Sets the search_path and the run's settings.
+    fn set_run_parameters(&mut self, spec: &RunSpec, search_path: Option<&str>) {
         if let Some(path) = search_path {
-            self.tell("search_path", path);
+            self.set_parameter("search_path", path);
         }
         for (name, value) in &spec.options.settings {
-            self.tell(name, value);
+            self.set_parameter(name, value);
         }
     }
 
+    /// Returns the route to this server's own socket.
     fn to_this_server(spec: &RunSpec, secrets: &Secrets) -> Result<Self, UserError> {
         let startup = Startup {
             user: spec.role.clone(),
@@ -204,21 +205,21 @@ impl Route {
             is_remote: false,
             is_watched: true,
         };
-        route.tell("client_encoding", "UTF8");
-        route.tell("application_name", "pgbench_ext");
+        route.set_parameter("client_encoding", "UTF8");
+        route.set_parameter("application_name", "pgbench_ext");
         Ok(route)
     }
 
-    /// How long a connection may take to be made, in nanoseconds.
+    /// Returns the limit of the time to connect in nanoseconds.
     pub fn timeout_ns(&self) -> Option<i64> {
         self.timeout.map(|timeout| i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX))
     }
 
-    /// Whether a session is good enough, as far as its server reports it, which those before PostgreSQL 14 and poolers do
-    /// not; and whether it was let in by what it may be let in by.
+    /// Checks a session's attributes, as far as its server reports them (poolers and servers before PostgreSQL 14 do not), its
+    /// authentication and its role.
     ///
     /// # Errors
-    /// 08006, 2F003; 42501 for a superuser's session, where the run's role was none.
+    /// 08006, 2F003; 42501 for a superuser's session if the run's role is none.
     pub fn check(&self, session: &WireSession) -> Result<(), UserError> {
         let report = |name| session.parameter(name);
         if let Suitability::Unsuitable(reason) =
@@ -229,14 +230,14 @@ impl Route {
         if self.needs_password && !session.used_password() {
             return Err(failed_by(&self.to, not_asked()));
         }
-        // The server reports no other special right. All of them were checked when the run started.
+        // The server reports no other special privileges; all were checked when the run started.
         if !self.may_be_superuser && report("is_superuser") == Some("on") {
             return Err(became_special(&self.startup.user));
         }
         Ok(())
     }
 
-    /// An error of the server's before it takes commands; of another server, with its place, as psql puts it.
+    /// Adds the address of a remote server, in psql's form, to an error raised before it accepts commands.
     pub fn named(&self, session: &WireSession, error: UserError) -> UserError {
         if !self.is_remote || error.sqlstate == sqlstate::PROTOCOL_VIOLATION || session.backend().is_some() {
             return error;
@@ -244,7 +245,7 @@ impl Route {
         failed_by(&self.to, error)
     }
 
-    /// TLS for one of its connections.
+    /// Creates the TLS session of a connection.
     ///
     /// # Errors
     /// 08001.
@@ -254,15 +255,15 @@ impl Route {
         tls.session(name).map_err(|error| failed_by(&self.to, error))
     }
 
-    /// Sets a parameter of the sessions, over what was said before.
-    fn tell(&mut self, name: &str, value: &str) {
+    /// Sets a parameter of the startup message; replaces an earlier value.
+    fn set_parameter(&mut self, name: &str, value: &str) {
         let parameters = &mut self.startup.parameters;
         parameters.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         parameters.push((name.to_owned(), value.to_owned()));
     }
 }
 
-/// TLS as the options have it.
+/// Builds the TLS client from a target's options.
 fn tls_client(options: &TlsOptions) -> Result<TlsClient, UserError> {
     let root = options.sslrootcert.as_deref().filter(|path| *path != SYSTEM_ROOTS);
     let root = root.map(|path| read("root certificate", path)).transpose()?;
@@ -280,12 +281,12 @@ fn read(what: &str, path: &str) -> Result<Vec<u8>, UserError> {
     read_all(what, path, file)
 }
 
-/// As libpq does, refuses a key that others can read (initialize_SSL in fe-secure-openssl.c).
+/// Reads a private key; like libpq, refuses one that others can read (initialize_SSL in fe-secure-openssl.c).
 fn read_key(path: &str) -> Result<Vec<u8>, UserError> {
     const WHAT: &str = "private key";
     let (file, metadata) = open(WHAT, path)?;
-    let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
-    if metadata.mode() & others != 0 {
+    let forbidden_bits = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    if metadata.mode() & forbidden_bits != 0 {
         let message = format!("private key file \"{path}\" has group or world access");
         return Err(UserError::new(sqlstate::UNABLE_TO_CONNECT, message).hint(
             "File must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root.",
@@ -319,18 +320,18 @@ fn unreadable(what: &str, path: &str, error: &io::Error) -> UserError {
     }
 }
 
-/// Where sockets are if a target names no host, as libpq has it in Debian's packages.
-const SOCKETS: &str = "/var/run/postgresql";
+/// The directory of sockets for targets without a host; the default of libpq in Debian's packages.
+const SOCKET_DIRECTORY: &str = "/var/run/postgresql";
 
-/// This server's first Unix-domain socket.
+/// Returns the address of this server's first Unix-domain socket.
 ///
 /// # Errors
-/// 55000 where it has none.
+/// 55000 if it has none.
 fn this_server() -> Result<HostAddress, UserError> {
     let value = |name: &str| guc::current(name).unwrap_or_default();
     let directories = value("unix_socket_directories");
-    let listed = guc::list_elements("unix_socket_directories", &directories)?;
-    let directory = listed.unwrap_or_else(|| vec![directories]).into_iter().find(|name| !name.is_empty());
+    let elements = guc::list_elements("unix_socket_directories", &directories)?;
+    let directory = elements.unwrap_or_else(|| vec![directories]).into_iter().find(|name| !name.is_empty());
     let Some(directory) = directory else {
         return Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
@@ -340,16 +341,16 @@ fn this_server() -> Result<HostAddress, UserError> {
         .hint("Set unix_socket_directories, and restart the server."));
     };
     let host = Host { name: directory, address: None, port: value("port").parse().unwrap_or(DEFAULT_PORT) };
-    let address = Address::Unix(PathBuf::from(host.socket(SOCKETS).unwrap_or_default()));
+    let address = Address::Unix(PathBuf::from(host.socket(SOCKET_DIRECTORY).unwrap_or_default()));
     Ok(HostAddress { host, address, encryption: Encryption::None })
 }
 
-/// The ways to a host, one for each address of its name.
+/// Returns a host's addresses, each with the encryptions to try in order.
 ///
 /// # Errors
 /// 08001 for a host that has no address.
 pub fn candidates(host: &Host, mode: SslMode) -> Result<Vec<HostAddress>, UserError> {
-    if let Some(path) = host.socket(SOCKETS) {
+    if let Some(path) = host.socket(SOCKET_DIRECTORY) {
         let address = Address::Unix(PathBuf::from(path));
         return Ok(vec![HostAddress { host: host.clone(), address, encryption: Encryption::None }]);
     }
@@ -364,26 +365,26 @@ pub fn candidates(host: &Host, mode: SslMode) -> Result<Vec<HostAddress>, UserEr
         SslMode::Prefer => &[Encryption::Preferred, Encryption::None],
         SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[Encryption::Required],
     };
-    let ways = addresses
+    let pairs = addresses
         .flat_map(|address| encryptions.iter().map(move |&encryption| (Address::Tcp(address), encryption)));
-    Ok(ways.map(|(address, encryption)| HostAddress { host: host.clone(), address, encryption }).collect())
+    Ok(pairs.map(|(address, encryption)| HostAddress { host: host.clone(), address, encryption }).collect())
 }
 
-/// The error for a connection that cannot be made, or is lost, in libpq's words.
+/// Returns the error for a connection that failed or was lost, worded like libpq's.
 pub fn failed(to: &HostAddress, reason: impl ToString) -> UserError {
     failed_by(to, UserError::new(sqlstate::CONNECTION_FAILURE, without_number(&reason)))
 }
 
-/// A reason as the system says it, without the number that Rust adds.
+/// Removes the number that Rust appends to a system error's message.
 fn without_number(reason: &impl ToString) -> String {
     reason.to_string().split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
-/// An error of a connection that cannot be made, with the server's place before it.
+/// Prefixes a connection error with the server's address.
 pub fn failed_by(to: &HostAddress, error: UserError) -> UserError {
     let address = match &to.address {
         Address::Tcp(address) => Some(address.ip()),
         Address::Unix(_) => None,
     };
-    to.host.failed(address, SOCKETS, error)
+    to.host.failed(address, SOCKET_DIRECTORY, error)
 }

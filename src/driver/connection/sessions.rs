@@ -1,4 +1,4 @@
-//! Sessions over connections: one that never waits, one for which its process waits, and requests to cancel their statements.
+//! Sessions over connections, non-blocking and blocking, and requests to cancel their statements.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,17 +17,17 @@ use super::{Done, Link, Route, failed};
 use crate::error::internal;
 use crate::server::process::is_interrupted;
 
-// A session that never waits: its owner comes back to it.
+// A non-blocking session.
 
-/// As much as is read at once, in bytes.
+/// Bytes of one read.
 const READ_BYTES: usize = 8192;
 
-/// How often it reads in one turn, so that a server that sends without end does not keep its owner.
-const READS: usize = 64;
+/// Reads of one turn: a server that sends without end must not keep the caller busy.
+const MAX_READS: usize = 64;
 
-/// This project's own query, as one that finds names in pg_catalog alone. Statements of one message are one transaction, so nothing
-/// of this is left for the statements after it, nor, behind a pooler, for another client. In a transaction block it lasts to its end.
-fn under_own_path(sql: &str) -> String {
+/// Makes an internal query find names in pg_catalog alone. One message is one transaction, so the setting does not affect later
+/// statements or, behind a pooler, other clients; in a transaction block it lasts until its end.
+fn with_catalog_path(sql: &str) -> String {
     format!("SET LOCAL search_path = pg_catalog, pg_temp; {sql}")
 }
 
@@ -37,21 +37,21 @@ pub struct PolledSession {
     session: WireSession,
     /// The startup message has been queued.
     is_started: bool,
-    /// Bytes read since something was last asked.
+    /// Bytes read since the last query or Parse message was queued.
     received: usize,
 }
 
 impl PolledSession {
-    /// Begins to connect. `None`: the server's queue is full, and it is to be tried again.
+    /// Starts to connect. Returns `None` if the server's queue is full; then the caller tries again.
     ///
     /// # Errors
-    /// What keeps the server from being reached.
+    /// 08006.
     pub fn connect(route: &Route) -> Result<Option<Self>, UserError> {
         let link = Link::connect(route)?;
         Ok(link.map(|link| Self { link, session: WireSession::new(), is_started: false, received: 0 }))
     }
 
-    /// Has what happens to the connection reported.
+    /// Registers the connection for events.
     ///
     /// # Errors
     /// Those of the system.
@@ -59,26 +59,26 @@ impl PolledSession {
         self.link.register(registry, Token(0)).map_err(|error| internal(error.to_string()))
     }
 
-    /// The session as the protocol has it.
+    /// Returns the protocol's session.
     pub fn session(&self) -> &WireSession {
         &self.session
     }
 
-    /// Queues this project's own query, of whose rows the last one is kept.
+    /// Queues an internal query, run with a search_path of pg_catalog; keeps its last row.
     ///
     /// # Errors
     /// As for [`WireSession::query`].
     pub fn ask(&mut self, sql: &str) -> Result<(), UserError> {
-        self.ask_for(&under_own_path(sql), MAX_CAPTURED, false)
+        self.ask_for(&with_catalog_path(sql), MAX_CAPTURED, false)
     }
 
-    /// Queues a query as it is, with at most so many bytes of an answer; of all rows or the last one.
+    /// Queues a query and keeps at most `max_bytes` of its answer: all rows or the last one.
     ///
     /// # Errors
     /// As for [`WireSession::query`].
-    pub fn ask_for(&mut self, sql: &str, most: usize, all_rows: bool) -> Result<(), UserError> {
+    pub fn ask_for(&mut self, sql: &str, max_bytes: usize, all_rows: bool) -> Result<(), UserError> {
         self.received = 0;
-        self.session.capture_up_to(most, all_rows);
+        self.session.capture_up_to(max_bytes, all_rows);
         self.session.query(sql)
     }
 
@@ -91,13 +91,13 @@ impl PolledSession {
         self.session.prepare("", sql)
     }
 
-    /// What the last command came to.
+    /// Returns the outcome of the last command.
     pub fn outcome(&mut self) -> CommandOutcome<'_> {
         self.session.outcome()
     }
 
-    /// The first column of the last row that the last query returned; `None` where there is no row. JSON in it has no
-    /// U+0000, which jsonb cannot hold.
+    /// Returns the first column of the last query's last row; `None` without rows. U+0000 in JSON, which jsonb cannot hold, is
+    /// removed.
     ///
     /// # Errors
     /// The server's; 54000 for one that is too large.
@@ -110,15 +110,15 @@ impl PolledSession {
         Ok(value.map(|value| untrusted::without_zeros(String::from_utf8_lossy(value).into_owned())))
     }
 
-    /// Bytes read since something was last asked.
+    /// Returns the bytes read since the last query or Parse message was queued.
     pub fn received(&self) -> usize {
         self.received
     }
 
-    /// Does what can be done without waiting; true when the server takes commands and has answered everything.
+    /// Sends and receives without waiting; true when the server is ready and has answered everything.
     ///
     /// # Errors
-    /// What keeps the server from letting the role in; the loss of the connection.
+    /// The server's for a role that may not log in; the loss of the connection.
     pub fn turn(&mut self, route: &Route) -> Result<bool, UserError> {
         if !self.is_started {
             if !self.link.establish(route)? {
@@ -129,7 +129,7 @@ impl PolledSession {
         }
         let mut buffer = [0; READ_BYTES];
         let mut event = None;
-        for _ in 0..READS {
+        for _ in 0..MAX_READS {
             self.send(route)?;
             let session = &mut self.session;
             let read = self.link.read(&mut buffer, route, |bytes| {
@@ -154,19 +154,19 @@ impl PolledSession {
         Ok(false)
     }
 
-    /// Whether the next turn need not wait for anything to be reported.
+    /// Returns whether the next turn need not wait for an event.
     pub fn has_more(&self) -> bool {
         self.link.has_more()
     }
 
-    /// Says that the session ends, as far as that can be sent at once.
+    /// Sends the message that ends the session, if possible without waiting.
     pub fn terminate(&mut self, route: &Route) {
         self.session.terminate();
-        // If it cannot be sent now, the closed socket says it as well.
+        // Otherwise the server notices that the socket is closed.
         let _ = self.send(route);
     }
 
-    /// Whether the server has closed the connection of a session that was told to end.
+    /// Returns whether the server has closed the connection, after [`terminate`](Self::terminate).
     pub fn is_closed(&mut self) -> bool {
         let mut buffer = [0; READ_BYTES];
         !matches!(self.link.drain(&mut buffer), Ok(Done::Some(_) | Done::Blocked))
@@ -178,7 +178,7 @@ impl PolledSession {
         while !self.session.output().is_empty() {
             match self.link.write(self.session.output()).map_err(failed)? {
                 Done::Some(bytes) => self.session.sent(bytes),
-                // Where it cannot be sent at all, reading tells why.
+                // The next read returns the reason for a closed connection.
                 Done::Blocked | Done::Closed => break,
             }
         }
@@ -186,15 +186,15 @@ impl PolledSession {
     }
 }
 
-// A session for which its process waits: what has to be known of a server before others connect to it.
+// A blocking session, for queries about a server before clients connect to it.
 
-/// How often it looks whether its process is to be interrupted.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval of checks for interrupts.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// When a full queue is tried again.
-const AGAIN: Duration = Duration::from_millis(5);
+/// Interval of attempts to connect while the server's queue is full.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The most that a server may send in answer to one question, in bytes, notices and the like included.
+/// The longest answer to a query, in bytes, including notices and the like.
 const MAX_ANSWER: usize = 32 << 20;
 
 /// The longest single value of an answer, in bytes: it becomes part of the run.
@@ -209,10 +209,10 @@ pub struct BlockingSession {
 }
 
 impl BlockingSession {
-    /// Connects, and waits until the server takes commands; the timeout is for all of it.
+    /// Connects and waits until the server is ready. The route's timeout covers both.
     ///
     /// # Errors
-    /// What keeps the server from being reached, or from letting the role in.
+    /// 08006, and the server's for a role that may not log in.
     pub fn connect(route: Route) -> Result<Self, UserError> {
         let deadline = route.timeout.map(|timeout| Instant::now() + timeout);
         let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -223,7 +223,7 @@ impl BlockingSession {
             }
             match PolledSession::connect(&route)? {
                 Some(session) => break session,
-                None => std::thread::sleep(AGAIN),
+                None => std::thread::sleep(RETRY_INTERVAL),
             }
         };
         let poll = Poll::new().map_err(|error| internal(error.to_string()))?;
@@ -233,20 +233,20 @@ impl BlockingSession {
         Ok(session)
     }
 
-    /// Whether it is one that the route asks for.
+    /// Checks that the session meets the route's requirements.
     ///
     /// # Errors
-    /// As [`Route::check`].
+    /// As for [`Route::check`].
     pub fn check(&self) -> Result<(), UserError> {
         self.route.check(self.session.session())
     }
 
-    /// The session as the protocol has it.
+    /// Returns the protocol's session.
     pub fn session(&self) -> &WireSession {
         self.session.session()
     }
 
-    /// The first column of the last row of a query's result; `None` where there is no row.
+    /// Runs a query and returns the first column of its last row; `None` without rows.
     ///
     /// # Errors
     /// The server's; 54000 for one that is too large.
@@ -264,22 +264,22 @@ impl BlockingSession {
         }
     }
 
-    /// As [`Self::value`], of this project's own query, under a search_path of pg_catalog alone.
+    /// Like [`Self::value`], for an internal query under a search_path of pg_catalog.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Self::value`].
     pub fn own_value(&mut self, sql: &str) -> Result<Option<String>, UserError> {
-        self.value(&under_own_path(sql))
+        self.value(&with_catalog_path(sql))
     }
 
-    /// Has `look` see all that a query returns.
+    /// Runs a query and passes its whole result to `convert`.
     ///
     /// # Errors
-    /// The server's; 54000 for rows that are too large; those of `look`.
+    /// The server's; 54000 for rows that are too large; those of `convert`.
     pub fn rows<T>(
         &mut self,
         sql: &str,
-        look: impl FnOnce(QueryResult) -> Result<T, UserError>,
+        convert: impl FnOnce(QueryResult) -> Result<T, UserError>,
     ) -> Result<T, UserError> {
         self.session.ask_for(sql, MAX_CAPTURED, true)?;
         self.settle(None)?;
@@ -287,13 +287,13 @@ impl BlockingSession {
         if let Some(error) = outcome.error {
             return Err(error.into());
         }
-        look(outcome.captured.table()?)
+        convert(outcome.captured.table()?)
     }
 
-    /// Has a statement parsed and analyzed.
+    /// Lets the server parse and analyze a statement.
     ///
     /// # Errors
-    /// What the server finds wrong with it.
+    /// The server's.
     pub fn parse(&mut self, sql: &str) -> Result<(), SqlError> {
         self.session.prepare(sql)?;
         self.settle(None)?;
@@ -318,21 +318,24 @@ impl BlockingSession {
         Ok(())
     }
 
-    /// Waits until something has happened to the connection, or for a moment.
+    /// Waits for an event of the connection, at most [`INTERRUPT_INTERVAL`].
     fn wait(&mut self, deadline: Option<Instant>) -> Result<(), UserError> {
-        // The server would go on with a statement whose client has gone.
+        // Without a cancel the server would continue the statement after the client has gone.
         if is_interrupted()
             && let Some(backend) = self.session.session().backend()
         {
             cancel(&self.route.to, backend);
         }
         pgrx::check_for_interrupts!();
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        if left.is_some_and(|left| left.is_zero()) {
+        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if remaining.is_some_and(|remaining| remaining.is_zero()) {
             return Err(failed(&self.route.to, "timeout expired"));
         }
-        let longest = if self.session.has_more() { Duration::ZERO } else { LOOK };
-        match self.poll.poll(&mut self.events, Some(left.map_or(longest, |left| left.min(longest)))) {
+        let longest = if self.session.has_more() { Duration::ZERO } else { INTERRUPT_INTERVAL };
+        match self
+            .poll
+            .poll(&mut self.events, Some(remaining.map_or(longest, |remaining| remaining.min(longest))))
+        {
             Err(error) if error.kind() != ErrorKind::Interrupted => Err(internal(error.to_string())),
             _ => Ok(()),
         }
@@ -341,20 +344,20 @@ impl BlockingSession {
 
 // Requests to cancel a statement, each over a connection of its own.
 
-/// How long the server has to answer at all.
-const TIMEOUT: Duration = Duration::from_millis(500);
+/// How long connecting for a cancel request may take.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Asks the server to cancel what one of its backends, known by its pid and its secret, is executing. Nothing tells whether
-/// it does. As by libpq's PQcancel, the request is not encrypted.
+/// Asks the server to cancel the statement of a backend, given by pid and secret. The server reports no success. Like libpq's
+/// PQcancel, the request is not encrypted.
 pub fn cancel(to: &HostAddress, backend: (i32, i32)) {
     let request = cancel_request(backend);
     match &to.address {
         Address::Tcp(address) => {
-            if let Ok(mut socket) = TcpStream::connect_timeout(address, TIMEOUT) {
+            if let Ok(mut socket) = TcpStream::connect_timeout(address, CANCEL_TIMEOUT) {
                 let _ = socket.write_all(&request);
             }
         }
-        // One whose queue is full is not waited for.
+        // Does not wait for a server whose queue is full.
         Address::Unix(path) => {
             if let Ok(mut socket) = mio::net::UnixStream::connect(path) {
                 let _ = socket.write_all(&request);
@@ -363,23 +366,22 @@ pub fn cancel(to: &HostAddress, backend: (i32, i32)) {
     }
 }
 
-/// As much as a server may have to say to a request, in bytes: it has taken it when it closes the connection, and one that
-/// talks on is not listened to.
-const MOST_WORDS: usize = 8192;
+/// The longest answer to a cancel request that is read, in bytes. The server normally closes the connection without one.
+const MAX_CANCEL_ANSWER: usize = 8192;
 
-/// A request that nobody waits for. Its connection is there until the server has taken it.
+/// A cancel request that is sent without waiting, over a connection that lasts until the server has accepted it.
 pub struct CancelRequest {
     socket: Socket,
     message: Vec<u8>,
     /// Bytes of the message that have been sent.
     sent: usize,
-    /// Bytes that the server has answered.
-    heard: usize,
+    /// Bytes of the server's answer.
+    received: usize,
 }
 
 impl CancelRequest {
-    /// Begins a request, as [`cancel`] makes it; what happens to its socket is reported under this token. `None`: the
-    /// server's queue is full, and it is to be tried again.
+    /// Starts a request like [`cancel`] and registers its socket under this token. Returns `None` if the server's queue is full;
+    /// then the caller tries again.
     ///
     /// # Errors
     /// Those of the system.
@@ -391,10 +393,10 @@ impl CancelRequest {
     ) -> io::Result<Option<Self>> {
         let Some(mut socket) = Socket::connect(&route.to.address, &route.tcp)? else { return Ok(None) };
         socket.register(registry, token, Interest::READABLE | Interest::WRITABLE)?;
-        Ok(Some(Self { socket, message: cancel_request(backend), sent: 0, heard: 0 }))
+        Ok(Some(Self { socket, message: cancel_request(backend), sent: 0, received: 0 }))
     }
 
-    /// Goes on with it, and tells whether that is all: the server closes the connection when it has taken the request.
+    /// Continues the request. Returns whether it is over: the server closes the connection once it has accepted it.
     pub fn is_over(&mut self) -> bool {
         while let Some(rest @ [_, ..]) = self.message.get(self.sent..) {
             match done(self.socket.write(rest)) {
@@ -404,9 +406,9 @@ impl CancelRequest {
             }
         }
         let mut answer = [0; 1024];
-        while self.heard < MOST_WORDS {
+        while self.received < MAX_CANCEL_ANSWER {
             match done(self.socket.read(&mut answer)) {
-                Ok(Done::Some(bytes)) => self.heard += bytes,
+                Ok(Done::Some(bytes)) => self.received += bytes,
                 Ok(Done::Blocked) => return false,
                 Ok(Done::Closed) | Err(_) => return true,
             }
