@@ -2,7 +2,7 @@
 //! functions behind them: a mismatch would read a Datum of one type as another.
 //!
 //! This project's statements run under a search_path of pg_catalog alone: here by `spi::restricted`, on a target by
-//! `connection::under_own_path`; bare names are the server's there. Names have their schema only in texts that run under a
+//! `connection::with_catalog_path`; bare names are the server's there. Names have their schema only in texts that run under a
 //! session's search_path, where a name without one can be made to mean something else by whoever may create objects in a schema
 //! of that path: texts with a user's names in them, texts that are kept for later, those that a node of a cluster executes. A
 //! text that names something with its schema is one of these, and so is each that is given to `in_session`; they have to name

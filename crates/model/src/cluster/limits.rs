@@ -1,4 +1,4 @@
-//! Whether the nodes of a cluster have room for a run: connections, pools, worker slots.
+//! Checks that the nodes of a cluster have enough connections, pool sizes and worker slots for a run.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::{NodeSpec, Nodes, place};
 
-/// What a node has to give; as its configuration and its statistics say.
+/// A node's limits and their current use, from its configuration and statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub max_connections: u32,
     /// Connections of `max_connections` that are kept for superusers and other reserved roles.
     pub reserved: u32,
-    /// Client sessions that are there already.
+    /// Existing client sessions.
     pub in_use: u32,
     /// citus.max_shared_pool_size as it is set: 0 stands for the limit of clients, -1 for none.
     pub max_shared_pool_size: i32,
@@ -25,11 +25,11 @@ pub struct Limits {
     /// citus.max_adaptive_executor_pool_size: connections to each other node that a statement takes at most.
     pub executor_pool: u32,
     pub max_worker_processes: u32,
-    /// Background workers that are there already.
+    /// Existing background workers.
     pub workers_in_use: u32,
 }
 
-/// What a run's statements need of the connections to each other node.
+/// The connections to each other node that a run's statements need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Whether a client keeps a connection to one node while it waits for one to another: in a block of several statements, and
@@ -37,22 +37,22 @@ pub struct Demand {
     pub holds: bool,
     /// The most tasks that a statement has on one node at once.
     pub tasks: u32,
-    /// The script with that statement, where a plan shows it.
+    /// The script with that statement, if a plan shows it.
     pub script: Option<String>,
 }
 
 impl Demand {
-    /// Whatever the statements may be.
+    /// Returns the demand of arbitrary statements.
     pub fn most() -> Self {
         Self { holds: true, tasks: u32::MAX, script: None }
     }
 
-    /// Connections to each other node for which a client waits until it has them, and which it does not give back before it
-    /// ends: Citus waits for a statement's first connection to a node, and for others as long as the session keeps fewer than
-    /// `citus.max_cached_conns_per_worker` (ShouldWaitForConnection, connection/shared_connection_stats.c); what it keeps stays
-    /// open after the transaction (ShouldShutdownConnection, connection/connection_management.c). Without any that stay open,
-    /// clients take turns, for a step of a statement takes those to all nodes in one order (AssignTasksToConnectionsOrWorkerPool,
-    /// executor/adaptive_executor.c); but not where they hold some from one step to the next.
+    /// Returns the connections to each other node that a client waits for and keeps until it ends. Citus waits for a statement's
+    /// first connection to a node, and for more while the session keeps fewer than `citus.max_cached_conns_per_worker`
+    /// (ShouldWaitForConnection, connection/shared_connection_stats.c); cached ones stay open after the transaction
+    /// (ShouldShutdownConnection, connection/connection_management.c). Without cached ones, clients cannot deadlock unless they
+    /// hold connections between steps: a step takes those to all nodes in one order (AssignTasksToConnectionsOrWorkerPool,
+    /// executor/adaptive_executor.c).
     pub fn connections(&self, limits: &Limits) -> u32 {
         match limits.cached_connections {
             0 => u32::from(self.holds),
@@ -61,17 +61,15 @@ impl Demand {
     }
 }
 
-/// Connections of the pool beside one for each client, without which clients wait for each other: those of Citus' own
-/// maintenance and of this extension's questions.
+/// Connections of the pool that Citus' maintenance and this extension's queries use, beside the clients'.
 const POOL_RESERVE: u32 = 5;
 
-/// Sessions of this extension's questions and of Citus' maintenance on a node, at most.
+/// The most sessions of this extension's queries and of Citus' maintenance on a node.
 const SESSIONS_RESERVE: u32 = 3;
 
-/// Compares what a run needs with what the nodes have. Each client has at least one connection to every other node as
-/// soon as its transactions have been there, and keeps it, by a cache that outlasts its transactions or by a block of several
-/// statements. One that waits for a connection while others keep those that there are waits for ever, for no detector of
-/// deadlocks sees it.
+/// Checks that the nodes have enough connections for a run. Once its transactions have used another node, each client keeps at
+/// least one connection to it, by Citus' cache or within a transaction block. Clients that wait while others keep all connections
+/// wait for ever, which no deadlock detector notices.
 ///
 /// # Errors
 /// 53300 with the numbers, for the first node that has too few.
@@ -83,8 +81,8 @@ pub fn check_connections(nodes: &[(NodeSpec, Limits)], demand: &Demand) -> Resul
     Ok(())
 }
 
-/// Compares what a run on several nodes needs with the nodes' slots of background workers: one for each client and one that
-/// leads them; on the node that was asked also one for each node, and one that leads the whole.
+/// Checks that the nodes have enough background worker slots for a run: one for each client and one for their leader; on the
+/// coordinating node also one for each node, and one for the leader of the whole run.
 ///
 /// # Errors
 /// 53400 with the numbers, for the first node that has too few.

@@ -1,8 +1,7 @@
-//! Two answers compared.
+//! Compares two answers.
 //!
-//! Equal hashes decide at once. Otherwise the kept rows are compared one by one: as multisets, whose rows are matched by
-//! sorting them, and in their sequence by the sort keys alone. Sequences that agree in the keys, of equal multisets, differ
-//! in nothing but ties.
+//! Equal hashes decide at once. Otherwise kept rows are compared: as multisets, by sorting them, and in their order by the sort
+//! keys alone. Equal multisets whose keys agree in order differ only in ties.
 
 use std::cmp::Ordering;
 
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Answer, fields, value};
 
-/// In which way answers differ.
+/// How answers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -29,24 +28,24 @@ pub enum Kind {
     Rendering,
 }
 
-/// Shown of a row: its columns and values.
+/// The columns and values of a row in an example.
 pub type ShownRow = Vec<(String, Option<String>)>;
 
 /// The first difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub kind: Kind,
-    /// The row of each side; `None` where that side has none.
+    /// The row of each side; `None` if that side has none.
     pub rows: [Option<ShownRow>; 2],
 }
 
-/// What two answers to the same question have in common.
+/// The result of comparing two answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Same,
-    /// The same but for rows with equal sort keys, of which LIMIT or OFFSET takes others.
+    /// The same except rows with equal sort keys, of which LIMIT or OFFSET takes others.
     Tied,
-    /// The same but for floating-point numbers within the tolerance.
+    /// The same except floating-point numbers within the tolerance.
     Close,
     Differs(Difference),
 }
@@ -91,9 +90,9 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Whether the rows are the same within the tolerance, in an order that both statements allow.
+    /// Returns whether the rows are the same within the tolerance, in an order that both statements allow.
     fn is_close(&self) -> bool {
-        // Two ways to write a statement may be ordered differently: what one leaves open, the other need not fulfil.
+        // Statements with different ORDER BY are compared without order.
         let keys_of = |answer: &Answer| answer.shape.keys.as_ref().map(Vec::len);
         if keys_of(self.a).is_none() || keys_of(self.a) != keys_of(self.b) {
             return self.are_multisets_close(
@@ -125,7 +124,7 @@ impl Pair<'_> {
         a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| self.is_same_row(a, b))
     }
 
-    /// Orders rows by what must be equal, and then by what may differ a little.
+    /// Orders rows by columns that must be equal, then by floating-point numbers.
     fn compare_rows(&self, a: &[u8], b: &[u8]) -> Ordering {
         bench_base::interrupts::check_now_and_then();
         let floats = || self.a.columns.iter().map(super::Column::is_float);
@@ -152,7 +151,7 @@ impl Pair<'_> {
         }
         let (true, Some(a), Some(b)) = (is_float, number(a), number(b)) else { return false };
         let (difference, largest) = ((a - b).abs(), a.abs().max(b.abs()));
-        // An infinite one is within no tolerance of another.
+        // Infinite numbers are within no tolerance of others.
         a == b || largest.is_finite() && difference <= self.tolerance * largest
     }
 

@@ -1,5 +1,4 @@
-//! Whether two arms return the same rows: the answer to one execution of a statement, two of them compared, and what all
-//! executions of a statement say.
+//! Compares the rows that two arms return: answers to single executions of a statement, and summaries over all executions.
 
 mod compare;
 mod recall;
@@ -13,18 +12,17 @@ pub use compare::{Comparison, Difference, Kind, ShownRow, compare};
 pub use recall::{Recall, RecallSample, overlap, pick, recall};
 pub use summary::{Example, Execution, StatementAnswers, Verdict, sentence};
 
-/// Rows of an answer are kept up to so many bytes, to compare them one by one and to show the first difference. Beyond,
-/// hashes decide.
+/// Rows of an answer are kept up to so many bytes, to compare them one by one and to show the first difference. Longer answers
+/// are compared by hashes.
 pub const MAX_KEPT: usize = 8 << 20;
 
-/// What a kept row takes beside its bytes.
+/// Memory of a kept row beside its bytes.
 const ROW_OVERHEAD: usize = 32;
 
-/// How a statement's top-level clauses bind the sequence and the choice of its rows.
+/// How far a statement's top-level clauses determine the order and the choice of its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Places of the keys of ORDER BY among the fields of a row, which may be behind the columns that a client gets. `None`:
-    /// rows may come in any order.
+    /// Indexes of ORDER BY's keys among the fields of a row, possibly after the columns that a client gets. `None`: any order.
     pub keys: Option<Vec<usize>>,
     /// OFFSET may begin, and LIMIT may end, in the middle of rows with equal sort keys.
     pub is_cut: [bool; 2],
@@ -48,17 +46,17 @@ impl Column {
     }
 }
 
-/// What one execution of a statement returned, taken from the protocol's RowDescription and DataRow messages.
+/// The rows of one execution, from the protocol's RowDescription and DataRow messages.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     pub columns: Vec<Column>,
     shape: Shape,
     /// Rows returned, inserted, updated or deleted.
     pub processed: u64,
-    /// Indexes that the plan used, where that was asked for.
+    /// OIDs of indexes that the plan used, if they are recorded.
     pub indexes: Vec<u32>,
     returned: u64,
-    /// Of the rows as a multiset, and in their sequence where they have an order.
+    /// Hashes of the rows as a multiset (`sum`), and in their order if they have one (`chain`).
     sum: u128,
     chain: u128,
     group: Option<Group>,
@@ -67,10 +65,10 @@ pub struct Answer {
     is_whole: bool,
 }
 
-/// Rows with equal sort keys, one behind the other.
+/// Consecutive rows with equal sort keys.
 #[derive(Clone, Debug)]
 struct Group {
-    /// Of the keys.
+    /// Hash of the keys.
     key: u128,
     rows: u64,
     sum: u128,
@@ -78,28 +76,28 @@ struct Group {
 }
 
 impl Answer {
-    /// Of a statement that is about to run.
+    /// Creates the answer of a statement that is about to run.
     pub fn new() -> Self {
         Self { is_whole: true, ..Self::default() }
     }
 
-    /// Says how the rows that come are bound.
+    /// Sets the shape of the rows that follow.
     pub fn expect(&mut self, shape: Shape) {
         self.shape = shape;
     }
 
-    /// Says, when all rows have come, how many there may be.
+    /// Sets the LIMIT, after all rows.
     pub fn limited_to(&mut self, count: Option<u64>) {
         self.shape.is_cut[1] &= count.is_some_and(|count| self.returned >= count);
     }
 
-    /// Whether the statement lets the server choose the rows.
+    /// Returns whether the statement lets the server choose the rows.
     pub fn is_arbitrary(&self) -> bool {
         let Shape { keys, is_cut, takes_one_of_several, .. } = &self.shape;
         *takes_one_of_several || keys.is_none() && is_cut.contains(&true)
     }
 
-    /// Takes a message of the server's.
+    /// Records a message of the server.
     pub fn take(&mut self, kind: u8, body: &[u8]) {
         match kind {
             b'T' => self.describe(body),
@@ -115,7 +113,7 @@ impl Answer {
         while self.columns.len() < width
             && let Some(end) = rest.iter().position(|&byte| byte == 0)
         {
-            // Behind the name: a zero byte, the table's OID and the column's number, the type's OID, and 8 bytes more.
+            // After the name: a zero byte, the table's OID and the column's number, the type's OID, and 8 more bytes.
             let oid = rest.get(end + 7..end + 11).and_then(|oid| oid.try_into().ok());
             let name = String::from_utf8_lossy(&rest[..end]).into_owned();
             self.columns.push(Column { name, type_oid: oid.map_or(0, u32::from_be_bytes) });
@@ -179,20 +177,20 @@ impl Answer {
         self.chain = short(chained);
     }
 
-    /// To be called when all rows have come; `processed` are those that the command says it has processed.
+    /// Ends the answer after all rows; `processed` is the command's own count.
     pub fn finish(&mut self, processed: u64) {
         self.processed = processed;
         self.close_group(true);
     }
 
-    /// A row's values with the names of their columns, as far as they fit an example.
+    /// Returns a row's columns and values, cut to the size of an example.
     fn shown(&self, row: &[u8]) -> Vec<(String, Option<String>)> {
         let values = self.columns.iter().take(SHOWN_COLUMNS).zip(fields(row).map(value));
         values.map(|(column, value)| (column.name.clone(), value.map(shortened))).collect()
     }
 }
 
-/// The fields of a DataRow message, each with its length before it.
+/// Iterates over the fields of a DataRow message, each preceded by its length.
 fn fields(row: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = row.get(2..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -205,7 +203,7 @@ fn fields(row: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A field's value; `None` for NULL.
+/// Returns a field's value; `None` for NULL.
 fn value(field: &[u8]) -> Option<&[u8]> {
     let (length, value) = field.split_first_chunk::<4>()?;
     (i32::from_be_bytes(*length) >= 0).then_some(value)
@@ -216,7 +214,7 @@ const SHOWN_COLUMNS: usize = 50;
 const SHOWN: usize = 200;
 
 fn shortened(value: &[u8]) -> String {
-    // Four bytes a character are enough.
+    // A character has at most four bytes.
     let text = String::from_utf8_lossy(&value[..value.len().min(4 * SHOWN)]);
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -224,7 +222,7 @@ fn shortened(value: &[u8]) -> String {
     }
 }
 
-/// 128 bits of a hash: two of 10^15 different rows have the same one with a chance of 10^-9.
+/// Returns 128 bits of a hash: among 10^15 different rows, two collide with probability 10^-9.
 fn short(hash: Sha256) -> u128 {
     let bytes = hash.finalize();
     bytes.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes))

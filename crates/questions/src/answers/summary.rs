@@ -67,7 +67,7 @@ pub struct StatementAnswers {
 }
 
 impl StatementAnswers {
-    /// Takes up an execution; the difference where it is one.
+    /// Counts an execution. Returns its difference, if there is one.
     pub fn add(&mut self, execution: Execution) -> Option<Difference> {
         self.executions += 1;
         match execution {
@@ -95,7 +95,7 @@ impl StatementAnswers {
             |error: &Option<(String, String)>| error.as_ref().map(|(sqlstate, _)| sqlstate.clone());
         let is_alike = sqlstate(a) == sqlstate(b);
         self.failed_alike += u64::from(is_alike);
-        // What only one arm meets is the better cause.
+        // An error of only one arm replaces an error of both.
         if self.cause.is_some() && (is_alike || self.kind.is_some()) {
             return;
         }
@@ -121,7 +121,7 @@ impl StatementAnswers {
         }
     }
 
-    /// Where it stands among others: what wants a look comes first.
+    /// Returns the rank for sorting, the most urgent first.
     pub fn urgency(&self) -> u8 {
         match self.verdict() {
             Verdict::Differs => 0,
@@ -133,7 +133,7 @@ impl StatementAnswers {
         }
     }
 
-    /// Why, as far as the executions say, and what to do about it.
+    /// Returns the cause, as far as it is known, and advice.
     fn explained(&self) -> (Option<&str>, Option<&str>) {
         let (cause, advice) = (self.cause.as_deref(), self.advice.as_deref());
         if cause.is_some() {
@@ -149,7 +149,7 @@ impl StatementAnswers {
         }
     }
 
-    /// The statement as a row of bench.answers.
+    /// Returns the statement's row of bench.answers.
     pub fn row(&self, tolerance: f64) -> Value {
         let verdict = match self.verdict() {
             Verdict::Same => "same".to_owned(),
@@ -180,7 +180,7 @@ impl StatementAnswers {
     }
 }
 
-/// As it is given: 1e-9 and 0.01.
+/// Formats a tolerance as users write it: 1e-9, 0.01.
 fn shown_tolerance(tolerance: f64) -> String {
     if tolerance < 1e-3 { format!("{tolerance:e}") } else { tolerance.to_string() }
 }
@@ -195,7 +195,7 @@ impl Example {
     }
 }
 
-/// What all statements together say: "Of 63 statements 60 answer the same, 2 differ, 1 is not stable."
+/// Summarises all statements: "Of 63 statements 60 answer the same, 2 differ, 1 is not stable."
 pub fn sentence(all: &[StatementAnswers]) -> String {
     let count = |verdicts: &[Verdict]| all.iter().filter(|one| verdicts.contains(&one.verdict())).count();
     let same = count(&[Verdict::Same, Verdict::Close]);

@@ -1,8 +1,7 @@
-//! How much load a server sustains: trials at offered rates, what each says, and which comes next.
+//! Searches the load that a server sustains, by trials at offered rates.
 //!
-//! A search is a function of its trials: [`next`] looks at those made so far and names the one to make, [`answers`] says
-//! what they have shown. So a search that was broken off goes on where it was, and a test can put a queue in the server's
-//! place.
+//! A search is a function of its trials: [`next`] returns the next trial, [`answers`] what the trials made so far show. So an
+//! interrupted search continues where it was, and tests can replace the server by a queue.
 
 mod search;
 #[cfg(test)]
@@ -17,12 +16,12 @@ use crate::capacity::search::{Bracket, Reference, limit_of, operating_rate, roun
 
 pub use crate::capacity::search::{NextTrial, OPERATING_SHARE, Trial, next, outcome_of};
 
-/// More are taken for a mistake: each costs trials.
+/// Limits of arguments; larger numbers are probably mistakes, as each costs trials.
 const MOST_OBJECTIVES: usize = 20;
 const MOST_TRIALS: i32 = 99;
 const MOST_ROUNDS: i32 = 100;
 
-/// Validates what SQL handed over.
+/// Validates a search's arguments.
 ///
 /// # Errors
 /// 22023 for a value out of range.
@@ -57,7 +56,7 @@ pub(crate) fn checked(mut search: CapacitySearch) -> Result<CapacitySearch, User
     Ok(search)
 }
 
-/// What SQL handed over beside a run's arguments; `None` is SQL's NULL.
+/// The SQL arguments of a search beside a run's; `None` is NULL.
 #[derive(Clone, Debug, Default)]
 pub struct SearchArguments {
     pub latency_limits: Option<Vec<Option<f64>>>,
@@ -69,11 +68,11 @@ pub struct SearchArguments {
 }
 
 impl SearchArguments {
-    /// The search, and the arguments of its trials: their latency_limit is its objective.
+    /// Returns the search, and the arguments of its trials, whose latency_limit becomes its objective.
     ///
     /// # Errors
-    /// 22004 for a NULL where none may be, 22023 for a value out of range, for both kinds of limits, and for what a search
-    /// finds itself.
+    /// 22004 for a NULL that is not allowed; 22023 for a value out of range, for both kinds of limits, and for a rate or a number
+    /// of transactions.
     pub fn of_trials(self, mut run: RunArguments) -> Result<(CapacitySearch, RunArguments), UserError> {
         if run.rate.is_some() || run.rates.is_some() {
             return Err(UserError::invalid("a search for a capacity takes no rate")
@@ -121,7 +120,7 @@ impl SearchArguments {
     }
 }
 
-/// The answers to all objectives, the strictest first.
+/// Returns the answers to all objectives, the strictest first.
 pub fn answers(search: &CapacitySearch, trials: &[Trial]) -> Vec<CapacityAnswer> {
     search.objectives().into_iter().map(|limit_ms| answer(search, trials, limit_ms)).collect()
 }
@@ -170,12 +169,12 @@ fn answer(search: &CapacitySearch, trials: &[Trial], limit_ms: Option<f64>) -> C
     }
 }
 
-/// Done transactions that took longer than the percentile.
+/// Returns the number of completed transactions above the percentile.
 fn above(outcome: &TrialOutcome, percentile: f64) -> u64 {
     (outcome.done as f64 * (1.0 - percentile)).round() as u64
 }
 
-/// The first of the most frequent ones.
+/// Returns the first of the most frequent limits.
 fn most_frequent(limits: impl Iterator<Item = Limit> + Clone) -> Option<Limit> {
     let count = |limit: Limit| limits.clone().filter(|other| *other == limit).count();
     limits.clone().fold(None, |best: Option<Limit>, next| match best {
