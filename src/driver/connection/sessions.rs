@@ -264,7 +264,7 @@ impl BlockingSession {
         }
     }
 
-    /// Like [`Self::value`], for an internal query under a search_path of pg_catalog.
+    /// Like [`Self::value`], for an internal query under a search_path of pg_catalog alone.
     ///
     /// # Errors
     /// As for [`Self::value`].
