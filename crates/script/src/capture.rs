@@ -1,5 +1,5 @@
-//! What `\gset` and `\aset` keep: the messages of the protocol in which a query's result comes are taken down, and the
-//! last row's values become variables.
+//! Results for `\gset` and `\aset`: the protocol messages of a command's results are kept, and the last row's values
+//! become variables.
 
 #[cfg(test)]
 mod tests;
@@ -9,48 +9,50 @@ use bench_base::error::{SqlError, UserError, sqlstate};
 use crate::sql::ResultCapture;
 use crate::variables::{Symbols, Value, Variables, is_variable_name};
 
-/// The most that is kept of what one command returns over a connection, in bytes: columns and rows, and [`EACH`] more for each
-/// query and each row. It is also the most that the variables of a client hold for `\gset` and `\aset`.
+/// The most bytes kept of one command's results over a connection: columns, rows, and [`ENTRY_OVERHEAD`] for each query and
+/// each row. Also the limit for the texts of a client's variables.
 pub const MAX_CAPTURED: usize = 8 << 20;
 
-/// As [`MAX_CAPTURED`], of what a session of this very server returns to itself: no peer sizes it.
+/// As [`MAX_CAPTURED`], for results of a session inside this server, whose sizes no peer chooses.
 const MAX_OWN: usize = 64 << 20;
 
-/// The most columns of a result that is kept: as many as the server's own may have (MaxTupleAttributeNumber).
+/// The most columns of a result that is kept: the server's own limit (MaxTupleAttributeNumber).
 pub const MAX_COLUMNS: usize = 1664;
 
-/// What a query or a row takes beside its bytes, at most.
-const EACH: usize = 128;
+/// Upper bound of the memory that a query or a row takes beside its bytes.
+const ENTRY_OVERHEAD: usize = 128;
 
-/// Buffers of so many queries are used again, each of so many bytes.
-const KEPT_QUERIES: usize = 8;
-const KEPT: usize = 1 << 16;
+/// The buffers of at most this many queries are used again for the next command.
+const REUSED_QUERIES: usize = 8;
 
-/// What the queries of one command returned, up to what `\gset` and `\aset` can see of it.
+/// Buffers are used again only after a command of which at most this many bytes were kept.
+const REUSED_BYTES: usize = 1 << 16;
+
+/// The results of one command's queries, as far as `\gset` and `\aset` use them.
 #[derive(Debug)]
 pub struct CapturedRows {
     queries: Vec<CapturedQuery>,
-    /// How many of `queries` are of this command; the rest are buffers to use again.
+    /// The number of `queries` of this command; the others are buffers to use again.
     length: usize,
-    /// All rows are kept, not the last one alone.
+    /// All rows are kept, not only the last one.
     keeps_rows: bool,
-    /// What is kept of this command, as [`MAX_CAPTURED`] counts it, and the most of it.
+    /// Bytes kept of this command, counted as for [`MAX_CAPTURED`].
     bytes: usize,
-    most: usize,
-    /// Why nothing is kept of this command any more.
+    max_bytes: usize,
+    /// The limit that this command's results exceeded: none of them are kept then.
     excess: Option<Excess>,
 }
 
-/// What is too much.
+/// A limit that results exceeded.
 #[derive(Clone, Copy, Debug)]
 enum Excess {
     Bytes,
     Columns(usize),
-    /// More than there is.
+    /// An allocation failed.
     Memory,
 }
 
-/// What one query returned.
+/// The result of one query.
 #[derive(Debug, Default)]
 struct CapturedQuery {
     /// The body of its RowDescription message; empty for a query without result columns.
@@ -69,39 +71,39 @@ impl Default for CapturedRows {
 }
 
 impl CapturedRows {
-    /// Nothing yet.
+    /// Keeps results that come over a connection.
     pub const fn new() -> Self {
         Self::limited(MAX_CAPTURED)
     }
 
-    /// Nothing yet, of a session's own results.
+    /// Keeps results of a session inside this server.
     pub const fn own() -> Self {
         Self::limited(MAX_OWN)
     }
 
-    const fn limited(most: usize) -> Self {
-        Self { queries: Vec::new(), length: 0, keeps_rows: false, bytes: 0, most, excess: None }
+    const fn limited(max_bytes: usize) -> Self {
+        Self { queries: Vec::new(), length: 0, keeps_rows: false, bytes: 0, max_bytes, excess: None }
     }
 
-    /// From now on, has all rows kept or the last one alone, and at most so many bytes of a command.
-    pub fn keep_up_to(&mut self, most: usize, all_rows: bool) {
-        (self.most, self.keeps_rows) = (most, all_rows);
+    /// Changes the limit in bytes per command, and whether all rows are kept or only the last one.
+    pub fn keep_up_to(&mut self, max_bytes: usize, all_rows: bool) {
+        (self.max_bytes, self.keeps_rows) = (max_bytes, all_rows);
     }
 
-    /// A command begins.
+    /// Begins a command: forgets the results of the last one.
     pub fn clear(&mut self) {
         self.length = 0;
         self.excess = None;
-        if self.bytes > KEPT {
+        if self.bytes > REUSED_BYTES {
             self.queries = Vec::new();
         }
-        self.queries.truncate(KEPT_QUERIES);
+        self.queries.truncate(REUSED_QUERIES);
         self.bytes = 0;
     }
 
-    /// A query of the command begins.
+    /// Begins a query of the command.
     pub fn next_query(&mut self) {
-        if !self.has_room(EACH) {
+        if !self.has_room(ENTRY_OVERHEAD) {
             return self.give_up(Excess::Bytes);
         }
         if self.length == self.queries.len() {
@@ -110,7 +112,7 @@ impl CapturedRows {
             }
             self.queries.push(CapturedQuery::default());
         }
-        self.bytes += EACH;
+        self.bytes += ENTRY_OVERHEAD;
         let query = &mut self.queries[self.length];
         query.description.clear();
         query.last_row.clear();
@@ -119,17 +121,16 @@ impl CapturedRows {
         self.length += 1;
     }
 
-    /// Whether a message of so many bytes may be kept: one that is larger need not be taken up at all, and is told of by
-    /// [`leave_out`](Self::leave_out).
+    /// Whether a message of this many bytes may be kept. A larger one need not be received:
+    /// [`leave_out`](Self::leave_out) reports it.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.excess.is_none() && bytes <= self.most.saturating_sub(self.bytes)
+        self.excess.is_none() && bytes <= self.max_bytes.saturating_sub(self.bytes)
     }
 
-    /// Takes a message of the server's: protocol 3, RowDescription and DataRow.
+    /// Keeps the body of a RowDescription (kind `T`) or DataRow (`D`) message; ignores others.
     pub fn take(&mut self, kind: u8, body: &[u8]) {
         let Some(query) = self.queries[..self.length].last_mut() else { return };
-        // What it takes the place of.
-        let before = match kind {
+        let replaced_bytes = match kind {
             b'T' => query.description.len(),
             b'D' if self.keeps_rows => 0,
             b'D' => query.last_row.len(),
@@ -143,8 +144,8 @@ impl CapturedRows {
         if kind == b'T' && columns > MAX_COLUMNS {
             return self.give_up(Excess::Columns(columns));
         }
-        let takes = body.len() + if kind == b'D' && self.keeps_rows { EACH } else { 0 };
-        if takes > self.most.saturating_sub(self.bytes - before) {
+        let added_bytes = body.len() + if kind == b'D' && self.keeps_rows { ENTRY_OVERHEAD } else { 0 };
+        if added_bytes > self.max_bytes.saturating_sub(self.bytes - replaced_bytes) {
             return self.give_up(Excess::Bytes);
         }
         let mut row = Vec::new();
@@ -161,10 +162,10 @@ impl CapturedRows {
         if kind == b'D' && self.keeps_rows {
             query.all_rows.push(row);
         }
-        self.bytes = self.bytes - before + takes;
+        self.bytes = self.bytes - replaced_bytes + added_bytes;
     }
 
-    /// Takes notice of a message that is larger than there is room for, and so is not here.
+    /// Records a message that was not received because it is too large to be kept.
     pub fn leave_out(&mut self, kind: u8) {
         if let Some(query) = self.queries[..self.length].last_mut() {
             query.rows += u64::from(kind == b'D');
@@ -172,7 +173,7 @@ impl CapturedRows {
         self.give_up(Excess::Bytes);
     }
 
-    /// Nothing of this command is kept any more.
+    /// Drops the results of this command and keeps nothing more of it.
     #[cold]
     fn give_up(&mut self, excess: Excess) {
         self.excess.get_or_insert(excess);
@@ -182,10 +183,10 @@ impl CapturedRows {
         self.bytes = 0;
     }
 
-    /// What was too much of this command.
+    /// Checks that the results were kept.
     ///
     /// # Errors
-    /// 54000; 53200 where there was no memory.
+    /// 54000 for results above a limit, 53200 if memory for them could not be allocated.
     fn check(&self) -> Result<(), UserError> {
         let limit = |message: &str, detail: String| {
             Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).detail(detail))
@@ -194,7 +195,7 @@ impl CapturedRows {
             None => Ok(()),
             Some(Excess::Bytes) => limit(
                 "the result that is to be kept is too large",
-                format!("The limit is {} bytes for all queries of a command.", self.most),
+                format!("The limit is {} bytes for all queries of a command.", self.max_bytes),
             ),
             Some(Excess::Columns(columns)) => limit(
                 "the result that is to be kept has too many columns",
@@ -206,11 +207,10 @@ impl CapturedRows {
         }
     }
 
-    /// The columns of the last query, each with its name and its type's OID, and all its rows. Texts are in the client's
-    /// encoding.
+    /// Returns the columns and rows of the last query. Texts are in the client's encoding.
     ///
     /// # Errors
-    /// 54000 where they were too much, 53200 where there was no memory.
+    /// 54000 for results above a limit, 53200 if memory for them could not be allocated.
     pub fn table(&self) -> Result<QueryResult<'_>, UserError> {
         self.check()?;
         let Some(query) = self.queries[..self.length].last() else {
@@ -229,7 +229,7 @@ impl CapturedRows {
         Ok(QueryResult { columns, rows: &query.all_rows })
     }
 
-    /// The first column of the last query's last row, in the client's encoding; `None` where there is no row.
+    /// Returns the first column of the last query's last row, in the client's encoding; `None` if there is no row.
     ///
     /// # Errors
     /// As [`table`](Self::table).
@@ -239,12 +239,12 @@ impl CapturedRows {
         Ok(query.and_then(|query| query.columns().next()).map(|(_, value)| value))
     }
 
-    /// Puts the results into variables (`readCommandResponse` in pgbench.c). `decode` turns a column's name or value, which
-    /// is in the client's encoding, into text.
+    /// Stores the results in variables (`readCommandResponse` in pgbench.c). `decode` converts a column's name or value from
+    /// the client's encoding.
     ///
     /// # Errors
-    /// 21000 unless there is one row, where `\gset` asks for it; 42601 for a column that no variable can be named after;
-    /// 54000 for more than is kept, and for more variables; those of `decode`.
+    /// 21000 if `\gset` got another number of rows than one; 42601 for a column whose name is no variable's; 54000 for results
+    /// or variables above a limit; those of `decode`.
     pub fn keep(
         &self,
         capture: &ResultCapture,
@@ -263,7 +263,7 @@ impl CapturedRows {
             let message = format!("expected one row, got {}", query.rows);
             return Err(UserError::new(sqlstate::CARDINALITY_VIOLATION, message).into());
         }
-        let mut held = variables.text_bytes();
+        let mut text_bytes = variables.text_bytes();
         for query in kept.iter().filter(|query| query.rows > 0) {
             for (column, value) in query.columns() {
                 let name = format!("{}{}", capture.prefix, decode(column)?);
@@ -274,11 +274,12 @@ impl CapturedRows {
                         .into());
                 }
                 let id = symbols.intern_bounded(&name)?;
-                held = (held + value.len()).saturating_sub(variables.get(id).map_or(0, Value::text_bytes));
-                if held > self.most {
+                let replaced_bytes = variables.get(id).map_or(0, Value::text_bytes);
+                text_bytes = (text_bytes + value.len()).saturating_sub(replaced_bytes);
+                if text_bytes > self.max_bytes {
                     let message = "the variables of a client hold too much";
                     return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-                        .detail(format!("The limit for their texts is {} bytes.", self.most))
+                        .detail(format!("The limit for their texts is {} bytes.", self.max_bytes))
                         .into());
                 }
                 variables.set(id, Value::Text(decode(value)?.into()));
@@ -288,7 +289,7 @@ impl CapturedRows {
     }
 }
 
-/// All that a query returned.
+/// The columns and rows of a query.
 pub struct QueryResult<'a> {
     /// Each column's name and its type's OID.
     pub columns: Vec<(&'a [u8], u32)>,
@@ -296,21 +297,21 @@ pub struct QueryResult<'a> {
 }
 
 impl<'a> QueryResult<'a> {
-    /// Each row's values, of as many columns as there are; `None` for NULL.
+    /// Returns each row's values, one for each column; `None` for NULL.
     pub fn rows(&self) -> impl Iterator<Item = Vec<Option<&'a [u8]>>> {
         self.rows.iter().map(|row| values(row).take(self.columns.len()).collect())
     }
 }
 
-/// The number of columns that a RowDescription or a DataRow begins with.
+/// Reads the number of columns at the front of a RowDescription or a DataRow.
 fn columns_in(body: &[u8]) -> usize {
     body.first_chunk().map_or(0, |count| usize::from(u16::from_be_bytes(*count)))
 }
 
-/// Behind a column's name in its description: a zero byte, 18 bytes of table, type and format.
+/// Bytes behind a column's name in its description: a zero byte, and 18 bytes of table, type and format.
 const AFTER_NAME: usize = 19;
 
-/// The values of a DataRow message; `None` for NULL.
+/// Returns the values of a DataRow message; `None` for NULL.
 fn values(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut values = row.get(2..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -324,7 +325,7 @@ fn values(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 }
 
 impl CapturedQuery {
-    /// Each column's name and its value in the last row, in the client's encoding; as for libpq, a NULL is an empty text.
+    /// Returns each column's name and its value in the last row, in the client's encoding; as in libpq, NULL is an empty text.
     fn columns(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut names = self.description.get(2..).unwrap_or_default();
         let mut values = values(&self.last_row);

@@ -1,6 +1,5 @@
-//! The commands of a script, and what meta commands do: how conditions branch, how long clients sleep, and where pipelines
-//! may stand. Whether one is open is known only when a client comes to a command, as in pgbench: conditions may lead around
-//! any of them.
+//! The commands of a script, and the execution of meta commands: conditions, sleeps, and pipelines. As in pgbench, pipeline
+//! commands are checked during execution: a condition may skip any of them.
 
 #[cfg(test)]
 mod tests;
@@ -21,39 +20,31 @@ use crate::variables::{Value, VariableId, Variables};
 pub struct Command {
     /// The line it begins at, counted from 1.
     pub line: u32,
-    /// As written, for display: a statement with its semicolon, without what is blank or comment before it (but
-    /// for block comments, which may be hints); a meta command from its backslash on.
+    /// The command as written, for display: a statement from its first word or block comment (which may be a hint) to
+    /// its semicolon, or a meta command from its backslash on.
     pub source: String,
-    /// What it does.
     pub action: Action,
 }
 
-/// What a command does.
+/// The action of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A statement for the server.
     Sql(Sql),
     /// `\set`.
-    Set {
-        /// The variable that it sets.
-        target: VariableId,
-        /// What to.
-        expression: Expression,
-    },
+    Set { target: VariableId, expression: Expression },
     /// `\sleep`.
     Sleep(Sleep),
     /// `\if`.
     If {
-        /// Whether to enter the branch.
         condition: Expression,
-        /// Where to go on if not: the index of the next `\elif`, `\else` or `\endif`.
+        /// The index of the next `\elif`, `\else` or `\endif`, where execution goes on if the condition is false.
         otherwise: usize,
     },
     /// `\elif`.
     Elif {
-        /// Whether to enter the branch, if those before it were not.
         condition: Expression,
-        /// Where to go on if not, as for `\if`.
+        /// As for `\if`.
         otherwise: usize,
         /// The index of the `\endif`.
         end: usize,
@@ -69,17 +60,16 @@ pub enum Action {
     Pipeline(Pipeline),
 }
 
-/// What comes after a meta command. All jumps go forward.
+/// The continuation after a meta command. All jumps go forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// The next command.
     Next,
     /// The command of this index, as if it were the next one.
     Jump(usize),
-    /// The command of this index, because a condition was false: an `\elif` there is to be evaluated, an `\else`
-    /// to be entered.
+    /// The command of this index, after a false condition: an `\elif` there is evaluated, an `\else` entered.
     Otherwise(usize),
-    /// The next command, after this time.
+    /// The next command, after this pause.
     Sleep(Duration),
 }
 
@@ -99,12 +89,11 @@ impl Command {
 }
 
 impl Action {
-    /// Performs a meta command; for a statement, and for pipelines, it does nothing. `otherwise` says whether it was reached by
-    /// [`Flow::Otherwise`]. `debug` is called with what `debug()` in expressions shows.
+    /// Performs a meta command; does nothing for statements and pipeline commands. `otherwise`: the command was reached by
+    /// [`Flow::Otherwise`]. `debug` receives the output of `debug()` in expressions.
     ///
     /// # Errors
-    /// An expression's; for `\sleep` 42703 for a variable that was never set, and 22023 for one that is no
-    /// number.
+    /// Those of expressions; for `\sleep` 42703 for a variable that was never set, 22023 for one that is no number.
     pub fn perform(
         &self,
         otherwise: bool,
@@ -119,7 +108,7 @@ impl Action {
                 Ok(Flow::Next)
             }
             Action::Sleep(sleep) => sleep.duration(variables).map(Flow::Sleep),
-            // In sequence it ends the branch before it.
+            // Reached at the end of the branch before it.
             Action::Elif { end, .. } | Action::Else { end } if !otherwise => Ok(Flow::Jump(*end)),
             Action::If { condition, otherwise } | Action::Elif { condition, otherwise, .. } => {
                 let is_true = condition.is_true(variables, random, debug)?;
@@ -130,22 +119,21 @@ impl Action {
     }
 }
 
-/// A command that does not fit the others.
+/// A conditional command without its counterpart.
 pub(crate) struct ConditionError {
-    /// Its number for pgbench, counted from 1; one more than there are if the script's end came too early.
+    /// The command's number in pgbench's message, counted from 1; for a missing `\endif` the number of commands plus 1.
     pub number: usize,
     /// The index of the command to point at.
     pub index: usize,
-    /// What is wrong.
     pub message: &'static str,
 }
 
-/// Fills in where the conditional commands of a script go on (`CheckConditional` in pgbench.c).
+/// Sets the jump targets of a script's conditional commands (`CheckConditional` in pgbench.c).
 ///
 /// # Errors
-/// The first command that does not fit.
+/// The first conditional command without its counterpart.
 pub(crate) fn link(commands: &mut [Command]) -> Result<(), ConditionError> {
-    // For each \if that is open, the indexes of its \if, its \elifs and its \else so far.
+    // For each open \if, the indexes of it, its \elifs and its \else so far.
     let mut open: Vec<Vec<usize>> = Vec::new();
     for index in 0..commands.len() {
         let error = |message| ConditionError { number: index + 1, index, message };
@@ -188,12 +176,12 @@ pub(crate) fn link(commands: &mut [Command]) -> Result<(), ConditionError> {
     }
 }
 
-/// What a meta command does to a client's pipeline.
+/// A meta command for pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
-    /// `\startpipeline`: statements are sent from here on without waiting for their results.
+    /// `\startpipeline`: statements behind it are sent without waiting for their results.
     Start,
-    /// `\syncpipeline`: what follows is executed even if what came before failed.
+    /// `\syncpipeline`: statements behind it are executed even if earlier ones failed.
     Sync,
     /// `\endpipeline`: waits for the results.
     End,
@@ -211,10 +199,10 @@ impl PipelineMode {
         self.is_open
     }
 
-    /// Opens or closes it. `is_simple`: statements go by the simple protocol, query_mode 'simple'.
+    /// Performs a pipeline command. `is_simple`: the script has query_mode 'simple'.
     ///
     /// # Errors
-    /// 55000 for a pipeline within a pipeline, and for the end of none; 0A000 for one by the simple protocol.
+    /// 55000 for a pipeline within a pipeline, and for an end or a sync without one; 0A000 with the simple protocol.
     pub fn perform(&mut self, command: Pipeline, is_simple: bool) -> Result<(), UserError> {
         let wrong = |message| Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message));
         match command {
@@ -232,10 +220,10 @@ impl PipelineMode {
         Ok(())
     }
 
-    /// Whether a statement may be sent now: one whose result is asked for may not be part of a pipeline.
+    /// Checks that a statement may be sent now.
     ///
     /// # Errors
-    /// 55000 for a statement with `\gset` or `\aset`.
+    /// 55000 for a statement with `\gset` or `\aset` in a pipeline.
     pub fn check_statement(self, sql: &Sql) -> Result<(), UserError> {
         match &sql.capture {
             Some(capture) if self.is_open => {
@@ -247,10 +235,10 @@ impl PipelineMode {
         }
     }
 
-    /// Whether a script may end now.
+    /// Checks that the script may end now.
     ///
     /// # Errors
-    /// 55000 with a pipeline open.
+    /// 55000 if a pipeline is open.
     pub fn check_end(self) -> Result<(), UserError> {
         if !self.is_open {
             return Ok(());
@@ -261,7 +249,7 @@ impl PipelineMode {
     }
 }
 
-/// `\sleep`: how long.
+/// The time of a `\sleep`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sleep {
     pub(crate) time: Time,
@@ -286,11 +274,11 @@ pub enum Unit {
     Seconds,
 }
 
-/// More than a century. A clock's time can be added to it in any unit.
+/// The longest sleep, more than a century: the sum of it and a clock's time fits in every unit.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl Sleep {
-    /// How long to sleep, never less than nothing (`evaluateSleep` in pgbench.c).
+    /// Returns how long to sleep; 0 for negative numbers (`evaluateSleep` in pgbench.c).
     pub(crate) fn duration(&self, variables: &Variables) -> Result<Duration, UserError> {
         let number = match &self.time {
             Time::Constant(number) => *number,
@@ -311,7 +299,7 @@ impl Sleep {
         Ok(duration.min(LONGEST_SLEEP))
     }
 
-    /// The variable that it reads, if there is one.
+    /// Returns the variable that the time comes from, if there is one.
     pub(crate) fn variable(&self) -> Option<VariableId> {
         match self.time {
             Time::Constant(_) => None,
@@ -320,7 +308,7 @@ impl Sleep {
     }
 }
 
-/// What the text of the variable `name` is as a time: the number at its front, as for C's `atoi`.
+/// Reads the text of the variable `name` as a number, as C's `atoi` does.
 fn sleep_time(name: &str, text: &str) -> Result<u64, UserError> {
     let number = trim_start(text);
     let number = &number[..integer_length(number)];
@@ -332,13 +320,13 @@ fn sleep_time(name: &str, text: &str) -> Result<u64, UserError> {
     Ok(integer(number))
 }
 
-/// The length of the sign and the digits at the front of a text.
+/// Returns the length of the sign and the digits at the front of a text.
 pub fn integer_length(text: &str) -> usize {
     let sign = usize::from(text.starts_with(['+', '-']));
     sign + text.bytes().skip(sign).take_while(u8::is_ascii_digit).count()
 }
 
-/// What a sign and digits amount to: 0 for negative numbers and for none, the largest number for larger ones.
+/// Reads a sign and digits as a number: 0 for negative numbers and for an empty text, saturating at the largest number.
 pub fn integer(text: &str) -> u64 {
     let digits = text.strip_prefix('+').unwrap_or(text);
     if digits.is_empty() || digits.starts_with('-') { 0 } else { digits.parse().unwrap_or(u64::MAX) }

@@ -15,12 +15,12 @@ use crate::random::{IntegerRange, Prng};
 use crate::variables::{Scalar, Value, Variables, format_double, format_fixed, scalar_of};
 
 impl Expression {
-    /// The expression's value. `debug` is given what its calls of `debug` show: "int 42", "double 0.5",
+    /// Evaluates the expression. `debug` receives the output of its calls of `debug()`: "int 42", "double 0.5",
     /// "boolean true" or "null".
     ///
     /// # Errors
     /// 42703 for a variable that was never set, 22003 for a result out of range, 22012 for a division by
-    /// zero, 22023 for an argument that a function cannot take.
+    /// zero, 22023 for an invalid argument of a function.
     pub fn evaluate(
         &self,
         variables: &Variables,
@@ -30,8 +30,8 @@ impl Expression {
         Evaluation { variables, random, debug }.value(&self.root).map(Value::from).map_err(|error| *error)
     }
 
-    /// Whether the expression's value is true as a condition of `\if` (`valueTruth` in pgbench.c): a number
-    /// is unless it is 0, and null is not. For `debug` see [`Expression::evaluate`].
+    /// Whether the expression is true as a condition of `\if` (`valueTruth` in pgbench.c): numbers other than 0 are,
+    /// null is not. For `debug` see [`Expression::evaluate`].
     ///
     /// # Errors
     /// As [`Expression::evaluate`].
@@ -45,8 +45,7 @@ impl Expression {
     }
 }
 
-/// What an evaluation reads and moves on. Errors are boxed in here: results of values stay small, and so do
-/// the frames of the recursion.
+/// The state of an evaluation. Errors are boxed in this module, to keep the stack frames of the recursion small.
 struct Evaluation<'a> {
     variables: &'a Variables,
     random: &'a mut Prng,
@@ -54,7 +53,7 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// The value of a node. Most operands are leaves, and these need no call.
+    /// Evaluates a node. Inlined for leaves, which most operands are.
     #[inline]
     fn value(&mut self, node: &ExpressionNode) -> Result<Scalar, Box<UserError>> {
         match node {
@@ -68,9 +67,8 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Takes one step after the other. Both operands are evaluated before either is looked at, for their
-    /// draws of random numbers – but where the left one decides `AND` or `OR`, the right one is not evaluated
-    /// at all.
+    /// Evaluates a fold step by step. Both operands are evaluated before their types are checked, so that random numbers are
+    /// drawn as in pgbench; but if the left one decides `AND` or `OR`, the right one is not evaluated.
     fn fold(&mut self, first: &ExpressionNode, steps: &[FoldStep]) -> Result<Scalar, Box<UserError>> {
         let mut value = self.value(first)?;
         for FoldStep { function, operand } in steps {
@@ -96,7 +94,7 @@ impl Evaluation<'_> {
         Ok(value)
     }
 
-    /// The value of a node that is neither a leaf nor a fold.
+    /// Evaluates a node that is neither a leaf nor a fold.
     #[inline(never)]
     fn other(&mut self, node: &ExpressionNode) -> Result<Scalar, Box<UserError>> {
         match node {
@@ -112,9 +110,9 @@ impl Evaluation<'_> {
             ExpressionNode::Extremum { which, arguments } => self.extremum(*which, arguments),
             ExpressionNode::Case { arms, otherwise } => {
                 let mut result = &**otherwise;
-                for (condition, own_result) in arms {
+                for (condition, arm_result) in arms {
                     if truth(self.value(condition)?) {
-                        result = own_result;
+                        result = arm_result;
                         break;
                     }
                 }
@@ -126,7 +124,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// `least` or `greatest`.
+    /// Evaluates `least` or `greatest`.
     fn extremum(&mut self, which: Extremum, arguments: &[ExpressionNode]) -> Result<Scalar, Box<UserError>> {
         if let [first, second] = arguments {
             return extremum(which, &[self.value(first)?, self.value(second)?]);
@@ -199,13 +197,13 @@ pub fn double(scalar: Scalar) -> Result<f64, Box<UserError>> {
 
 #[cold]
 fn cannot_coerce(scalar: Scalar, target: &str) -> Box<UserError> {
-    let own = match scalar {
+    let source = match scalar {
         Scalar::Null => "null",
         Scalar::Boolean(_) => "boolean",
         Scalar::Integer(_) => "int",
         Scalar::Double(_) => "double",
     };
-    UserError::invalid(format!("cannot coerce {own} to {target}")).into()
+    UserError::invalid(format!("cannot coerce {source} to {target}")).into()
 }
 
 // Operators and functions of values (`evalStandardFunc`). Most give null if an argument is null.
@@ -236,7 +234,7 @@ pub fn unary(
     }
 }
 
-/// What `debug` shows of a value: its type and the value.
+/// Formats a value's type and the value for `debug`.
 fn debug_text(scalar: Scalar) -> String {
     match scalar {
         Scalar::Null => "null".to_owned(),
@@ -248,28 +246,28 @@ fn debug_text(scalar: Scalar) -> String {
 
 fn absolute(argument: Scalar) -> Result<Scalar, Box<UserError>> {
     match argument {
-        // pgbench leaves the overflow to C, where it has no meaning.
+        // In pgbench this overflow is undefined behavior of C.
         Scalar::Integer(value) => value.checked_abs().map(Scalar::Integer).ok_or_else(|| overflow("abs")),
         // Not f64's abs: the sign of -0 stays, as in pgbench.
         other => double(other).map(|value| Scalar::Double(if value < 0.0 { -value } else { value })),
     }
 }
 
-/// Calls what computes with doubles if one of its operands is a double, otherwise with integers.
+/// Applies a function to doubles if one of its operands is a double, otherwise to integers.
 #[inline]
 pub fn overloaded(function: Overloaded, left: Scalar, right: Scalar) -> Result<Scalar, Box<UserError>> {
     match (left, right) {
-        (Scalar::Integer(left), Scalar::Integer(right)) => of_integers(function, left, right),
+        (Scalar::Integer(left), Scalar::Integer(right)) => apply_to_integers(function, left, right),
         (Scalar::Null, _) | (_, Scalar::Null) => Ok(Scalar::Null),
         (Scalar::Double(_), _) | (_, Scalar::Double(_)) => {
-            Ok(of_doubles(function, double(left)?, double(right)?))
+            Ok(apply_to_doubles(function, double(left)?, double(right)?))
         }
-        _ => of_integers(function, integer(left)?, integer(right)?),
+        _ => apply_to_integers(function, integer(left)?, integer(right)?),
     }
 }
 
 #[inline]
-fn of_integers(function: Overloaded, left: i64, right: i64) -> Result<Scalar, Box<UserError>> {
+fn apply_to_integers(function: Overloaded, left: i64, right: i64) -> Result<Scalar, Box<UserError>> {
     let (result, name) = match function {
         Overloaded::Add => (left.checked_add(right), "add"),
         Overloaded::Subtract => (left.checked_sub(right), "sub"),
@@ -284,7 +282,7 @@ fn of_integers(function: Overloaded, left: i64, right: i64) -> Result<Scalar, Bo
     result.map(Scalar::Integer).ok_or_else(|| overflow(name))
 }
 
-fn of_doubles(function: Overloaded, left: f64, right: f64) -> Scalar {
+fn apply_to_doubles(function: Overloaded, left: f64, right: f64) -> Scalar {
     match function {
         Overloaded::Add => Scalar::Double(left + right),
         Overloaded::Subtract => Scalar::Double(left - right),
@@ -297,7 +295,7 @@ fn of_doubles(function: Overloaded, left: f64, right: f64) -> Scalar {
     }
 }
 
-/// Calls what computes with integers only.
+/// Applies a function to integers.
 #[inline]
 pub fn integral(
     function: Integral,
@@ -312,12 +310,12 @@ pub fn integral(
     Ok(Scalar::Integer(match function {
         Integral::Random => random::uniform(random, IntegerRange::new(left, right)?),
         Integral::Modulo if right == 0 => return Err(division_by_zero()),
-        // The rest of a division by -1 is 0, even where the quotient is out of range.
+        // The remainder of a division by -1 is 0, even if the quotient is out of range.
         Integral::Modulo => left.wrapping_rem(right),
         Integral::BitAnd => left & right,
         Integral::BitOr => left | right,
         Integral::BitXor => left ^ right,
-        // By the lowest six bits of the distance: what processors do, and so pgbench, whose C does not say.
+        // By the lowest six bits of the distance, as processors do; in pgbench's C other distances are undefined behavior.
         Integral::ShiftLeft => left.wrapping_shl(right as u32),
         Integral::ShiftRight => left.wrapping_shr(right as u32),
         Integral::HashFnv1a => random::fnv1a(left, right),
@@ -361,7 +359,7 @@ pub fn ternary(
     Ok(Scalar::Integer(distribution(random, range, double(third)?)?))
 }
 
-/// The least or greatest argument, as a double if one of them is a double; null if one is null, or if there
+/// Returns the least or greatest argument, as a double if one of them is a double; null if one is null, or if there
 /// is none.
 fn extremum(which: Extremum, arguments: &[Scalar]) -> Result<Scalar, Box<UserError>> {
     if arguments.contains(&Scalar::Null) {
@@ -370,21 +368,21 @@ fn extremum(which: Extremum, arguments: &[Scalar]) -> Result<Scalar, Box<UserErr
     let Some((&first, rest)) = arguments.split_first() else { return Ok(Scalar::Null) };
     let least = which == Extremum::Least;
     if arguments.iter().any(|argument| matches!(argument, Scalar::Double(_))) {
-        let mut found = double(first)?;
+        let mut extreme = double(first)?;
         for &argument in rest {
             let value = double(argument)?;
-            // C's Min and Max: where one of the two is not a number, the later one stays.
-            let keeps = if least { found < value } else { found > value };
-            found = if keeps { found } else { value };
+            // Like C's Min and Max: if one of the two is NaN, the later one is taken.
+            let keeps = if least { extreme < value } else { extreme > value };
+            extreme = if keeps { extreme } else { value };
         }
-        return Ok(Scalar::Double(found));
+        return Ok(Scalar::Double(extreme));
     }
-    let mut found = integer(first)?;
+    let mut extreme = integer(first)?;
     for &argument in rest {
         let value = integer(argument)?;
-        found = if least { found.min(value) } else { found.max(value) };
+        extreme = if least { extreme.min(value) } else { extreme.max(value) };
     }
-    Ok(Scalar::Integer(found))
+    Ok(Scalar::Integer(extreme))
 }
 
 #[cold]

@@ -16,7 +16,7 @@ use bench_base::interrupts;
 use crate::text::{ScriptText, continuation_length, is_blank, trim_end};
 use crate::variables::{is_name_part, is_name_start};
 
-/// How many words a statement's beginning has at most: CREATE OR REPLACE FUNCTION.
+/// The words of the longest statement beginning that matters: CREATE OR REPLACE FUNCTION.
 const BEGINNING_LENGTH: usize = 4;
 
 /// A part of a script that becomes one command.
@@ -33,38 +33,37 @@ pub(crate) enum CommandText {
 pub(crate) struct StatementText {
     /// From its first character, or the first of a block comment before it, to its semicolon.
     pub range: Range<usize>,
-    /// Where its text ends: before the semicolon.
+    /// The end of its text, before the semicolon.
     pub text_end: usize,
-    /// Where that ends which pgbench sends: behind the semicolon, or before the meta command or the script's end.
+    /// The end of the bytes that pgbench sends: behind the semicolon, or before the meta command or the script's end.
     pub sent_end: usize,
-    /// The variables that it mentions, in the order of the text.
+    /// Its variables, in the order of the text.
     pub mentions: Vec<PossibleVariable>,
     /// The backslashes of `\;` and `\:`, which are no part of its text, in order.
     pub escapes: Vec<usize>,
-    /// Whether there is a `\;`.
+    /// Whether it contains a `\;`.
     pub is_compound: bool,
-    /// Whether there is anything but comments and semicolons.
+    /// Whether it contains anything but comments and semicolons.
     pub has_content: bool,
 }
 
-/// Something that looks like a variable.
+/// A part of a statement that looks like a variable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PossibleVariable {
     /// The name, without the colon before it.
     pub name: Range<usize>,
-    /// Where it stands.
     pub kind: MentionKind,
 }
 
-/// Where a variable is mentioned. Simple query mode replaces it anywhere, a parameter can stand only where a
-/// value can.
+/// The place of a variable in a statement. Simple query mode replaces variables anywhere; a parameter can stand
+/// only where a value can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MentionKind {
     /// Where a value can stand.
     Parameter,
-    /// Directly behind an identifier's last character: it is to become a part of it.
+    /// Directly behind an identifier, of which its value becomes a part.
     Glued,
-    /// Inside a quoted identifier: the same, if it has a value before the run.
+    /// Inside a quoted identifier, of which its value becomes a part if it has one before the run.
     InIdentifier,
     /// Inside a string constant.
     Quoted,
@@ -72,10 +71,10 @@ pub(crate) enum MentionKind {
     Inert,
 }
 
-/// Splits a script.
+/// Splits a script into commands.
 ///
 /// # Errors
-/// 42601 for a quote or a comment that does not end.
+/// 42601 for an unterminated quote or comment.
 pub(crate) fn split(source: ScriptText) -> Result<Vec<CommandText>, UserError> {
     let mut scanner = Scanner {
         source,
@@ -113,11 +112,11 @@ pub(crate) fn split(source: ScriptText) -> Result<Vec<CommandText>, UserError> {
     Ok(pieces)
 }
 
-/// What the splitting has to tell apart.
+/// The kinds of tokens that [`split`] distinguishes.
 enum ScriptToken {
     /// White space, or a comment to the end of the line.
     Blank,
-    /// What belongs to a statement without being one: a block comment, or an escaped semicolon.
+    /// A block comment or an escaped semicolon: part of a statement, but no content.
     Comment,
     /// The semicolon that ends a statement.
     End,
@@ -130,13 +129,13 @@ struct Scanner<'a> {
     source: ScriptText<'a>,
     bytes: &'a [u8],
     at: usize,
-    /// Where the statement that is being collected begins, if it has begun.
+    /// The start of the statement being collected, if there is one.
     start: Option<usize>,
     statement: StatementText,
-    // As in psql, a meta command in their middle ends neither parentheses nor a routine's body.
+    // As in psql, a meta command inside parentheses or a routine's body does not end them.
     open_parentheses: usize,
     routine: Routine,
-    /// Where the last identifier ended: a variable there is glued to it.
+    /// The end of the last identifier: a variable that begins there is glued to it.
     identifier_end: Option<usize>,
 }
 
@@ -146,33 +145,33 @@ impl Scanner<'_> {
         self.start.get_or_insert(start);
     }
 
-    /// The statement collected so far, if there is one, whose semicolon is at `text_end`.
+    /// Returns the statement collected so far, if there is one, with its text up to `text_end`.
     fn finish(&mut self, text_end: usize, end: usize, sent_end: usize) -> Option<CommandText> {
         let start = self.start.take()?;
         let statement = std::mem::take(&mut self.statement);
         Some(CommandText::Sql(StatementText { range: start..end, text_end, sent_end, ..statement }))
     }
 
-    /// The statement collected so far, if there is one, that a meta command or the script's end at `limit` ends.
+    /// Returns the statement collected so far, if there is one, ended by a meta command or the script's end at `limit`.
     fn finish_unterminated(&mut self, limit: usize) -> Option<CommandText> {
         let start = self.start?;
         let end = start + trim_end(&self.source.text[start..limit]).len();
         self.finish(end, end, limit)
     }
 
-    /// The byte `ahead` of the current one; 0, which no text in PostgreSQL contains, past the end.
+    /// Returns the byte `ahead` places on; past the end 0, which no text in PostgreSQL contains.
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// Moves past all bytes that `accept` takes.
+    /// Moves past all bytes for which `accept` is true.
     fn skip_while(&mut self, accept: impl Fn(u8) -> bool) {
         while self.bytes.get(self.at).is_some_and(|&byte| accept(byte)) {
             self.at += 1;
         }
     }
 
-    /// Moves past the next token and tells what it is.
+    /// Moves past the next token and returns its kind.
     fn token(&mut self) -> Result<ScriptToken, UserError> {
         match (self.peek(0), self.peek(1)) {
             (byte, _) if is_blank(byte) => {
@@ -184,7 +183,7 @@ impl Scanner<'_> {
             (b'\'', _) => return self.string(0, false),
             (b'e' | b'E', b'\'') => return self.string(1, true),
             (b'b' | b'B' | b'x' | b'X', b'\'') => return self.string(1, false),
-            // No identifier: a national string's mark.
+            // The prefix of a national string is no identifier.
             (b'n' | b'N', b'\'') => {}
             (b'u' | b'U', b'&') => match self.peek(2) {
                 b'\'' => return self.string(2, false),
@@ -230,12 +229,12 @@ impl Scanner<'_> {
         Ok(ScriptToken::Other)
     }
 
-    /// Whether a semicolon here ends no statement.
+    /// Whether a semicolon at the current position is inside parentheses or a routine's body, and so ends no statement.
     fn is_nested(&self) -> bool {
         self.open_parentheses > 0 || self.routine.is_in_body()
     }
 
-    /// `\;` puts a semicolon into the statement.
+    /// Takes `\;`, which puts a semicolon into the statement.
     fn escaped_semicolon(&mut self) -> ScriptToken {
         self.statement.escapes.push(self.at);
         self.statement.is_compound = true;
@@ -247,15 +246,15 @@ impl Scanner<'_> {
         ScriptToken::Comment
     }
 
-    /// `\:` puts a colon into the statement.
+    /// Takes `\:`, which puts a colon into the statement.
     fn escaped_colon(&mut self) {
         self.statement.escapes.push(self.at);
-        // pgbench looks for variables in what is left when the backslash is gone.
+        // pgbench removes the backslash first and then looks for variables.
         self.mention_at(self.at + 1, self.at, MentionKind::Inert);
         self.at += 2;
     }
 
-    /// An identifier or a keyword.
+    /// Takes an identifier or a keyword.
     fn identifier(&mut self) {
         let start = self.at;
         self.skip_while(|byte| is_name_part(byte) || byte == b'$');
@@ -265,7 +264,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A number, and the word that follows it without a blank. It begins with a digit, or a point and a digit.
+    /// Takes a number, which begins with a digit or a point and a digit, and a word that follows it without a blank.
     fn number(&mut self) {
         self.digits();
         // 1..2 is a range of integers.
@@ -284,7 +283,7 @@ impl Scanner<'_> {
                 self.at += 1;
                 self.digits();
                 if self.peek(0) == b'$' {
-                    // Longer than a number with an exponent is a number with a word: 1e5$ is 1 and e5$.
+                    // The longest match wins, and e5$ is a word: 1e5$ is 1 and e5$.
                     self.at = exponent;
                 }
                 self.junk();
@@ -295,14 +294,14 @@ impl Scanner<'_> {
         self.junk();
     }
 
-    /// Digits, with an underscore between two of them.
+    /// Takes digits, with single underscores between them.
     fn digits(&mut self) {
         while self.peek(0).is_ascii_digit() || (self.peek(0) == b'_' && self.peek(1).is_ascii_digit()) {
             self.at += 1;
         }
     }
 
-    /// The word that follows a number or a parameter without a blank, if there is one.
+    /// Takes the word that follows a number or a parameter without a blank, if there is one.
     fn junk(&mut self) {
         if is_name_start(self.peek(0)) {
             self.skip_while(|byte| is_name_part(byte) || byte == b'$');
@@ -310,7 +309,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A variable, a cast, or a colon.
+    /// Takes a variable, a cast, or a colon.
     fn colon(&mut self) {
         let start = self.at;
         if self.peek(1) == b':' {
@@ -320,7 +319,7 @@ impl Scanner<'_> {
         let is_glued = self.identifier_end == Some(start);
         let kind = if is_glued { MentionKind::Glued } else { MentionKind::Parameter };
         let is_variable = self.mention_at(start, start, kind);
-        // A number is no variable, but is passed over like one.
+        // A name that begins with a digit is no variable, but is passed over like one.
         self.at += 1;
         self.skip_while(is_name_part);
         if is_variable && is_glued {
@@ -328,9 +327,9 @@ impl Scanner<'_> {
         }
     }
 
-    /// Notes the variable whose colon is at `colon` in the script, if there is one. `text_colon` is where that
-    /// colon is in the script without the backslashes of escapes: behind another colon it begins no variable
-    /// (`parseVariable` and `parseQuery` in pgbench.c).
+    /// Records the variable whose colon is at `colon` in the script, and returns whether there is one. `text_colon` is
+    /// the colon's place as far as the byte before it matters, which is the backslash for `\:`: behind another colon
+    /// it begins no variable (`parseVariable` and `parseQuery` in pgbench.c).
     fn mention_at(&mut self, colon: usize, text_colon: usize, kind: MentionKind) -> bool {
         let follows_colon =
             text_colon.checked_sub(1).and_then(|before| self.bytes.get(before)) == Some(&b':');
@@ -344,7 +343,7 @@ impl Scanner<'_> {
         true
     }
 
-    /// Notes the variables in a quote or a comment.
+    /// Records the variables in a quote or a comment.
     fn mentions_in(&mut self, range: Range<usize>, kind: MentionKind) {
         for colon in range {
             if self.bytes.get(colon) == Some(&b':') {
@@ -353,15 +352,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// Moves from behind a meta command's backslash to the end of its line: the first newline without a
-    /// backslash before it.
+    /// Moves to the end of a meta command's line: the first newline without a backslash before it.
     fn skip_meta_command(&mut self) {
         while self.at < self.bytes.len() && self.peek(0) != b'\n' {
             self.at += continuation_length(&self.bytes[self.at..]).unwrap_or(1);
         }
     }
 
-    /// A comment to the end of the line. Before a statement it is no part of it.
+    /// Takes a comment to the end of the line. Before a statement it is no part of it.
     fn line_comment(&mut self) -> ScriptToken {
         let start = self.at;
         self.skip_while(|byte| !is_newline(byte));
@@ -371,7 +369,7 @@ impl Scanner<'_> {
         ScriptToken::Blank
     }
 
-    /// A comment between `/*` and `*/`; such comments nest.
+    /// Takes a comment between `/*` and `*/`; such comments nest.
     fn block_comment(&mut self) -> Result<ScriptToken, UserError> {
         let start = self.at;
         let mut depth = 0usize;
@@ -397,7 +395,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A string constant whose quote is `prefix` bytes ahead.
+    /// Takes a string constant whose quote is `prefix` bytes ahead.
     fn string(&mut self, prefix: usize, escapes: bool) -> Result<ScriptToken, UserError> {
         self.at += prefix;
         let start = self.at;
@@ -406,7 +404,7 @@ impl Scanner<'_> {
         Ok(ScriptToken::Other)
     }
 
-    /// An identifier between double quotes that begin `prefix` bytes ahead.
+    /// Takes an identifier whose double quote is `prefix` bytes ahead.
     fn quoted_identifier(&mut self, prefix: usize) -> Result<ScriptToken, UserError> {
         self.at += prefix;
         let start = self.at;
@@ -415,7 +413,7 @@ impl Scanner<'_> {
         Ok(ScriptToken::Other)
     }
 
-    /// A text between quotes, which it may contain doubled, or behind a backslash where `escapes` says so.
+    /// Takes a text between quotes, which it may contain doubled or, with `escapes`, behind a backslash.
     fn quoted(&mut self, quote: u8, escapes: bool, message: &str) -> Result<(), UserError> {
         let start = self.at;
         self.at += 1;
@@ -435,8 +433,8 @@ impl Scanner<'_> {
         Err(self.unterminated(start, message))
     }
 
-    /// Whether white space with a newline and another quote continue the string that has just ended, as the SQL
-    /// standard has it. Moves past that quote. It matters for strings with escapes only.
+    /// Whether the string that has just ended continues after white space with a newline (SQL standard); if so, moves
+    /// past the next opening quote. Matters only for strings with escapes: others look the same as two strings.
     fn continues_string(&mut self) -> bool {
         let end_of_string = self.at;
         let mut newline_seen = false;
@@ -457,7 +455,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A dollar-quoted text, a parameter such as `$1`, or a dollar sign.
+    /// Takes a dollar-quoted text, a parameter such as `$1`, or a dollar sign.
     fn dollar(&mut self) -> Result<ScriptToken, UserError> {
         let start = self.at;
         self.at += 1;
@@ -491,7 +489,7 @@ fn is_newline(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// What a word at a statement's beginning is.
+/// A word at a statement's beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RoutineWord {
     #[default]
@@ -503,12 +501,12 @@ enum RoutineWord {
     Routine,
 }
 
-/// What psql's heuristic remembers of a statement (`psqlscan_track_identifier`): if its first words create a
+/// psql's heuristic for routines with a body (`psqlscan_track_identifier`): if a statement's first words create a
 /// routine, it counts BEGIN and END pairs, and within them CASE, which also ends with END.
 #[derive(Debug, Default)]
 struct Routine {
     beginning: [RoutineWord; BEGINNING_LENGTH],
-    /// How many words of the beginning there are so far.
+    /// The number of words in `beginning` so far.
     words: usize,
     begin_depth: usize,
 }
@@ -519,7 +517,7 @@ impl Routine {
         self.begin_depth > 0
     }
 
-    /// Takes note of an identifier outside parentheses.
+    /// Updates the state with an identifier outside parentheses.
     fn track(&mut self, identifier: &[u8]) {
         let is = |word: &str| identifier.eq_ignore_ascii_case(word.as_bytes());
         if let Some(word) = self.beginning.get_mut(self.words) {

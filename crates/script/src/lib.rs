@@ -1,10 +1,10 @@
 //! pgbench's script language: SQL statements with `:variables`, and meta commands behind a backslash.
 //!
-//! [`parse`] turns a script into [`Command`]s once; running them needs no text any more. Statements reach the
-//! server with `$1`, `$2` … in place of variables, or with their values as text. [`Action::perform`] does what
-//! meta commands do and tells where to go on; their expressions are trees that [`Expression::evaluate`] walks.
+//! [`parse`] turns a script into [`Command`]s once. Statements are sent with `$1`, `$2` … in place of variables, or
+//! with the values in their text. [`Action::perform`] executes meta commands and returns where to go on; their
+//! expressions are trees that [`Expression::evaluate`] walks.
 
-// Tests call the functions of C that they compare with.
+// Tests call C functions to compare with.
 #![cfg_attr(not(test), forbid(unsafe_code))]
 
 mod capture;

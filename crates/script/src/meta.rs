@@ -1,4 +1,4 @@
-//! Meta commands: what may stand in their lines.
+//! The parser of meta commands.
 
 #[cfg(test)]
 mod tests;
@@ -13,19 +13,19 @@ use crate::sql::ResultCapture;
 use crate::text::{ScriptText, separator_length};
 use crate::variables::{Symbols, is_variable_name};
 
-/// What a meta command's line turns out to be.
+/// A parsed meta command.
 pub(crate) enum Meta {
-    /// A command of its own; where it branches to is still open.
+    /// A command of its own; its jump targets are not set yet.
     Action(Action),
-    /// A part of the command before it.
+    /// `\gset` or `\aset`, part of the command before it.
     Capture(ResultCapture),
 }
 
-/// The meta command in the bytes `range` of a script, which begin with its backslash; `None` if there is nothing
-/// behind that (`process_backslash_command` in pgbench.c).
+/// Parses the meta command in the bytes `range` of a script, which begin with its backslash; `None` if nothing
+/// follows it (`process_backslash_command` in pgbench.c).
 ///
 /// # Errors
-/// 42601 for a syntax error, 0A000 for a shell command, and an expression's.
+/// 42601 for a syntax error, 0A000 for a shell command, and those of expressions.
 pub(crate) fn parse(
     source: ScriptText,
     range: Range<usize>,
@@ -64,19 +64,19 @@ struct MetaLine<'a> {
     start: usize,
     /// The command's name, as written.
     command: &'a str,
-    /// What has not been looked at yet.
+    /// The bytes not parsed yet.
     rest: Range<usize>,
 }
 
 impl<'a> MetaLine<'a> {
-    /// Takes the next word and its place.
+    /// Takes the next word and its byte offset.
     fn word(&mut self) -> Option<(usize, &'a str)> {
         let word = word(self.source.text, self.rest.clone());
         self.rest.start = word.end;
         (!word.is_empty()).then(|| (word.start, &self.source.text[word]))
     }
 
-    /// An error in pgbench's form.
+    /// Returns an error in pgbench's form.
     fn error(&self, at: usize, message: &str) -> UserError {
         let message = format!("{message} in command \"{}\"", self.command);
         self.source.error(at, sqlstate::SYNTAX_ERROR, message)
@@ -91,7 +91,7 @@ impl<'a> MetaLine<'a> {
         self.source.error(self.start, sqlstate::FEATURE_NOT_SUPPORTED, message)
     }
 
-    /// A command without arguments.
+    /// Returns `action` if the command has no arguments.
     fn bare(&mut self, action: Action) -> Result<Action, UserError> {
         match self.word() {
             None => Ok(action),
@@ -99,7 +99,7 @@ impl<'a> MetaLine<'a> {
         }
     }
 
-    /// What is left, as an expression.
+    /// Parses the rest of the line as an expression.
     fn expression(&self, symbols: &mut Symbols) -> Result<Expression, UserError> {
         Expression::parse(self.source, self.rest.clone(), symbols)
     }
@@ -117,7 +117,7 @@ impl<'a> MetaLine<'a> {
         self.source.error(at, sqlstate::SYNTAX_ERROR, format!("invalid variable name \"{name}\""))
     }
 
-    /// `\gset` or `\aset`.
+    /// Parses the argument of `\gset` or `\aset`.
     fn capture(&mut self, every_query: bool) -> Result<ResultCapture, UserError> {
         let prefix = self.word();
         if let Some((at, _)) = self.word() {
@@ -172,7 +172,7 @@ impl<'a> MetaLine<'a> {
     }
 }
 
-/// The first word in the bytes `range` of a script, empty and at the end if there is none. Words are separated
+/// Returns the first word in the bytes `range` of a script, empty and at the end if there is none. Words are separated
 /// by blanks and line continuations.
 fn word(text: &str, range: Range<usize>) -> Range<usize> {
     let separator_length = |at: usize| separator_length(&text.as_bytes()[at..]);

@@ -1,4 +1,4 @@
-//! Scripts: parsing them, what is known of one before it runs, and what one does without a server.
+//! Scripts: parsing, checks before a run, and previews without a server.
 
 #[cfg(test)]
 mod tests;
@@ -20,19 +20,18 @@ use crate::{command, lexer, meta};
 /// A parsed script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// As the user calls it; it appears in messages.
+    /// The name that messages show.
     pub name: String,
     /// The whole text, as written.
     pub source: String,
-    /// In the order of the text, at least one.
+    /// At least one, in the order of the text.
     pub commands: Vec<Command>,
 }
 
 impl Script {
-    /// The first variable, and the line of the command that reads it, that neither `defined` knows nor the
-    /// script sets, be it before or after: by a `\set`, or maybe by a `\gset` or `\aset` with whose prefix its
-    /// name begins. In statements, comments and string constants do not count. `symbols` are those that the
-    /// script was parsed with.
+    /// Finds the first variable that is neither `defined` nor set anywhere in the script, with the line of the command
+    /// that reads it. A `\gset` or `\aset` counts as setting all names with its prefix. Mentions in comments and string
+    /// constants do not count. `symbols` are those that the script was parsed with.
     pub fn undefined_variables(
         &self,
         symbols: &Symbols,
@@ -54,15 +53,13 @@ impl Script {
         })
     }
 
-    /// Whether all statements can have parameters, which only `query_mode` "simple" does without: glued
-    /// variables must be constant, string constants cannot have parameters, and a statement has at most 65,535.
-    /// `assigned` tells which variables other scripts of the run assign; those that this one does, by `\set` or
-    /// by a `\gset` or `\aset` whose prefix is not empty, count in any case. `defined` tells which have a value
-    /// before the run. `symbols` are those that the script was parsed with.
+    /// Checks that all statements work with parameters, as needed by every `query_mode` but "simple": glued variables must
+    /// be constant, string constants cannot contain parameters, and a statement has at most 65,535. `assigned` says
+    /// which variables other scripts of the run assign, besides those that this one does by `\set`, or by `\gset` or
+    /// `\aset` with a prefix. `defined` says which have a value before the run. `symbols` are those of [`parse`].
     ///
     /// # Errors
-    /// 42601 for a variable in a wrong place, 54023 for too many of them. The detail names script, line and
-    /// column.
+    /// 42601 for a variable in a wrong place, 54023 for too many. The detail names script, line and column.
     pub fn check_parameterized(
         &self,
         symbols: &Symbols,
@@ -79,8 +76,8 @@ impl Script {
             .try_for_each(|(_, sql)| sql.check_parameterized(source, symbols, &is_assigned, defined))
     }
 
-    /// Whether values of feeders can stand where they do: only where a value can, and with `in_text`, as `query_mode` "simple"
-    /// has them, as literals. `fed` tells which variables have such values.
+    /// Checks that feeders' values stand only where a value can; with `in_text`, for `query_mode` "simple", as literals.
+    /// `fed` says which variables feeders set.
     ///
     /// # Errors
     /// 42601 for a variable in a wrong place, with script, line and column.
@@ -94,8 +91,8 @@ impl Script {
         self.statements().try_for_each(|(_, sql)| sql.check_fed(source, symbols, fed, in_text))
     }
 
-    /// Calls `visit` with the variable of each `\set`. What `\gset` and `\aset` assign is not known before they
-    /// run, but for its [prefixes](Self::capture_prefixes).
+    /// Calls `visit` with the variable of each `\set`. Of the variables that `\gset` and `\aset` assign, only the
+    /// [prefixes](Self::capture_prefixes) are known before they run.
     pub fn for_each_assigned(&self, visit: &mut dyn FnMut(VariableId)) {
         for command in &self.commands {
             if let Action::Set { target, .. } = command.action {
@@ -104,21 +101,20 @@ impl Script {
         }
     }
 
-    /// The prefixes of all `\gset` and `\aset`, empty ones too.
+    /// Returns the prefixes of all `\gset` and `\aset`, including empty ones.
     pub fn capture_prefixes(&self) -> impl Iterator<Item = &str> {
         self.statements().filter_map(|(_, sql)| sql.capture.as_ref()).map(|capture| capture.prefix.as_str())
     }
 
-    /// Calls `visit` with each mention of a variable that is attached to an identifier, and the line its statement
-    /// begins at.
+    /// Calls `visit` with each mention of a variable glued to an identifier, and the line of its statement.
     pub fn for_each_glued(&self, visit: &mut dyn FnMut(u32, VariableId)) {
         for (command, sql) in self.statements() {
             sql.glued().for_each(|id| visit(command.line, id));
         }
     }
 
-    /// An error of the command of this index at run time, with a detail that names script and line. A detail
-    /// that the error has comes after that, otherwise the command's first line.
+    /// Adds script and line of the command with this index to a run-time error's detail, before the error's own detail
+    /// or, without one, the command's first line.
     pub fn at(&self, command: usize, error: UserError) -> UserError {
         let Some(command) = self.commands.get(command) else { return error };
         let after = error.detail.as_deref().unwrap_or_else(|| excerpt(&command.source));
@@ -126,7 +122,7 @@ impl Script {
         error.detail(detail)
     }
 
-    /// As [`Script::at`], of an error of the server's.
+    /// As [`Script::at`], for an error from the server.
     #[cold]
     pub fn locate(&self, command: usize, error: SqlError) -> SqlError {
         let SqlError { message, detail, .. } = error;
@@ -134,10 +130,10 @@ impl Script {
         SqlError { message: located.message, detail: located.detail, ..error }
     }
 
-    /// For a client without a connection: the error of the first command for pipelines.
+    /// Checks that the script has no pipeline commands, for clients without a connection.
     ///
     /// # Errors
-    /// 0A000, with the place in the script.
+    /// 0A000 for the first of them, with its script and line.
     pub fn check_without_connection(&self) -> Result<(), UserError> {
         let mut pipelines =
             self.commands.iter().zip(0..).filter_map(|(command, index)| match command.action {
@@ -157,9 +153,9 @@ impl Script {
         Err(self.at(index, error))
     }
 
-    /// The statements behind the `\startpipeline` with the index `start` and before the next `\endpipeline` in the
-    /// text, each with its index: those that pgbench prepares before it begins the pipeline, because a Parse within it
-    /// would take a snapshot before BEGIN ISOLATION LEVEL (`prepareCommandsInPipeline` in pgbench.c).
+    /// Returns the statements between the `\startpipeline` with the index `start` and the next `\endpipeline`, each with
+    /// its index. pgbench prepares them before the pipeline, because a Parse within it would take a snapshot before
+    /// BEGIN ISOLATION LEVEL (`prepareCommandsInPipeline` in pgbench.c).
     pub fn statements_in_pipeline(&self, start: usize) -> impl Iterator<Item = (usize, &Sql)> {
         let is_end = |action: &Action| matches!(action, Action::Pipeline(Pipeline::End));
         self.commands
@@ -192,11 +188,11 @@ impl Script {
     }
 }
 
-/// Parses the script `name`, whose text is `source`. Its variables become part of `symbols`.
+/// Parses the script `name` with the text `source`, and adds its variables to `symbols`.
 ///
 /// # Errors
-/// 42601 for a syntax error or a script without commands, 0A000 for shell commands, 22003 and 54001 as an
-/// expression's. Their details name script, line and column, and show the line.
+/// 42601 for a syntax error or a script without commands, 0A000 for shell commands, 22003 and 54001 from
+/// expressions. The details name script, line and column, and show the line.
 pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, UserError> {
     let place = ScriptText { name, text: source };
     let mut lines = LineCounter::new(source);
@@ -238,7 +234,7 @@ pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, 
     Ok(Script { name: name.to_owned(), source: source.to_owned(), commands })
 }
 
-/// Makes `\gset` or `\aset` a part of the command before it.
+/// Attaches `\gset` or `\aset` to the command before it.
 fn attach(capture: ResultCapture, command: Option<&mut Command>) -> Result<(), &'static str> {
     match command.map(|command| &mut command.action) {
         Some(Action::Sql(sql)) if sql.capture.is_none() => {
@@ -253,9 +249,9 @@ fn attach(capture: ResultCapture, command: Option<&mut Command>) -> Result<(), &
 pub(crate) struct Prefixes<'a>(Vec<&'a str>);
 
 impl Prefixes<'_> {
-    /// Whether one of them is at the front of `name`.
+    /// Whether `name` begins with one of the prefixes.
     pub fn begin(&self, name: &str) -> bool {
-        // In the order of texts, nothing but continuations of a prefix stands between it and a name it begins.
+        // In sorted order, only texts with the same prefix lie between a prefix and a name that begins with it.
         let not_after = self.0.partition_point(|&prefix| prefix <= name);
         self.0[..not_after].last().is_some_and(|prefix| name.starts_with(prefix))
     }
@@ -270,7 +266,7 @@ impl<'a> FromIterator<&'a str> for Prefixes<'a> {
     }
 }
 
-/// Something that a script sends or shows.
+/// A statement that a script sends, or a line that `debug()` shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviewLine {
     /// The transaction, counted from 1.
@@ -279,19 +275,17 @@ pub struct PreviewLine {
     pub command: u32,
     /// The line the command begins at, counted from 1.
     pub line: u32,
-    /// A statement with its values, without the final semicolon, or what a `debug()` shows, as pgbench prints
-    /// it.
+    /// A statement with its values, without the final semicolon, or the output of `debug()` as pgbench prints it.
     pub output: String,
 }
 
-/// Runs `transactions` transactions of one client, whose variables and random numbers begin as `variables` and
-/// `random`, and calls `emit` for each statement and each `debug()`. Nothing sleeps, and what `\gset` and
-/// `\aset` would set stays unset. `script_index` is the script's place among those of a run, counted from 0.
-/// `begin` is called before each transaction, and may set variables; where it returns false, there are no more.
-/// `pulse` is called before each command: it may be long before one shows anything.
+/// Runs `transactions` transactions of one client, which starts with `variables` and `random`, and calls `emit` for
+/// each statement and each `debug()`. Sleeps are skipped, and `\gset` and `\aset` set nothing. `script_index` is the
+/// script's place in the run, counted from 0. `begin` is called before each transaction, may set variables, and ends
+/// the preview by returning false. `pulse` is called before each command, for checks of interrupts.
 ///
 /// # Errors
-/// Errors of meta commands, with details that name script and line. What came before has been emitted.
+/// Errors of meta commands, with details that name script and line; earlier output has been emitted.
 #[allow(clippy::too_many_arguments)]
 pub fn preview(
     script: &Script,

@@ -1,4 +1,4 @@
-//! Statements: how variables get into them.
+//! SQL statements of scripts, and the substitution of their variables.
 
 #[cfg(test)]
 mod tests;
@@ -13,8 +13,8 @@ use crate::lexer::{MentionKind, StatementText};
 use crate::text::{ScriptText, excerpt};
 use crate::variables::{Symbols, VariableId, Variables, is_name_part};
 
-/// How many parameters a statement has at most: the protocol counts them in 16 bits. pgbench takes 255, which statements of
-/// applications exceed.
+/// The most parameters of a statement: the protocol counts them in 16 bits. pgbench's limit is 255, which applications'
+/// statements exceed.
 const MAX_PARAMETERS: usize = 65_535;
 
 /// The longest statement in bytes: the server's MaxAllocSize, less the zero byte at its end.
@@ -26,11 +26,11 @@ const TOO_MANY_ARGUMENTS: &str = "54023";
 /// A statement for the server, or several that `\;` joins to one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sql {
-    /// What `\gset` or `\aset` behind it makes of its results.
+    /// The `\gset` or `\aset` behind it.
     pub capture: Option<ResultCapture>,
     /// As written, without the final semicolon and without the backslashes of `\;` and `\:`.
     text: String,
-    /// Blanks and the final semicolon.
+    /// Blanks and the final semicolon, see [`ending`](Self::ending).
     ending: Box<str>,
     /// In the order of the text.
     pub(crate) mentions: Vec<VariableMention>,
@@ -41,7 +41,7 @@ pub struct Sql {
 /// `\gset` or `\aset`: result columns become variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultCapture {
-    /// Stands before each column's name in the variable's; may be empty.
+    /// Prefix of the variables' names, before the columns'; may be empty.
     pub prefix: String,
     /// `\aset`: all queries of a compound statement count and none needs a row. Otherwise `\gset`: only the last
     /// one counts, and must return exactly one row.
@@ -51,9 +51,9 @@ pub struct ResultCapture {
 /// A statement for the extended protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameterized {
-    /// With `$n` where a variable is a parameter, without the final semicolon.
+    /// The statement with `$n` for variables, without the final semicolon.
     pub text: String,
-    /// `$1` is the first; one for each mention, as in pgbench: their types may differ.
+    /// The variable of `$1` and so on: one for each mention, as in pgbench, because their types may differ.
     pub parameters: Vec<VariableId>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct VariableMention {
 }
 
 impl VariableMention {
-    /// What stands in its place in a statement's text; `None`: itself.
+    /// Returns the text that replaces the variable in simple query mode; `None` if it stays as written.
     fn value<'v>(&self, variables: &'v Variables) -> Option<Cow<'v, str>> {
         let value = variables.get(self.id)?;
         if !variables.is_fed(self.id) {
@@ -79,8 +79,8 @@ impl VariableMention {
     }
 }
 
-/// A statement from its first word on.
-fn without_comments(mut text: &str) -> &str {
+/// Skips blanks and comments at a statement's front.
+fn skip_comments(mut text: &str) -> &str {
     loop {
         text = text.trim_start();
         text = if text.starts_with("--") {
@@ -94,11 +94,11 @@ fn without_comments(mut text: &str) -> &str {
 }
 
 impl Sql {
-    /// Whether it may have committed something by its end, in a session that is in a transaction block or is not, as far as
-    /// its text tells: rather too often than too rarely.
+    /// Whether the statement may commit something, judged by its text; errs on the side of true. `in_block`: the session is
+    /// in a transaction block before it.
     pub fn may_commit(&self, mut in_block: bool) -> bool {
         for part in self.text.split(';') {
-            let mut words = without_comments(part)
+            let mut words = skip_comments(part)
                 .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
                 .filter(|word| !word.is_empty())
                 .map(str::to_ascii_lowercase);
@@ -115,7 +115,7 @@ impl Sql {
         false
     }
 
-    /// The statement that was found in a script. Its variables become part of `symbols`.
+    /// Builds the statement from its place in a script, and adds its variables to `symbols`.
     pub(crate) fn new(script: &str, statement: &StatementText, symbols: &mut Symbols) -> Sql {
         let start = statement.range.start;
         let mut text = String::with_capacity(statement.text_end - start);
@@ -149,11 +149,10 @@ impl Sql {
         Sql { capture: None, text, ending, mentions, is_compound, is_empty }
     }
 
-    /// The statement for the extended protocol: `$n` for each variable where a value can stand. Where one is glued to
-    /// an identifier, as in `tbl_:shard` or `"tbl_:shard"`, its value among `constants` becomes part of the text; inside
-    /// the quotes only if it has one. Mentions in comments and string constants stay text, and so does a colon that was
-    /// written as `\:`. [`Script::check_parameterized`](crate::script::Script::check_parameterized) finds the statements that
-    /// this cannot serve.
+    /// Returns the statement for the extended protocol, with `$n` for each variable where a value can stand. For a variable
+    /// glued to an identifier, as in `tbl_:shard` or `"tbl_:shard"`, its value in `constants` becomes part of the text (in
+    /// quotes only if it has one). Variables in comments and string constants, and colons written as `\:`, stay text.
+    /// [`Script::check_parameterized`](crate::script::Script::check_parameterized) finds statements this does not work for.
     ///
     /// # Errors
     /// 22023 for a glued variable that is not among `constants`, or whose value is no part of an identifier.
@@ -185,7 +184,7 @@ impl Sql {
         Ok(Parameterized { text, parameters })
     }
 
-    /// The parameters of [`parameterized`](Self::parameterized).
+    /// Returns the parameters of [`parameterized`](Self::parameterized).
     pub fn parameters(&self) -> impl Iterator<Item = VariableId> {
         self.mentions
             .iter()
@@ -222,12 +221,12 @@ impl Sql {
         Ok(())
     }
 
-    /// Appends to `out` the statement as `pgbench -M simple` sends it, without the final semicolon: with the
-    /// values of those of the variables that are set wherever they are mentioned, inside quotes and comments
-    /// too. Values of feeders are literals, and stand only where a value can.
+    /// Appends to `out` the statement as `pgbench -M simple` sends it, without the final semicolon: variables that are
+    /// set are replaced by their values everywhere, even in quotes and comments. Feeders' values are inserted as literals,
+    /// and only where a value can stand.
     ///
     /// # Errors
-    /// 54000 for more than the 1 GB that a server takes, 53200 where there is no memory for it.
+    /// 54000 for a text above the server's limit of 1 GB, 53200 if memory for it cannot be allocated.
     pub fn substitute(&self, variables: &Variables, out: &mut String) -> Result<(), UserError> {
         let values = self.mentions.iter().filter_map(|mention| mention.value(variables));
         let length = values.fold(self.text.len(), |sum, value| sum.saturating_add(value.len()));
@@ -251,8 +250,8 @@ impl Sql {
         Ok(())
     }
 
-    /// The error that keeps a feeder's values from the statement, if there is one: they can stand only where a value can, and
-    /// `in_text`, as literals, only where that does not depend on `standard_conforming_strings`.
+    /// Checks that feeders' values stand only where a value can. With `in_text` they become literals: then the ends of
+    /// string constants must not depend on `standard_conforming_strings`. `fed` says which variables feeders set.
     pub(crate) fn check_fed(
         &self,
         source: ScriptText,
@@ -289,30 +288,30 @@ impl Sql {
         Ok(())
     }
 
-    /// What is behind the text in the script, and pgbench sends with it: blanks, and the final semicolon unless a meta
-    /// command or the script's end ends the statement.
+    /// Returns the bytes behind the text that pgbench sends with it: blanks, and the final semicolon unless a meta command
+    /// or the script's end ends the statement.
     pub fn ending(&self) -> &str {
         &self.ending
     }
 
-    /// Whether there is nothing to execute: nothing but semicolons and comments.
+    /// Whether the statement consists of semicolons and comments only.
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// Whether it contains a `\;`, which may make it several statements.
+    /// Whether the statement contains a `\;`, which may make it several statements.
     pub fn is_compound(&self) -> bool {
         self.is_compound
     }
 
-    /// Calls `visit` with each variable whose value it needs, in the order of the text.
+    /// Calls `visit` with each variable whose value the statement needs, in the order of the text.
     pub(crate) fn for_each_variable(&self, visit: &mut dyn FnMut(VariableId)) {
         let needed =
             |mention: &&VariableMention| matches!(mention.kind, MentionKind::Parameter | MentionKind::Glued);
         self.mentions.iter().filter(needed).for_each(|mention| visit(mention.id));
     }
 
-    /// Its glued variables.
+    /// Returns the variables glued to identifiers.
     pub(crate) fn glued(&self) -> impl Iterator<Item = VariableId> {
         let glued = |mention: &&VariableMention| {
             matches!(mention.kind, MentionKind::Glued | MentionKind::InIdentifier)
@@ -320,8 +319,8 @@ impl Sql {
         self.mentions.iter().filter(glued).map(|mention| mention.id)
     }
 
-    /// The error that keeps the statement from having parameters, if there is one. `source` is its script's;
-    /// `assigned` knows the variables that change during the run, `defined` those with a value before it.
+    /// Checks that the statement works with parameters. `assigned` says which variables change during the run, `defined`
+    /// which have a value before it.
     pub(crate) fn check_parameterized(
         &self,
         source: ScriptText,
@@ -364,13 +363,11 @@ impl Sql {
     }
 }
 
-/// What to do about a variable that has to become a part of an identifier and cannot.
 const GLUED_HINT: &str =
     "Set it in variables, or use query_mode => 'simple', which puts values into the text each time.";
 
-/// What to do about an error of a statement that cannot be prepared as it is written, or not with a parameter where it has a
-/// variable: `None` for other errors. pgbench, which puts values into the text by default, takes such statements. The server's
-/// messages may be in another language; what they quote is not.
+/// Returns a hint if the error says that a statement cannot be prepared, or not with parameters for its variables: it may work
+/// in pgbench, whose default is simple query mode. In other languages than English only a quoted `"$n"` is recognized.
 pub fn hint_of_prepared(state: &str, message: &str) -> Option<&'static str> {
     let names_a_parameter =
         message.split("\"$").skip(1).any(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));

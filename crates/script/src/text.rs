@@ -1,4 +1,4 @@
-//! A script as a text: where in it an error is, and what separates its words.
+//! Positions in a script's text for error messages, and the separators of its words.
 
 use bench_base::error::UserError;
 
@@ -10,8 +10,8 @@ pub(crate) struct ScriptText<'a> {
 }
 
 impl ScriptText<'_> {
-    /// An error at a byte offset, or at the last character before it if it is none's. Its detail names script,
-    /// line and column (in characters, from 1), and shows the line with a caret below the place.
+    /// Returns an error at a byte offset, rounded down to a character boundary. Its detail names script, line and
+    /// column (in characters, from 1), and shows the line with a caret below the position.
     pub fn error(&self, offset: usize, sqlstate: &str, message: impl Into<String>) -> UserError {
         let offset = self.text.floor_char_boundary(offset);
         let before = &self.text[..offset];
@@ -26,32 +26,30 @@ impl ScriptText<'_> {
     }
 }
 
-/// How much of a text a message shows, in bytes.
+/// The most bytes of a text that a message shows.
 const EXCERPT_LENGTH: usize = 200;
 
-/// The first line of a text, or its beginning if that is long.
+/// Returns the first line of a text, cut at [`EXCERPT_LENGTH`].
 pub(crate) fn excerpt(text: &str) -> &str {
     let line = text.split(['\n', '\r']).next().unwrap_or_default();
     &line[..line.floor_char_boundary(EXCERPT_LENGTH)]
 }
 
-/// Tells the lines of places that are asked for in the order of the text: each newline is counted once only,
-/// however many places there are.
+/// Finds the lines of ascending offsets; each newline is counted only once.
 pub(crate) struct LineCounter<'a> {
     text: &'a str,
-    /// How far newlines have been counted.
+    /// Newlines before this offset have been counted.
     at: usize,
-    /// The line there.
+    /// The line at that offset.
     line: u32,
 }
 
 impl<'a> LineCounter<'a> {
-    /// At the front of a text.
     pub fn new(text: &'a str) -> Self {
         Self { text, at: 0, line: 1 }
     }
 
-    /// The line, counted from 1, of a byte offset that is not before those asked for so far.
+    /// Returns the line, counted from 1, of a byte offset not below those of earlier calls.
     pub fn line_of(&mut self, offset: usize) -> u32 {
         let passed = self.text.as_bytes().get(self.at..offset).unwrap_or_default();
         let newlines = passed.iter().filter(|&&byte| byte == b'\n').count();
@@ -61,8 +59,8 @@ impl<'a> LineCounter<'a> {
     }
 }
 
-/// The line of a text that holds the byte at `offset`, and below it a caret under that byte's character. The text's end
-/// is a place too; what is past it counts as it.
+/// Returns the line of a text that contains `offset` (in bytes), and below it a caret under the character there. Offsets
+/// past the end count as the end.
 pub fn with_caret(text: &str, offset: usize) -> String {
     let (before, after) = text.split_at(text.floor_char_boundary(offset));
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -75,22 +73,21 @@ pub fn with_caret(text: &str, offset: usize) -> String {
 /// The blanks of C's `isspace`. Only ASCII separates words: to pgbench, any other character may be part of a name.
 const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
 
-/// Whether a byte is a blank.
 pub(crate) fn is_blank(byte: u8) -> bool {
     BLANKS.contains(&char::from(byte))
 }
 
-/// A text without the blanks at its front.
+/// Removes blanks at the front of a text.
 pub(crate) fn trim_start(text: &str) -> &str {
     text.trim_start_matches(BLANKS)
 }
 
-/// A text without the blanks at its end.
+/// Removes blanks at the end of a text.
 pub(crate) fn trim_end(text: &str) -> &str {
     text.trim_end_matches(BLANKS)
 }
 
-/// The length of the line continuation – a backslash and a newline – that a text begins with, if it does.
+/// Returns the length of the line continuation (a backslash and a newline) at the front of a text, if there is one.
 pub(crate) fn continuation_length(text: &[u8]) -> Option<usize> {
     match text {
         [b'\\', b'\n', ..] => Some(2),
@@ -99,7 +96,7 @@ pub(crate) fn continuation_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of the blank or line continuation that a text begins with, if it does.
+/// Returns the length of the blank or line continuation at the front of a text, if there is one.
 pub(crate) fn separator_length(text: &[u8]) -> Option<usize> {
     match text.first() {
         Some(&byte) if is_blank(byte) => Some(1),

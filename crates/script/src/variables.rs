@@ -1,4 +1,4 @@
-//! Script variables: their names, their values, and what a text means as a number.
+//! Script variables: names, values, and the conversion between texts and numbers.
 
 #[cfg(test)]
 mod tests;
@@ -16,14 +16,14 @@ use crate::text::trim_start;
 pub struct VariableId(u32);
 
 impl VariableId {
-    /// Counted from 0 in the order of first appearance.
+    /// Returns the index, counted from 0 in the order of first appearance.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The most names of variables that results of queries add to: each is there for as long as the run, and each client has a
-/// place for it.
+/// The number of names from which on results of queries add no new ones: a name lasts for the run, and takes a slot in every
+/// client.
 pub const MAX_NAMES: usize = 5000;
 
 /// The names of a run's variables, shared by all of its scripts.
@@ -34,12 +34,12 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// No names yet.
+    /// Starts without names.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The variable of this name, a new one if there is none yet.
+    /// Returns the variable of this name, a new one if there is none yet.
     pub fn intern(&mut self, name: &str) -> VariableId {
         if let Some(id) = self.lookup(name) {
             return id;
@@ -51,10 +51,10 @@ impl Symbols {
         id
     }
 
-    /// As [`intern`](Self::intern), for a name that comes from outside.
+    /// As [`intern`](Self::intern), for the name of a result column.
     ///
     /// # Errors
-    /// 54000 for a new one where there are [`MAX_NAMES`].
+    /// 54000 for a new name if there are [`MAX_NAMES`].
     pub fn intern_bounded(&mut self, name: &str) -> Result<VariableId, UserError> {
         if self.names.len() < MAX_NAMES {
             return Ok(self.intern(name));
@@ -65,12 +65,12 @@ impl Symbols {
         })
     }
 
-    /// The variable of this name, if there is one.
+    /// Returns the variable of this name, if there is one.
     pub fn lookup(&self, name: &str) -> Option<VariableId> {
         self.ids.get(name).copied()
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.names.len()
     }
@@ -80,7 +80,7 @@ impl Symbols {
         self.names.is_empty()
     }
 
-    /// The name of a variable of these symbols; empty for one that is not among them.
+    /// Returns a variable's name; empty if it is not one of these symbols.
     pub fn name(&self, id: VariableId) -> &str {
         self.names.get(id.index()).map_or("", |name| name)
     }
@@ -102,7 +102,7 @@ pub(crate) fn is_name_part(byte: u8) -> bool {
     is_name_start(byte) || byte.is_ascii_digit()
 }
 
-/// What a variable may hold.
+/// The value of a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// SQL's null.
@@ -113,12 +113,12 @@ pub enum Value {
     Integer(i64),
     /// A double precision number.
     Double(f64),
-    /// A text that came from outside; an expression takes it for what it looks like.
+    /// A text from outside the script, such as a query's result. Expressions interpret it by its form.
     Text(Rc<str>),
 }
 
 impl Value {
-    /// The value as it goes into a statement's text, or to the server as a text (`getVariable` in pgbench.c).
+    /// Returns the value as it stands in a statement's text or is sent as a parameter (`getVariable` in pgbench.c).
     pub fn to_text(&self) -> Cow<'_, str> {
         match self {
             Value::Null => Cow::Borrowed("NULL"),
@@ -132,13 +132,13 @@ impl Value {
 }
 
 impl Value {
-    /// The bytes of a text.
+    /// Returns the length of a text in bytes; 0 for other values.
     pub fn text_bytes(&self) -> usize {
         if let Value::Text(text) = self { text.len() } else { 0 }
     }
 
-    /// The value as a literal, with blanks about it, which is the same under either `standard_conforming_strings`
-    /// (`quote_literal` in the server). It has the type that its place gives it, as a parameter's.
+    /// Returns the value as an untyped literal between blanks that does not depend on `standard_conforming_strings`
+    /// (`quote_literal` in the server).
     pub fn to_literal(&self) -> String {
         if *self == Value::Null {
             return " NULL ".to_owned();
@@ -157,7 +157,7 @@ impl Value {
     }
 }
 
-/// What an expression computes with (pgbench's `PgBenchValue`): a [`Value`] whose text was interpreted.
+/// An operand of an expression (pgbench's `PgBenchValue`): a [`Value`] whose text was interpreted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Scalar {
     Null,
@@ -181,23 +181,23 @@ impl From<Scalar> for Value {
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     slots: Vec<Option<Value>>,
-    /// Those whose values come from outside, row by row, in order; there are few.
+    /// The few variables that feeders set, sorted.
     fed: Vec<VariableId>,
 }
 
 impl Variables {
-    /// As many variables as `len`, usually [`Symbols::len`], none of them set.
+    /// Makes room for `len` variables, usually [`Symbols::len`], none of them set.
     pub fn new(len: usize) -> Self {
         Self { slots: vec![None; len], fed: Vec::new() }
     }
 
-    /// The value; `None` when it was never set.
+    /// Returns the value; `None` if it was never set.
     #[inline]
     pub fn get(&self, id: VariableId) -> Option<&Value> {
         self.slots.get(id.index())?.as_ref()
     }
 
-    /// Sets the value, and makes room for it where the variable is newer than these.
+    /// Sets the value; makes room if the variable was interned later than [`new`](Self::new).
     #[inline]
     pub fn set(&mut self, id: VariableId, value: Value) {
         if id.index() >= self.slots.len() {
@@ -206,25 +206,25 @@ impl Variables {
         self.slots[id.index()] = Some(value);
     }
 
-    /// What the texts among the values take, in bytes.
+    /// Returns the total length of the texts among the values, in bytes.
     pub fn text_bytes(&self) -> usize {
         self.slots.iter().flatten().map(Value::text_bytes).sum()
     }
 
-    /// Has the values of a variable stand in statements' texts as literals only, for they may be of any content.
+    /// Marks a variable as set by a feeder: its values, of any content, stand in statements' texts only as literals.
     pub fn feed(&mut self, id: VariableId) {
         if let Err(place) = self.fed.binary_search(&id) {
             self.fed.insert(place, id);
         }
     }
 
-    /// Whether [`Self::feed`] has been said of it.
+    /// Whether a feeder sets the variable.
     pub fn is_fed(&self, id: VariableId) -> bool {
         self.fed.binary_search(&id).is_ok()
     }
 }
 
-/// The value of the variable `name` for an expression (`makeVariableValue` in pgbench.c).
+/// Returns the value of the variable `name` for an expression (`makeVariableValue` in pgbench.c).
 ///
 /// # Errors
 /// 22023 for a text that is neither null, boolean nor number, 22003 for an integer beyond bigint.
@@ -239,8 +239,8 @@ pub(crate) fn scalar_of(name: &str, value: &Value) -> Result<Scalar, Box<UserErr
     }
 }
 
-/// What the text of the variable `name` looks like. pgbench tries words first, but none of them looks like an
-/// integer, and most texts do.
+/// Interprets the text of the variable `name` by its form. pgbench tries words first; here integers come first because most
+/// texts are integers and no word looks like one.
 fn scalar_of_text(name: &str, text: &str) -> Result<Scalar, Box<UserError>> {
     let malformed = || {
         let message = format!("malformed variable \"{name}\" value: \"{text}\"");
@@ -276,13 +276,12 @@ fn scalar_of_text(name: &str, text: &str) -> Result<Scalar, Box<UserError>> {
     parse_double(number).map(Scalar::Double).ok_or_else(malformed)
 }
 
-// Numbers as text and texts as numbers, as pgbench's C does both.
+// Conversion between numbers and texts, as in pgbench's C.
 
-/// A double precision number as pgbench shows it and sends it: C's `%.15g` (`DBL_DIG` digits), but infinities
-/// are "Infinity" and "-Infinity" and what is no number is "NaN", as PostgreSQL's own snprintf.c has it
-/// everywhere.
+/// Formats a double precision number as pgbench shows and sends it: C's `%.15g` (`DBL_DIG` digits), with "Infinity",
+/// "-Infinity" and "NaN" as in PostgreSQL's snprintf.c.
 pub fn format_double(value: f64) -> String {
-    /// What `%g` shows at most.
+    /// The most digits that `%.15g` shows.
     const DIGITS: i32 = 15;
     if !value.is_finite() {
         return format_non_finite(value).to_owned();
@@ -299,7 +298,7 @@ pub fn format_double(value: f64) -> String {
     format!("{}e{sign}{:02}", without_trailing_zeros(mantissa), exponent.abs())
 }
 
-/// C's `%f`, with PostgreSQL's infinities as above: how pgbench's messages show numbers.
+/// Formats a number as pgbench's messages show it: C's `%f`, with infinities as for [`format_double`].
 pub(crate) fn format_fixed(value: f64) -> String {
     if value.is_finite() { format!("{value:.6}") } else { format_non_finite(value).to_owned() }
 }
@@ -314,13 +313,12 @@ fn format_non_finite(value: f64) -> &'static str {
     }
 }
 
-/// The decimal number without the zeros at the end of its fraction, and without the point if nothing follows
-/// it.
+/// Removes the zeros at the end of a decimal number's fraction, and the point if nothing follows it.
 fn without_trailing_zeros(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
-/// A double precision number; `None` for what is none, overflows or underflows (`strtodouble` in pgbench.c).
+/// Parses a double precision number; `None` for other texts, overflow and underflow (`strtodouble` in pgbench.c).
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
     let (sign, magnitude) = match text.strip_prefix(['+', '-']) {
         Some(magnitude) if text.starts_with('-') => (-1.0, magnitude),
@@ -335,17 +333,16 @@ pub(crate) fn parse_double(text: &str) -> Option<f64> {
         return parse_hexadecimal(digits).map(|value| sign * value);
     }
     let value: f64 = magnitude.parse().ok()?;
-    // Written with a digit other than 0 before the exponent, a number is neither infinite nor zero. C's
-    // strtod reports the loss of precision of subnormal ones as well.
+    // A number with a digit other than 0 before the exponent that becomes infinite or zero is out of range. C's strtod also
+    // reports subnormal ones, which lose precision.
     let mantissa = magnitude.split(['e', 'E']).next().unwrap_or(magnitude);
     let out_of_range = !value.is_normal() && mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
     (!out_of_range).then_some(sign * value)
 }
 
-/// What follows the 0x of a hexadecimal number: digits with a point among them, and behind a `p` a power of
-/// two.
+/// Parses a hexadecimal number without its 0x: digits with an optional point, and an optional power of two behind a `p`.
 fn parse_hexadecimal(text: &str) -> Option<f64> {
-    /// Beyond these all numbers are out of range, and what is added to them does not overflow.
+    /// Beyond these exponents all numbers are out of range; sums with the digits' exponents do not overflow.
     const EXPONENTS: std::ops::RangeInclusive<i64> = -1_000_000..=1_000_000;
     let (mantissa, exponent) = match text.split_once(['p', 'P']) {
         Some((mantissa, exponent)) => (mantissa, exponent),
@@ -371,7 +368,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
             value = value << 4 | digit;
             exponent -= if behind_point { 4 } else { 0 };
         } else {
-            // Far below what is rounded away; but a digit other than 0 decides a tie.
+            // Beyond the precision of a double; but a digit other than 0 breaks a tie in rounding.
             value |= u64::from(digit != 0);
             exponent += if behind_point { 0 } else { 4 };
         }
@@ -382,7 +379,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
     if value == 0 {
         return Some(0.0);
     }
-    // In steps that are exact, unless the result is out of range.
+    // Scaling by powers of two is exact unless the result is out of range.
     let mut scaled = value as f64;
     exponent = exponent.clamp(*EXPONENTS.start(), *EXPONENTS.end());
     while exponent != 0 && scaled.is_normal() {

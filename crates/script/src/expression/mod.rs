@@ -9,7 +9,7 @@ mod tests;
 
 use crate::variables::{Scalar, Symbols, VariableId};
 
-/// How many arguments a function takes at most, as in pgbench.
+/// The most arguments of a function, as in pgbench.
 pub const MAX_ARGUMENTS: usize = 16;
 
 /// A parsed expression.
@@ -18,7 +18,7 @@ pub struct Expression {
     pub(crate) root: ExpressionNode,
 }
 
-/// A node of the syntax tree. How deep nodes lie inside each other is limited by the parser.
+/// A node of the syntax tree, whose depth the parser limits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExpressionNode {
     Constant(Scalar),
@@ -32,8 +32,8 @@ pub enum ExpressionNode {
         function: Unary,
         argument: Box<ExpressionNode>,
     },
-    /// Each step's function takes what came before it and the step's operand: `1 + 2 * 3 - 4` begins with 1
-    /// and has two steps. So a sum of many terms is long, not deep.
+    /// A chain of binary operators, each applied to the result so far and the step's operand: `1 + 2 * 3 - 4` begins with 1
+    /// and has two steps. So a sum of many terms is not deep.
     Fold {
         first: Box<ExpressionNode>,
         steps: Vec<FoldStep>,
@@ -48,7 +48,7 @@ pub enum ExpressionNode {
         which: Extremum,
         arguments: Box<[ExpressionNode]>,
     },
-    /// `CASE`: conditions and what follows each `THEN`, and what follows `ELSE`.
+    /// `CASE`: pairs of condition and result, and the result of `ELSE`.
     Case {
         arms: Box<[(ExpressionNode, ExpressionNode)]>,
         otherwise: Box<ExpressionNode>,
@@ -62,7 +62,7 @@ pub struct FoldStep {
     pub operand: ExpressionNode,
 }
 
-/// What takes one argument.
+/// A function of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unary {
     Not,
@@ -75,10 +75,10 @@ pub enum Unary {
     SquareRoot,
 }
 
-/// What takes two arguments.
+/// A function of two arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binary {
-    /// The right operand is evaluated only if the left one leaves it open; so it is with [`Binary::Or`].
+    /// As for [`Binary::Or`], the right operand is evaluated only if the left one does not decide the result.
     And,
     Or,
     /// `IS`, with a constant null or boolean on its right.
@@ -89,7 +89,7 @@ pub enum Binary {
     Power,
 }
 
-/// What computes with doubles if one of its two arguments is a double, otherwise with integers.
+/// A function of two doubles if one of its arguments is a double, otherwise of two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overloaded {
     Add,
@@ -102,7 +102,7 @@ pub enum Overloaded {
     LessOrEqual,
 }
 
-/// What computes with two integers.
+/// A function of two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Integral {
     Modulo,
@@ -116,7 +116,7 @@ pub enum Integral {
     Random,
 }
 
-/// What takes three arguments.
+/// A function of three arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ternary {
     Permute,
@@ -125,7 +125,7 @@ pub enum Ternary {
     RandomZipfian,
 }
 
-/// What takes any number of arguments.
+/// A function of one or more arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extremum {
     Least,
@@ -183,7 +183,7 @@ impl ExpressionNode {
     }
 }
 
-/// What a name stands for, and how many arguments it takes with it.
+/// The function of a name, by the number of its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Callable {
     Pi,
@@ -197,7 +197,7 @@ pub(crate) enum Callable {
     AtLeastOne(Extremum),
 }
 
-/// The variable that hash functions and `permute` take for a seed where none is given.
+/// The variable used as seed by hash functions and `permute` if none is given.
 const DEFAULT_SEED: &str = "default_seed";
 
 /// `PGBENCH_FUNCTIONS` in exprparse.y.
@@ -225,13 +225,13 @@ const FUNCTIONS: [(&str, Callable); 21] = [
     ("sqrt", Callable::Unary(Unary::SquareRoot)),
 ];
 
-/// The function of a name in any case, and its name in lower case.
+/// Finds a function by its name, ignoring case; returns it with its name in lower case.
 pub(crate) fn find(name: &str) -> Option<(&'static str, Callable)> {
     FUNCTIONS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).copied()
 }
 
 impl Callable {
-    /// The call of the function `name` with these arguments; the error is a message about their number.
+    /// Returns the call of the function `name` with these arguments. The error is a message about their number.
     pub(crate) fn call(
         self,
         name: &str,

@@ -1,4 +1,4 @@
-//! From a text to the syntax tree: tokens (pgbench's exprscan.l), and operator precedence by recursion (a Pratt parser).
+//! The parser of expressions: tokens as in pgbench's exprscan.l, and a Pratt parser for operator precedence.
 
 use std::ops::Range;
 
@@ -9,18 +9,17 @@ use crate::expression::{Binary, Expression, ExpressionNode, Integral, Overloaded
 use crate::text::{ScriptText, separator_length, trim_end};
 use crate::variables::{Scalar, Symbols, is_name_part, is_name_start, parse_double};
 
-/// How deep an expression may nest in parentheses, arguments, `CASE` and behind prefixes: parsing and
-/// evaluation recurse, and a backend's stack is small. Between two such levels lie at most as many more as
-/// there are [`Binding`]s.
+/// The deepest nesting of parentheses, arguments, `CASE` and prefix operators: parsing and evaluation recurse, and a
+/// backend's stack is small. Binary operators add at most one level for each [`Binding`] in between.
 const MAX_DEPTH: usize = 100;
 
 /// statement_too_complex
 const STATEMENT_TOO_COMPLEX: &str = "54001";
 
-/// How strongly operators bind, the weakest first.
+/// The precedence of operators, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
-    /// No operator: a term that stands alone.
+    /// Weaker than any operator.
     Nothing,
     Or,
     And,
@@ -29,22 +28,21 @@ enum Binding {
     Is,
     /// Not associative: `a < b < c` is an error.
     Comparison,
-    /// The prefix `~` as well.
+    /// Includes the prefix `~`.
     Bitwise,
     Sum,
     Product,
     Sign,
 }
 
-/// Errors are boxed in here, for the sake of small frames.
+/// Errors are boxed to keep stack frames small.
 type Parsed<T> = Result<T, Box<UserError>>;
 
 impl Expression {
     /// Parses the bytes `range` of a script.
     ///
     /// # Errors
-    /// 42601 for a syntax error, 22003 for a constant out of range, 54001 for an expression that nests too
-    /// deep.
+    /// 42601 for a syntax error, 22003 for a constant out of range, 54001 for too deep nesting.
     pub(crate) fn parse(
         source: ScriptText,
         range: Range<usize>,
@@ -54,7 +52,7 @@ impl Expression {
     }
 }
 
-/// The node of the expression in the bytes `range` of a script.
+/// Parses the bytes `range` of a script.
 fn parse(
     source: ScriptText,
     range: Range<usize>,
@@ -69,7 +67,7 @@ fn parse(
     }
 }
 
-/// The operator that a token is between two operands, and whether it takes them in the other order.
+/// Returns the binary operator of a token, and whether its operands are swapped.
 fn infix(token: &ExpressionToken) -> Option<(Binding, Binary, bool)> {
     let comparison = |function, swapped| Some((Binding::Comparison, Binary::Overloaded(function), swapped));
     let overloaded = |binding, function| Some((binding, Binary::Overloaded(function), false));
@@ -113,7 +111,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.next).map(|(_, token)| token)
     }
 
-    /// The byte offset of the next token, or of the end.
+    /// Returns the byte offset of the next token, or of the end.
     fn offset(&self) -> usize {
         self.tokens.get(self.next).map_or(self.end, |&(offset, _)| offset)
     }
@@ -129,7 +127,7 @@ impl<'a> Parser<'a> {
         if self.accept(token) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// An expression inside another, up to an operator that binds no stronger than `binding`.
+    /// Parses a nested expression, up to an operator that binds no stronger than `binding`.
     fn nested(&mut self, binding: Binding) -> Parsed<ExpressionNode> {
         if self.nesting == MAX_DEPTH {
             let message = format!("expression nests deeper than {MAX_DEPTH} levels");
@@ -141,21 +139,21 @@ impl<'a> Parser<'a> {
         Ok(node)
     }
 
-    /// Everything up to an operator that binds no stronger than `binding`.
+    /// Parses an expression up to an operator that binds no stronger than `binding`.
     fn expression(&mut self, binding: Binding) -> Parsed<ExpressionNode> {
         let mut left = self.operand()?;
         let mut follows_comparison = false;
         while let Some(token) = self.peek() {
-            if let Some((own_binding, function, swapped)) = infix(token) {
-                if own_binding <= binding {
+            if let Some((operator_binding, function, swapped)) = infix(token) {
+                if operator_binding <= binding {
                     break;
                 }
-                let is_comparison = own_binding == Binding::Comparison;
+                let is_comparison = operator_binding == Binding::Comparison;
                 if is_comparison && follows_comparison {
                     return Err(self.unexpected());
                 }
                 self.next += 1;
-                let right = self.expression(own_binding)?;
+                let right = self.expression(operator_binding)?;
                 let (first, second) = if swapped { (right, left) } else { (left, right) };
                 left = ExpressionNode::binary(function, first, second);
                 follows_comparison = is_comparison;
@@ -164,7 +162,7 @@ impl<'a> Parser<'a> {
                 ExpressionToken::Is | ExpressionToken::IsNull | ExpressionToken::NotNull
             ) && Binding::Is > binding
             {
-                left = self.is(left)?;
+                left = self.is_test(left)?;
                 follows_comparison = false;
             } else {
                 break;
@@ -173,8 +171,8 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    /// `IS [NOT] NULL`, `IS [NOT] TRUE`, `IS [NOT] FALSE`, `ISNULL` or `NOTNULL` behind `operand`.
-    fn is(&mut self, operand: ExpressionNode) -> Parsed<ExpressionNode> {
+    /// Parses `IS [NOT] NULL`, `IS [NOT] TRUE`, `IS [NOT] FALSE`, `ISNULL` or `NOTNULL` behind `operand`.
+    fn is_test(&mut self, operand: ExpressionNode) -> Parsed<ExpressionNode> {
         let function = if self.accept(&ExpressionToken::IsNull) {
             return Ok(ExpressionNode::binary(Binary::Is, operand, ExpressionNode::Constant(Scalar::Null)));
         } else if self.accept(&ExpressionToken::NotNull) {
@@ -196,7 +194,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A constant, a variable, a function call, a `CASE`, or something in parentheses or behind a prefix.
+    /// Parses a constant, a variable, a function call, a `CASE`, or an expression in parentheses or behind a prefix.
     fn operand(&mut self) -> Parsed<ExpressionNode> {
         let offset = self.offset();
         let Some(token) = self.peek().cloned() else { return Err(self.unexpected()) };
@@ -242,7 +240,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The arguments of the function whose name was at `offset`.
+    /// Parses the arguments of the function whose name was at `offset`.
     fn function_call(&mut self, offset: usize, name: &str) -> Parsed<ExpressionNode> {
         let source = self.source;
         let syntax_error = |message| Box::new(source.error(offset, sqlstate::SYNTAX_ERROR, message));
@@ -252,7 +250,7 @@ impl<'a> Parser<'a> {
         self.expect(&ExpressionToken::Open)?;
         let mut arguments = Vec::new();
         if !self.accept(&ExpressionToken::Close) {
-            // In pgbench's grammar the first comma may come before all arguments.
+            // pgbench's grammar allows a comma before the first argument.
             self.accept(&ExpressionToken::Comma);
             arguments.push(self.nested(Binding::Nothing)?);
             while self.accept(&ExpressionToken::Comma) {
@@ -263,7 +261,7 @@ impl<'a> Parser<'a> {
         callable.call(name, arguments, self.symbols).map_err(syntax_error)
     }
 
-    /// What follows `CASE`.
+    /// Parses a `CASE` behind that word.
     fn case(&mut self) -> Parsed<ExpressionNode> {
         let mut arms = Vec::new();
         self.expect(&ExpressionToken::When)?;
@@ -284,7 +282,7 @@ impl<'a> Parser<'a> {
         Ok(ExpressionNode::Case { arms: arms.into(), otherwise: Box::new(otherwise) })
     }
 
-    /// The error that the next token does not belong here.
+    /// Returns the error for an unexpected next token.
     fn unexpected(&self) -> Box<UserError> {
         let offset = self.offset();
         let end = self.tokens.get(self.next + 1).map_or(self.end, |&(offset, _)| offset);
@@ -296,7 +294,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// One token.
+/// A token of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ExpressionToken<'a> {
     Constant(Scalar),
@@ -363,7 +361,7 @@ const SYMBOLS: [(&str, ExpressionToken); 21] = [
     (",", ExpressionToken::Comma),
 ];
 
-/// Words that are not functions' names.
+/// Keywords; other words are functions' names.
 const WORDS: [(&str, ExpressionToken); 14] = [
     ("and", ExpressionToken::And),
     ("or", ExpressionToken::Or),
@@ -381,7 +379,7 @@ const WORDS: [(&str, ExpressionToken); 14] = [
     ("false", ExpressionToken::Constant(Scalar::Boolean(false))),
 ];
 
-/// The tokens in the bytes `range` of a script, each with its byte offset.
+/// Splits the bytes `range` of a script into tokens, each with its byte offset.
 ///
 /// # Errors
 /// 42601 for a character that begins no token, 22003 for a constant out of range.
@@ -404,7 +402,7 @@ fn tokenize<'a>(
     Ok(tokens)
 }
 
-/// The token at the front of `rest`, which is not empty, and its length in bytes.
+/// Returns the token at the front of `rest`, which is not empty, and its length in bytes.
 fn token<'a>(
     source: ScriptText,
     at: usize,
@@ -412,7 +410,7 @@ fn token<'a>(
 ) -> Result<(ExpressionToken<'a>, usize), UserError> {
     let bytes = rest.as_bytes();
     if bytes[0] == b':' {
-        return match length_of(&bytes[1..], is_name_part) {
+        return match prefix_length(&bytes[1..], is_name_part) {
             0 => Err(unexpected_character(source, at, ':')),
             length => Ok((ExpressionToken::Variable(&rest[1..=length]), length + 1)),
         };
@@ -421,7 +419,7 @@ fn token<'a>(
         return number(source, at, &rest[..number_length(bytes)]);
     }
     if is_name_start(bytes[0]) {
-        let word = &rest[..length_of(bytes, is_name_part)];
+        let word = &rest[..prefix_length(bytes, is_name_part)];
         let keyword = WORDS.iter().find(|(text, _)| text.eq_ignore_ascii_case(word));
         return Ok((keyword.map_or(ExpressionToken::Function(word), |(_, token)| token.clone()), word.len()));
     }
@@ -434,7 +432,7 @@ fn token<'a>(
     }
 }
 
-/// An integer or double precision constant, `text` being all of it.
+/// Parses an integer or double precision constant.
 fn number<'a>(source: ScriptText, at: usize, text: &str) -> Result<(ExpressionToken<'a>, usize), UserError> {
     let overflow = |type_name: &str| {
         let message = format!("{type_name} constant overflow ({text})");
@@ -450,24 +448,24 @@ fn number<'a>(source: ScriptText, at: usize, text: &str) -> Result<(ExpressionTo
     Ok((token, text.len()))
 }
 
-/// The length of digits, a point and more digits, and an exponent if it is complete.
+/// Returns the length of a number: digits, a point and more digits, and a complete exponent.
 fn number_length(text: &[u8]) -> usize {
     let is_digit = |byte: u8| byte.is_ascii_digit();
-    let mut length = length_of(text, is_digit);
+    let mut length = prefix_length(text, is_digit);
     if text.get(length) == Some(&b'.') {
-        length += 1 + length_of(&text[length + 1..], is_digit);
+        length += 1 + prefix_length(&text[length + 1..], is_digit);
     }
     if let [b'e' | b'E', exponent @ ..] = &text[length..] {
         let sign = usize::from(matches!(exponent, [b'+' | b'-', ..]));
         if starts_with_digit(&exponent[sign..]) {
-            length += 1 + sign + length_of(&exponent[sign..], is_digit);
+            length += 1 + sign + prefix_length(&exponent[sign..], is_digit);
         }
     }
     length
 }
 
-/// How many bytes at the front `accept` takes.
-fn length_of(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
+/// Counts the bytes at the front for which `accept` is true.
+fn prefix_length(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
     text.iter().take_while(|&&byte| accept(byte)).count()
 }
 
