@@ -1,5 +1,4 @@
-//! Citus 11.1 or newer (<https://github.com/citusdata/citus>): what nodes and distributed tables there are, and questions to
-//! other nodes.
+//! Citus 11.1 or newer (<https://github.com/citusdata/citus>): its nodes, its distributed tables, and queries on other nodes.
 
 use std::ffi::CStr;
 
@@ -17,12 +16,14 @@ use crate::server::spi::{fetch, run};
 
 /// Whether this database has Citus.
 pub fn is_installed() -> Result<bool, UserError> {
-    let created = "SELECT true FROM pg_extension WHERE extname = 'citus'::name";
-    Ok(fetch::<bool>(created, &[])?.is_some())
+    let sql = "SELECT true FROM pg_extension WHERE extname = 'citus'::name";
+    Ok(fetch::<bool>(sql, &[])?.is_some())
 }
 
+/// Checks that this database has Citus, which `what` needs.
+///
 /// # Errors
-/// 55000 where this database has no Citus.
+/// 55000 if it does not.
 pub fn check_installed(what: &str) -> Result<(), UserError> {
     if is_installed()? {
         return Ok(());
@@ -34,10 +35,10 @@ pub fn check_installed(what: &str) -> Result<(), UserError> {
     .hint("Install Citus from its packages, put citus first in shared_preload_libraries, restart the server, and CREATE EXTENSION citus."))
 }
 
-/// Fixtures, workloads and results are each node's own, and a cluster has them on its coordinator.
+/// Checks that this node is no worker of a cluster: fixtures, workloads and results belong to one node, the coordinator.
 ///
 /// # Errors
-/// 55000 with this message on another node.
+/// 55000 with `message` on a worker.
 pub fn check_coordinator(message: &str) -> Result<(), UserError> {
     let is_worker =
         is_installed()? && fetch::<bool>("SELECT groupid <> 0 FROM pg_dist_local_group", &[])? == Some(true);
@@ -53,7 +54,7 @@ pub fn check_coordinator(message: &str) -> Result<(), UserError> {
         )))
 }
 
-/// The cluster's active nodes, without clients, in the order of their numbers.
+/// Returns the cluster's active nodes in the order of their ids, with 0 clients each.
 pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
     let mut nodes = select::<NodeSpec>(
         "SELECT n.nodeid AS node, n.nodename AS host, n.nodeport AS port, n.groupid = 0 AS is_coordinator, \
@@ -64,7 +65,7 @@ pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
          ORDER BY n.nodeid",
         &[],
     )?;
-    // A coordinator that was not made known to its workers is a node all the same.
+    // A coordinator that is missing from pg_dist_node counts as a node, too.
     if !nodes.iter().any(|node| node.is_local) {
         let port = database::port();
         let host = guc::current("citus.local_hostname").unwrap_or_default();
@@ -73,19 +74,21 @@ pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
     Ok(nodes)
 }
 
-/// Parameters that published benchmarks of Citus set and its newer versions no longer have: since when, and what happens
-/// instead (Citus' CHANGELOG).
-const GONE: [(&str, &str, &str); 3] = [
-    ("citus.multi_shard_commit_protocol", "11.0", TWO_PHASES),
-    ("citus.single_shard_commit_protocol", "11.0", TWO_PHASES),
+/// Parameters that published benchmarks set and Citus has removed, with the version and the behavior since then
+/// (Citus' CHANGELOG).
+const REMOVED_PARAMETERS: [(&str, &str, &str); 3] = [
+    ("citus.multi_shard_commit_protocol", "11.0", COMMIT_BEHAVIOR),
+    ("citus.single_shard_commit_protocol", "11.0", COMMIT_BEHAVIOR),
     ("citus.shard_placement_policy", "11.0", "Shards are placed round robin."),
 ];
 
-const TWO_PHASES: &str = "Citus commits a transaction that wrote over several connections in two phases, and one that wrote over a single connection in one phase.";
+const COMMIT_BEHAVIOR: &str = "Citus commits a transaction that wrote over several connections in two phases, and one that wrote over a single connection in one phase.";
 
-/// The error for a parameter that the Citus of this database no longer has; `None` for one that is no such, or still there.
-pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {
-    let Some((name, since, instead)) = GONE.iter().find(|gone| gone.0.eq_ignore_ascii_case(name)) else {
+/// Returns the error for a parameter that this database's Citus has removed; `None` for others.
+pub fn removed_parameter(name: &str) -> Result<Option<UserError>, UserError> {
+    let Some((name, since, instead)) =
+        REMOVED_PARAMETERS.iter().find(|(removed, ..)| removed.eq_ignore_ascii_case(name))
+    else {
         return Ok(None);
     };
     if !is_installed()? || guc::current(name).is_some() {
@@ -98,25 +101,25 @@ pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {
     Ok(Some(error.detail(*instead).hint("Remove it from the settings.")))
 }
 
-/// Asks another node, or this one, in a session of the current role's there. The command is one that returns one text.
+/// Runs a query that returns one text on a node through Citus, as the current role.
 ///
 /// # Errors
-/// 08006 with what the node, or the way to it, has said.
+/// 08006 with the message of the node or of the failed connection.
 pub fn ask(node: &NodeSpec, command: &str) -> Result<String, UserError> {
     let answer = ask_all(&[(node.clone(), command.to_owned())])?.into_iter().next();
     answer.unwrap_or_else(|| Err(failure(node, UserError::new(sqlstate::CONNECTION_FAILURE, "no answer"))))
 }
 
-/// As [`ask`], several nodes at once. An answer for each question, in their order.
+/// As [`ask`], on several nodes at once. Returns one answer for each question, in their order.
 ///
 /// # Errors
-/// Those of the function of Citus as a whole.
+/// Those of Citus' function as a whole; an error of a single node is its answer.
 pub fn ask_all(questions: &[(NodeSpec, String)]) -> Result<Vec<Result<String, UserError>>, UserError> {
     let hosts: Vec<String> = questions.iter().map(|(node, _)| node.host.clone()).collect();
     let ports: Vec<i32> = questions.iter().map(|(node, _)| node.port).collect();
     let commands: Vec<String> = questions.iter().map(|(_, command)| command.clone()).collect();
-    // As run_command_on_workers does, which is this function for all of them.
-    let answers = guc::with_setting(c"citus.node_connection_timeout", CONNECT, || {
+    // The function under run_command_on_workers, which asks all workers.
+    let answers = guc::with_setting(c"citus.node_connection_timeout", CONNECTION_TIMEOUT, || {
         select::<(bool, Option<String>)>(
             "SELECT success, result FROM master_run_on_worker($1, $2, $3, $4)",
             &[hosts.into(), ports.into(), commands.into(), (questions.len() > 1).into()],
@@ -133,26 +136,26 @@ pub fn ask_all(questions: &[(NodeSpec, String)]) -> Result<Vec<Result<String, Us
     Ok(questions.iter().zip(answers).map(answer).collect())
 }
 
-/// How long Citus has for a connection to a node, of which its own default is 30 s.
-const CONNECT: &CStr = c"5s";
+/// Citus' limit for connecting to a node; its default of 30 s is long for a caller who waits.
+const CONNECTION_TIMEOUT: &CStr = c"5s";
 
-/// What is wrong with the way to a node, or with its answer, with the node's name.
+/// Turns the error of a node, or of the connection to it, into one that names the node.
 pub fn failure(node: &NodeSpec, error: UserError) -> UserError {
     UserError {
         sqlstate: sqlstate::CONNECTION_FAILURE.to_owned(),
         message: format!("node {}: {}", node.name(), error.message),
-        hint: Some(error.hint.unwrap_or_else(|| MAY_CONNECT.to_owned())),
+        hint: Some(error.hint.unwrap_or_else(|| CONNECTION_HINT.to_owned())),
         ..error
     }
 }
 
-const MAY_CONNECT: &str =
+const CONNECTION_HINT: &str =
     "The calling role must be able to connect to the nodes: see pg_hba.conf and pg_dist_authinfo.";
 
-/// CHECKPOINT on all nodes.
+/// Runs CHECKPOINT on all nodes.
 ///
 /// # Errors
-/// 08006 with what the first of those has said where it was not possible.
+/// 08006 with the message of the first node that fails.
 pub fn checkpoint() -> Result<(), UserError> {
     for node in nodes()? {
         if node.is_local {
@@ -164,13 +167,13 @@ pub fn checkpoint() -> Result<(), UserError> {
     Ok(())
 }
 
-/// Asks for the version of a node's extension; the answer is empty where it has none, or where bench_internal.node_state is
-/// not its own.
+/// Returns the query for the version of a node's extension. Its answer is empty if the node does not have the extension, or
+/// if bench_internal.node_state is not the extension's.
 pub fn version_question() -> String {
-    VERSION_THERE.replace("{version}", LIBRARY_VERSION)
+    VERSION_QUERY.replace("{version}", LIBRARY_VERSION)
 }
 
-const VERSION_THERE: &str = "\
+const VERSION_QUERY: &str = "\
     SELECT coalesce(pg_catalog.min(e.extversion), '') FROM pg_catalog.pg_extension e \
     WHERE e.extname OPERATOR(pg_catalog.=) 'pgbench_ext' \
       AND (e.extversion OPERATOR(pg_catalog.<>) '{version}' OR EXISTS ( \
@@ -179,18 +182,18 @@ const VERSION_THERE: &str = "\
           ROW('pg_catalog.pg_extension'::pg_catalog.regclass, e.oid, 'e', 'pg_catalog.pg_proc'::pg_catalog.regclass, \
               pg_catalog.to_regprocedure('bench_internal.node_state(pg_catalog.text[])'))))";
 
-/// That a node has this extension in this version, before any of its functions is called there.
+/// Checks that a node has this version of the extension, before any of its functions is called there.
 ///
 /// # Errors
-/// 55000 where it does not, 08006 where it does not answer.
+/// 55000 if it does not, 08006 if it does not answer.
 pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
     check_version(node, &ask(node, &version_question())?)
 }
 
-/// As [`check_extension`], by the answer to [`version_question`].
+/// Checks the answer to [`version_question`].
 ///
 /// # Errors
-/// 55000.
+/// 55000 if the node does not have this version.
 pub fn check_version(node: &NodeSpec, answer: &str) -> Result<(), UserError> {
     match answer {
         LIBRARY_VERSION => Ok(()),
@@ -199,34 +202,33 @@ pub fn check_version(node: &NodeSpec, answer: &str) -> Result<(), UserError> {
             format!("node {} does not have extension \"pgbench_ext\"", node.name()),
         )
         .hint("Install its files on all nodes; CREATE EXTENSION on the coordinator then creates it on all of them.")),
-        there => Err(other_version(node, there)),
+        version => Err(other_version(node, version)),
     }
 }
 
-/// The error for a node whose extension is of another version.
-pub fn other_version(node: &NodeSpec, there: &str) -> UserError {
+/// Returns the error for a node with another version of the extension.
+pub fn other_version(node: &NodeSpec, version: &str) -> UserError {
     UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        format!("node {} has pgbench_ext {there}, but this node has {LIBRARY_VERSION}", node.name()),
+        format!("node {} has pgbench_ext {version}, but this node has {LIBRARY_VERSION}", node.name()),
     )
     .hint("Install the same version on all nodes.")
 }
 
-// Tables that are spread over the shards of a Citus cluster: here they are empty, and what a size or a statistic of
-// the server's says of them is of no account.
+// Distributed tables: the local table is empty, so the server's sizes and statistics of it mean nothing.
 
-/// Those of the tables whose rows Citus has in shards: distributed by a column, or as a whole in a distributed schema,
-/// reference tables, and local tables that it has in its metadata; and partitions of such.
+/// Returns those of the tables whose rows are in Citus' shards: tables distributed by a column or with their schema,
+/// reference tables, local tables in Citus' metadata, and partitions of these.
 pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
     if !is_installed()? {
         return Ok(Vec::new());
     }
-    let found = fetch::<Vec<pg_sys::Oid>>(
+    let distributed = fetch::<Vec<pg_sys::Oid>>(
         "SELECT array_agg(p.logicalrelid::oid) FROM pg_dist_partition p \
          WHERE p.logicalrelid::oid = ANY ($1)",
         &[tables.to_vec().into()],
     )?;
-    Ok(found.unwrap_or_default())
+    Ok(distributed.unwrap_or_default())
 }
 
 /// Whether a table of this name is distributed by a column's hash.
@@ -236,7 +238,7 @@ pub fn is_by_hash(name: &str) -> Result<bool, UserError> {
     Ok(fetch::<bool>(sql, &[name.into()])? == Some(true))
 }
 
-/// The nodes that Citus puts shards on.
+/// Counts the nodes that Citus puts shards on.
 pub fn nodes_for_shards() -> Result<i64, UserError> {
     let nodes = fetch::<i64>(
         "SELECT count(*) FROM pg_dist_node n WHERE n.isactive AND n.shouldhaveshards \
@@ -246,10 +248,10 @@ pub fn nodes_for_shards() -> Result<i64, UserError> {
     Ok(nodes.unwrap_or_default())
 }
 
-/// Whether Citus distributes the tables of a schema, each as a whole (schema-based sharding, Citus 12 on).
+/// Whether a schema is distributed, that is each of its tables is one shard (schema-based sharding, Citus 12 or newer).
 pub fn is_distributed_schema(schema: &str) -> Result<bool, UserError> {
-    let catalog = "SELECT to_regclass('pg_dist_schema') IS NOT NULL";
-    if fetch::<bool>(catalog, &[])? != Some(true) {
+    let has_catalog = "SELECT to_regclass('pg_dist_schema') IS NOT NULL";
+    if fetch::<bool>(has_catalog, &[])? != Some(true) {
         return Ok(false);
     }
     let sql = "SELECT true FROM pg_dist_schema s \
@@ -258,37 +260,37 @@ pub fn is_distributed_schema(schema: &str) -> Result<bool, UserError> {
     Ok(fetch::<bool>(sql, &[schema.into()])?.is_some())
 }
 
-/// The other tables.
+/// Returns the tables that are not [`distributed`].
 pub fn local(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
     let distributed = distributed(tables)?;
     Ok(tables.iter().copied().filter(|table| !distributed.contains(table)).collect())
 }
 
-/// Tables of a run, as far as they matter to what its clients need of other nodes.
+/// The placement of a run's tables, which decides what its clients need of other nodes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Placed {
-    /// Those of Citus, by qualified names, quoted.
+    /// Distributed tables: qualified names, quoted.
     pub names: Vec<String>,
-    /// The others, likewise: only this node has them.
+    /// Tables that only this node has: qualified names, quoted.
     pub others: Vec<String>,
     /// Whether shards are on other nodes.
     pub is_remote: bool,
-    /// Whether all of Citus' are reference tables, which each node reads for itself.
+    /// Whether all distributed tables are reference tables, of which each node reads its own copy.
     pub are_all_copied: bool,
-    /// Whether shards of other tables than reference tables are on several nodes each.
+    /// Whether shards of other tables than reference tables have several placements.
     pub has_copies: bool,
-    /// The most shards of one table that a node has.
+    /// The most shards of one table on one node.
     pub most_shards: u32,
 }
 
-/// What is to be known of the tables.
+/// Reads the placement of the tables.
 pub fn placed(tables: &[pg_sys::Oid]) -> Result<Placed, UserError> {
     if !is_installed()? {
         return Ok(Placed::default());
     }
-    // A reference table has neither a column to be distributed by nor one owner of its rows.
-    let found = select_one(
+    // Reference tables have partmethod 'n' (no distribution column) and repmodel 't' (two-phase commit).
+    let placement = select_one(
         "WITH named AS ( \
              SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, p.logicalrelid IS NOT NULL AS is_citus, \
                     p.partmethod = 'n'::\"char\" AND p.repmodel = 't'::\"char\" AS is_reference \
@@ -308,16 +310,16 @@ pub fn placed(tables: &[pg_sys::Oid]) -> Result<Placed, UserError> {
                 (SELECT max(n) FROM (SELECT count(*) AS n FROM placed GROUP BY oid, groupid) AS counted) AS most_shards",
         &[tables.to_vec().into()],
     )?;
-    Ok(found.unwrap_or_default())
+    Ok(placement.unwrap_or_default())
 }
 
-/// Has what this transaction does to distributed tables go to each node over one connection, so that each statement
-/// finds there what those before it have done.
+/// Makes this transaction use one connection to each node, so that its statements see each other's changes to distributed
+/// tables.
 pub fn go_in_sequence() {
     set_local(c"citus.multi_shard_modify_mode", c"sequential");
 }
 
-/// Bytes of tables, their partitions included, and of their indexes, on whatever nodes they are.
+/// Returns the sizes in bytes, over all nodes, of tables with their partitions, and of their indexes.
 pub fn sizes(tables: &[pg_sys::Oid]) -> Result<(i64, i64), UserError> {
     let sum = |sql: &str, tables: Vec<pg_sys::Oid>| {
         let sql = format!("SELECT sum({sql})::int8 FROM unnest($1) AS t");
@@ -335,15 +337,15 @@ pub fn sizes(tables: &[pg_sys::Oid]) -> Result<(i64, i64), UserError> {
     Ok((bytes, index_bytes))
 }
 
-/// Has the nodes read a table's shards, with their indexes, into shared buffers.
+/// Reads a table's shards and their indexes into the nodes' shared buffers.
 ///
 /// # Errors
-/// 55000 where a node does not have this extension, or with what it has said.
+/// 55000 if a node does not have this extension, or with its message.
 pub fn prewarm_shards(table: pg_sys::Oid) -> Result<(), UserError> {
     for node in nodes()?.iter().filter(|node| !node.is_local) {
         check_extension(node)?;
     }
-    // Where the table is partitioned, its partitions have the pages.
+    // A partitioned table has no pages of its own.
     let failed = fetch::<String>(
         "SELECT format('%s:%s: %s', p.nodename, p.nodeport, p.result) \
          FROM pg_class c, run_command_on_placements(c.oid::regclass, $2) AS p \
@@ -360,16 +362,16 @@ pub fn prewarm_shards(table: pg_sys::Oid) -> Result<(), UserError> {
     }
 }
 
-/// The most keys that a run is given.
+/// The most shards for which a run gets keys, more than clients can use.
 const MAX_KEYS: i32 = 4096;
 
-/// A value of the distribution column for each of a table's shards, in the order of the shards, or for so many of them
-/// as clients can make use of; `None` for a table that is not distributed by hash.
+/// Returns a value of the distribution column for each of a table's shards, in the order of the shards, for at most
+/// [`MAX_KEYS`]; `None` for a table that is not distributed.
 pub fn shard_keys(table: pg_sys::Oid) -> Result<Option<Vec<i64>>, UserError> {
     if distributed(&[table])?.is_empty() {
         return Ok(None);
     }
-    // Small numbers until each shard has one: of n shards, all but one in exp(20) are found among 20 n.
+    // The first 20 n integers hit all but one in exp(20) of n shards.
     fetch::<Vec<i64>>(
         "SELECT array_agg(key ORDER BY shard) FROM ( \
              SELECT shard, min(key) AS key FROM ( \

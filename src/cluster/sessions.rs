@@ -1,9 +1,8 @@
-//! Lasting sessions with other nodes of a Citus cluster, in the name of the current role: each node takes one connection for
-//! all that it is asked, and many nodes are asked at once.
+//! Lasting sessions with other nodes of a Citus cluster, as the current role: one connection per node, on which many nodes
+//! are asked at once.
 //!
-//! They are made as Citus makes its own, from `citus.node_conninfo`, pg_dist_authinfo and pg_dist_poolinfo. Where that takes
-//! what the wire driver does not do, such as a password file or GSSAPI, Citus carries each question over a connection of its
-//! own.
+//! Like Citus' own connections they use `citus.node_conninfo`, pg_dist_authinfo and pg_dist_poolinfo. If these need a
+//! feature that the wire driver does not have, such as a password file or GSSAPI, each question goes through Citus instead.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,26 +19,27 @@ use crate::error::internal;
 use crate::server::guc;
 use crate::server::spi::fetch_all;
 
-/// How often it is looked whether this process is to be interrupted.
-const LOOK: Duration = Duration::from_millis(100);
+/// The longest wait between two checks for interrupts.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// When a connection that could not be begun is tried again.
-const AGAIN: Duration = Duration::from_millis(5);
+/// The pause before a connection that could not be begun is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The longest answer of a node that is kept, in bytes: four parts of a document.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// How nodes are reached.
+/// Citus' connection parameters for a set of nodes.
 pub struct Directions {
-    /// citus.node_conninfo; then for each node pg_dist_poolinfo and, with secrets, pg_dist_authinfo.
+    /// citus.node_conninfo
     conninfo: String,
+    /// For each node, pg_dist_poolinfo.poolinfo and pg_dist_authinfo.authinfo, which contains secrets.
     nodes: Vec<(String, String)>,
     role: String,
     database: String,
 }
 
-/// How this role's sessions in this database reach nodes. The current role has to be one that may read Citus' catalogs
-/// whole, as only superusers may.
+/// Reads the connection parameters for sessions of `role` in `database`. The current role must be a superuser: others may
+/// not read all of Citus' catalogs.
 ///
 /// # Errors
 /// Those of the queries.
@@ -62,7 +62,7 @@ pub fn directions(nodes: &[NodeSpec], role: &str, database: &str) -> Result<Dire
     })
 }
 
-/// Sessions with several nodes, which are connected to when they are first asked.
+/// Sessions with several nodes, each connected at its first question.
 pub struct Sessions {
     poll: Poll,
     events: Events,
@@ -70,15 +70,15 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Sessions with these nodes, none of which is this one. What keeps one from being reached is said when it is asked.
+    /// Prepares sessions with these nodes, none of which is this one. Connection errors are reported at the first question.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of epoll.
     pub fn new(nodes: &[NodeSpec], directions: &Directions) -> Result<Self, UserError> {
         let poll = Poll::new().map_err(|error| internal(error.to_string()))?;
         let peers = nodes.iter().zip(&directions.nodes).map(|(node, (pool, secret))| Peer {
             node: node.clone(),
-            // Citus says what it does not like of it.
+            // Without routes the questions go through Citus, which reports errors in its parameters.
             routes: routes(node, directions, pool, secret).unwrap_or_default(),
             place: 0,
             session: None,
@@ -88,11 +88,11 @@ impl Sessions {
         Ok(Self { poll, events: Events::with_capacity(64), peers: peers.collect() })
     }
 
-    /// Asks all nodes for which there is a command at once: each is a query that returns one text. An answer for each node
-    /// that was asked, in their order. `carry` has Citus ask nodes, where it has to.
+    /// Runs a query that returns one text on each node that has a command, on all of them at once. Returns the answers in the
+    /// order of the nodes, `None` for nodes without a command. `carry` asks nodes through Citus.
     ///
     /// # Errors
-    /// Those of the system. What a node has said, or that it has not answered within the limit, is its answer: 08006.
+    /// Those of epoll and of `carry`. A node's own error, or no answer within the limit, is its answer: 08006.
     pub fn ask(
         &mut self,
         commands: &[Option<String>],
@@ -102,7 +102,7 @@ impl Sessions {
         let deadline = Instant::now() + limit;
         let mut answers: Vec<Option<Result<String, UserError>>> = vec![None; self.peers.len()];
         loop {
-            let mut pause = LOOK;
+            let mut pause = CHECK_INTERVAL;
             let mut is_waiting = false;
             for ((peer, command), answer) in self.peers.iter_mut().zip(commands).zip(&mut answers) {
                 let Some(command) = command.as_deref().filter(|_| answer.is_none() && !peer.is_carried())
@@ -135,20 +135,20 @@ impl Sessions {
         }
         for ((peer, command), answer) in self.peers.iter_mut().zip(commands).zip(&mut answers) {
             if command.is_some() && answer.is_none() && !peer.is_carried() {
-                // Whatever comes on that connection later is the answer to this.
-                peer.leave();
+                // A late answer on this connection would be taken for that to the next question.
+                peer.disconnect();
                 let message =
                     format!("node {}: no answer within {} s", peer.node.name(), limit.as_secs_f64());
                 *answer = Some(Err(UserError::new(sqlstate::CONNECTION_FAILURE, message).hint(NO_ANSWER)));
             }
         }
-        self.have_carried(commands, &mut answers, carry)?;
+        self.ask_through_citus(commands, &mut answers, carry)?;
         Ok(answers)
     }
 
-    /// Has Citus ask those nodes that are not reached otherwise. What keeps Citus as well from reaching one is told in the words
-    /// of the attempt before, which has the reason.
-    fn have_carried(
+    /// Asks the nodes that the wire driver cannot reach through Citus. If Citus fails as well, the wire driver's error stays:
+    /// it has the reason.
+    fn ask_through_citus(
         &mut self,
         commands: &[Option<String>],
         answers: &mut [Option<Result<String, UserError>>],
@@ -180,35 +180,35 @@ impl Sessions {
 const NO_ANSWER: &str =
     "Make sure that the node runs and can be reached from this one, by each address of its name.";
 
-/// Where a session stands.
 #[derive(Clone, Copy, PartialEq)]
 enum SessionStage {
     Connecting,
-    /// The node has refused to let the role in, or the way there takes what the wire driver does not do.
+    /// The node has refused the role, or the connection needs a feature that the wire driver does not have.
     Refused,
     Idle,
-    /// It has been asked.
+    /// A question has been sent.
     Asked,
 }
 
-/// How far an answer is.
+/// The progress of a question.
 enum Turn {
     Answered(Result<String, UserError>),
-    /// Until something happens to the connection.
+    /// Waits for the connection's socket.
     Blocked,
-    /// It is to be looked at after that time at the latest.
+    /// Must be continued after this time at the latest.
     Again(Duration),
 }
 
 /// A node and the session with it.
 struct Peer {
     node: NodeSpec,
-    /// The ways to it, of which one works; none: only Citus knows one.
+    /// The routes to try; none if only Citus can reach the node.
     routes: Vec<Route>,
+    /// The route in use, as an index into `routes`.
     place: usize,
     session: Option<PolledSession>,
     stage: SessionStage,
-    /// Citus has answered where the wire driver could not get in.
+    /// Citus has answered a question after the node refused the wire driver.
     is_carried: bool,
 }
 
@@ -221,31 +221,31 @@ impl Peer {
         self.stage == SessionStage::Refused
     }
 
-    fn leave(&mut self) {
+    fn disconnect(&mut self) {
         self.session = None;
         self.stage = SessionStage::Connecting;
         self.place = 0;
     }
 
-    /// Does what can be done without waiting.
+    /// Advances the session and its question as far as possible without waiting.
     fn turn(&mut self, command: &str, registry: &Registry) -> Turn {
         loop {
             let Some(route) = self.routes.get(self.place) else {
-                self.leave();
+                self.disconnect();
                 continue;
             };
             let Some(session) = &mut self.session else {
-                let begun = PolledSession::connect(route).and_then(|session| {
+                let connected = PolledSession::connect(route).and_then(|session| {
                     session.map(|mut session| session.register(registry).map(|()| session)).transpose()
                 });
-                match begun {
+                match connected {
                     Ok(Some(session)) => {
                         self.session = Some(session);
                         self.stage = SessionStage::Connecting;
                         continue;
                     }
-                    Ok(None) => return Turn::Again(AGAIN),
-                    Err(error) => match self.next_way(error) {
+                    Ok(None) => return Turn::Again(RETRY_PAUSE),
+                    Err(error) => match self.try_next_route(error) {
                         Some(failed) => return failed,
                         None => continue,
                     },
@@ -257,7 +257,7 @@ impl Peer {
                     Ok(false) if session.has_more() => return Turn::Again(Duration::ZERO),
                     Ok(false) => return Turn::Blocked,
                     Err(error) => {
-                        if let Some(failed) = self.next_way(error) {
+                        if let Some(failed) = self.try_next_route(error) {
                             return failed;
                         }
                     }
@@ -265,8 +265,8 @@ impl Peer {
                 SessionStage::Idle => {
                     match session.turn(route).and_then(|_| session.ask_for(command, MAX_ANSWER, false)) {
                         Ok(()) => self.stage = SessionStage::Asked,
-                        // It has ended since the last answer.
-                        Err(_) => self.leave(),
+                        // The session has ended since the last answer.
+                        Err(_) => self.disconnect(),
                     }
                 }
                 SessionStage::Asked => match session.turn(route) {
@@ -278,7 +278,7 @@ impl Peer {
                     Ok(false) if session.has_more() => return Turn::Again(Duration::ZERO),
                     Ok(false) => return Turn::Blocked,
                     Err(error) => {
-                        self.leave();
+                        self.disconnect();
                         return Turn::Answered(Err(failure(&self.node, error)));
                     }
                 },
@@ -286,15 +286,15 @@ impl Peer {
         }
     }
 
-    /// Goes on with the next way to the node after one that has failed; with the failure where that was the last.
-    fn next_way(&mut self, error: UserError) -> Option<Turn> {
+    /// Moves on to the next route after one has failed; returns the failure if that was the last one.
+    fn try_next_route(&mut self, error: UserError) -> Option<Turn> {
         self.session = None;
         self.place += 1;
         if self.place < self.routes.len() {
             return None;
         }
-        self.leave();
-        // Where there is nobody, Citus finds nobody either.
+        self.disconnect();
+        // If the node cannot be reached at all, Citus cannot reach it either.
         if error.sqlstate != sqlstate::CONNECTION_FAILURE {
             self.stage = SessionStage::Refused;
         }
@@ -302,10 +302,10 @@ impl Peer {
     }
 }
 
-/// The ways to a node.
+/// Returns the routes to a node.
 ///
 /// # Errors
-/// For what the wire driver does not do.
+/// For parameters that the wire driver does not support.
 fn routes(
     node: &NodeSpec,
     directions: &Directions,
@@ -320,7 +320,7 @@ fn routes(
                 mapping.retain(|(known, _)| *known != keyword);
                 mapping.push((keyword, value));
             }
-            // What a certificate is held against; the node's own is then an address.
+            // The name that certificates are verified against; the node's own host then serves as the address.
             "host" => named = Some(value),
             _ => server.push((keyword, value)),
         }
@@ -344,22 +344,22 @@ fn routes(
     server.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));
     let (target, secrets): (Target, Secrets) = Target::new(&server, &mapping, &directions.role)?;
     check_default_files(&target)?;
-    let mut ways = Vec::new();
+    let mut routes = Vec::new();
     for host in &target.hosts {
         for candidate in candidates(host, target.tls.sslmode)? {
-            ways.push(Route::to_target(&target, &secrets, candidate)?);
+            routes.push(Route::to_target(&target, &secrets, candidate)?);
         }
     }
-    Ok(ways)
+    Ok(routes)
 }
 
-/// What the sessions call themselves.
 const APPLICATION_NAME: &str = "pgbench_ext link";
 
-/// libpq verifies servers by this file of the operating-system user where nothing else is said, and the wire driver does not.
+/// Checks that libpq would not verify the server by the operating-system user's root.crt, its default, which the wire driver
+/// does not read.
 ///
 /// # Errors
-/// Where there is one.
+/// XX000 if that file exists and is used.
 fn check_default_files(target: &Target) -> Result<(), UserError> {
     if target.tls.sslmode == SslMode::Disable || target.tls.sslrootcert.is_some() {
         return Ok(());

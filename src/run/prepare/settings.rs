@@ -1,4 +1,4 @@
-//! Settings of a run, and this project's own parameters.
+//! Settings of runs, and the extension's own parameters.
 
 use bench_base::error::{UserError, sqlstate};
 use bench_base::words;
@@ -37,7 +37,7 @@ static OBSERVATION: GucSetting<ObservationSetting> =
 
 static CHECK_CONNECTIONS: GucSetting<bool> = GucSetting::<bool>::new(true);
 
-/// Defines this project's own parameters, once for each process that loads the library.
+/// Defines the extension's parameters, once for each process that loads the library.
 pub fn define() {
     GucRegistry::define_enum_guc(
         c"pgbench_ext.observation",
@@ -60,10 +60,10 @@ pub fn define() {
     session_role::define();
 }
 
-/// What a look at the nodes' connections has come to, where this session's runs are not refused for it: a WARNING.
+/// Turns an error of the check of the nodes' connections into a WARNING if pgbench_ext.check_connections is off.
 ///
 /// # Errors
-/// That of the look, where they are.
+/// That of the check, if it is on.
 pub fn judge_connections(checked: Result<(), UserError>) -> Result<(), UserError> {
     match checked {
         Err(error) if !CHECK_CONNECTIONS.get() => {
@@ -78,7 +78,7 @@ pub fn judge_connections(checked: Result<(), UserError>) -> Result<(), UserError
     }
 }
 
-/// Whether this session's runs are to observe the server.
+/// Returns how this session's runs observe the server.
 pub fn observation() -> Observation {
     match OBSERVATION.get() {
         ObservationSetting::On => Observation::On,
@@ -87,12 +87,12 @@ pub fn observation() -> Observation {
     }
 }
 
-/// Checks settings of a run as its sessions would, which are of the current role, without changing anything. `caller` has called for
-/// the run, where that is another role.
+/// Checks settings of a run, whose sessions belong to the current role, as these would, without changing anything. `caller` is
+/// the role that called for the run, if that is another one.
 ///
 /// # Errors
-/// 0A000 for what the driver's sessions do not do; 42501 for what the caller cannot set in them; the server's own errors for the
-/// rest.
+/// 0A000 for parameters without effect on the driver's sessions; 42501 for those that the caller may not set; the server's own
+/// errors for the rest.
 pub fn check(
     settings: &[(String, String)],
     driver: Driver,
@@ -110,8 +110,8 @@ pub fn check(
                 format!("configuration parameter \"{}\" has no effect on {whose}", unsupported.name);
             return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(unsupported.hint));
         }
-        if let Some(gone) = citus::gone_parameter(name)? {
-            return Err(gone);
+        if let Some(removed) = citus::removed_parameter(name)? {
+            return Err(removed);
         }
         if driver == Driver::Engine
             && name.eq_ignore_ascii_case(PLAN_ADVICE)
@@ -126,17 +126,19 @@ pub fn check(
         }
         let setter = setter(name, caller)?;
         if setter != current_role_oid() {
-            check_is_here(name, driver, nodes)?;
+            check_set_by_caller(name, driver, nodes)?;
         }
         guc::check_for_session(name, value, setter).map_err(|error| with_hint(name, error))?;
     }
     Ok(())
 }
 
+/// Checks that the sessions can get a parameter that the caller may set and their role may not. Sessions over connections set
+/// their parameters themselves, with their own role's rights.
+///
 /// # Errors
-/// 42501 for a parameter that only the caller may set, where the sessions begin over connections: these have the rights of their own
-/// role.
-fn check_is_here(name: &str, driver: Driver, nodes: Nodes) -> Result<(), UserError> {
+/// 42501 for sessions over connections.
+fn check_set_by_caller(name: &str, driver: Driver, nodes: Nodes) -> Result<(), UserError> {
     let what = match (driver, nodes) {
         (Driver::Wire, _) => "driver => 'wire'".to_owned(),
         (_, Nodes::Local) => return Ok(()),
@@ -153,17 +155,17 @@ fn check_is_here(name: &str, driver: Driver, nodes: Nodes) -> Result<(), UserErr
         )))
 }
 
-/// Whether each new session of this role has the library, as this one was told at its start.
+/// Whether each new session of this role loads the library, by the parameters of this session.
 fn is_preloaded(library: &str) -> bool {
     ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"]
         .iter()
         .any(|list| guc::lists_library(list, library))
 }
 
-/// Checks that the settings of a run are not taken for something else where a connection tells them first.
+/// Checks that no setting has a name with another meaning in a startup message, which sends a connection's settings.
 ///
 /// # Errors
-/// 22023.
+/// 22023 for such a name.
 pub fn check_startup(settings: &[(String, String)]) -> Result<(), UserError> {
     let Some((name, _)) = settings.iter().find(|(name, _)| is_startup_word(name)) else { return Ok(()) };
     let message = format!("settings must not have \"{name}\"");
@@ -172,14 +174,13 @@ pub fn check_startup(settings: &[(String, String)]) -> Result<(), UserError> {
         .hint("Set option user of the user mapping, or options dbname and options of the foreign server."))
 }
 
-/// The parameter's entry, if the driver's sessions are without it.
+/// Returns the parameter's entry if it has no effect on the driver's sessions.
 fn unsupported_by(driver: Driver, name: &str) -> Option<&'static UnsupportedSetting> {
     unsupported_settings::find(name)
         .filter(|u| driver == Driver::Engine || u.is_unsupported_over_connections())
 }
 
-/// The server's error with a hint, where the server has none: the name that was probably meant, or where to set a parameter
-/// that is the whole server's.
+/// Adds a hint to a server's error without one: the name that was probably meant, or how to set a server-wide parameter.
 fn with_hint(name: &str, error: UserError) -> UserError {
     if error.hint.is_some() {
         return error;
@@ -200,19 +201,19 @@ fn with_hint(name: &str, error: UserError) -> UserError {
     }
 }
 
-/// Parameters that this session has SET, with their values, as far as they matter to sessions that do the work.
-fn set_here(driver: Driver) -> Result<Map<String, Value>, UserError> {
-    // The last two are as this project's own SQL has them meanwhile.
-    const OF_THE_CLIENT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits,\
+/// Returns the parameters that this session has SET, with their values, without those that do not matter to workers.
+fn session_settings(driver: Driver) -> Result<Map<String, Value>, UserError> {
+    // The extension itself sets the last two for its own SQL.
+    const IRRELEVANT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits,\
                                  standard_conforming_strings,quote_all_identifiers";
     let differing = fetch::<pgrx::JsonB>(
         "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings \
          WHERE source OPERATOR(pg_catalog.=) 'session' AND setting OPERATOR(pg_catalog.<>) reset_val \
            AND NOT name OPERATOR(pg_catalog.=) ANY (pg_catalog.string_to_array($1, ','))",
-        &[OF_THE_CLIENT.into()],
+        &[IRRELEVANT.into()],
     )?;
     let Some(pgrx::JsonB(Value::Object(mut differing))) = differing else { return Ok(Map::new()) };
-    // This project's own are the caller's.
+    // The extension's own parameters take effect in the caller's session.
     differing.retain(|name, _| unsupported_by(driver, name).is_none() && !name.starts_with("pgbench_ext."));
     Ok(differing)
 }
@@ -221,10 +222,9 @@ fn listed(settings: &Map<String, Value>) -> String {
     settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// A client is a new session: what the caller has SET does not reach it. Says so, with the
-/// `settings` to pass.
+/// Raises a NOTICE with the `settings` to pass if this session has SET parameters: clients are new sessions.
 pub fn tell_what_does_not_apply(options: &RunOptions) -> Result<(), UserError> {
-    let mut differing = set_here(options.driver)?;
+    let mut differing = session_settings(options.driver)?;
     differing.retain(|name, _| !options.settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)));
     if !differing.is_empty() {
         pgrx::notice!(
@@ -236,32 +236,36 @@ pub fn tell_what_does_not_apply(options: &RunOptions) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Parameters that bench.load has an option for.
-const OF_LOADS: [(&str, &str); 4] = [
+/// Parameters that bench.load has an option for, with that option.
+const LOAD_OPTIONS: [(&str, &str); 4] = [
     ("citus.shard_count", "shard_count"),
     ("citus.shard_replication_factor", "shard_replication_factor"),
     ("default_tablespace", "tablespace"),
     ("search_path", "schema"),
 ];
 
-/// As [`tell_what_does_not_apply`], of a load with these options.
+/// As [`tell_what_does_not_apply`], for a load with these options.
 pub fn tell_what_loads_ignore(options: &Map<String, Value>) -> Result<(), UserError> {
-    let mut differing = set_here(Driver::Engine)?;
-    let option = |name: &str| OF_LOADS.iter().find(|(parameter, _)| *parameter == name).map(|of| of.1);
-    differing.retain(|name, _| option(name).is_none_or(|option| !options.contains_key(option)));
+    let mut differing = session_settings(Driver::Engine)?;
+    let option_for =
+        |name: &str| LOAD_OPTIONS.iter().find(|(parameter, _)| *parameter == name).map(|(_, option)| *option);
+    differing.retain(|name, _| option_for(name).is_none_or(|option| !options.contains_key(option)));
     if differing.is_empty() {
         return Ok(());
     }
-    let ours: Vec<&str> = differing.keys().filter_map(|name| option(name)).collect();
-    let instead = if ours.is_empty() {
+    let load_options: Vec<&str> = differing.keys().filter_map(|name| option_for(name)).collect();
+    let hint = if load_options.is_empty() {
         "To apply it, use ALTER ROLE … SET.".to_owned()
     } else {
-        format!("See load option \"{}\"; for other parameters use ALTER ROLE … SET.", ours.join("\", \""))
+        format!(
+            "See load option \"{}\"; for other parameters use ALTER ROLE … SET.",
+            load_options.join("\", \"")
+        )
     };
     let message = format!(
         "a load runs in new sessions, to which this session's SET of {} does not apply",
         listed(&differing)
     );
-    notice(message, instead);
+    notice(message, hint);
     Ok(())
 }
