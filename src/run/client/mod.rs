@@ -1,4 +1,4 @@
-//! A client: one session that runs the scripts' transactions in a loop.
+//! Clients of the engine: sessions that execute the scripts' transactions in a loop.
 
 mod preparation;
 pub mod statements;

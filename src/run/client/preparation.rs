@@ -1,4 +1,4 @@
-//! What a session does before its first transaction: it takes the run's settings and prepares the scripts' statements.
+//! The preparation of a client's session: checks of its rights, the run's settings, and the scripts' statements.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::*;
@@ -18,8 +18,8 @@ use crate::server::spi::{fetch_all, quote_identifier, quote_literal};
 use crate::server::transaction::transaction;
 use crate::shm::{CommandCounters, Header, unclear, untracked};
 
-/// That this is a session of the client's role and of no other, that it has special rights only if that was meant, and that those who
-/// answer for what it executes could still become it.
+/// Checks that this is a session of the client's role, that it has special rights only if the run allows them, and that the
+/// caller and the scripts' writers can still SET ROLE to it.
 pub fn check_rights(spec: &RunSpec, client: u32) -> Result<(), SqlError> {
     let role = spec.role_of_client(client);
     transaction(|| {
@@ -36,27 +36,27 @@ pub fn check_rights(spec: &RunSpec, client: u32) -> Result<(), SqlError> {
     .map_err(SqlError::from)
 }
 
-/// Leaves in the header what is known of the clients' sessions by their settings.
+/// Records in the header the settings of the clients' sessions.
 pub fn describe(header: &Header) {
     let is = |name: &str, value: &str| guc::current(name).as_deref() == Some(value);
     let bit = |name: &str, value: &str, bit: u32| if is(name, value) { bit } else { 0 };
     let untracked = bit("track_counts", "off", untracked::COUNTS)
         | bit("pg_stat_statements.track", "none", untracked::CALLS);
     header.untracked.store(untracked, Relaxed);
-    // A run does not fail because it cannot be described.
+    // Missing settings do not fail a run.
     if let Ok(json) = environment::settings_json() {
         header.settings.set(&json);
     }
 }
 
-/// The settings of the run, over those of the role and the database. Returns the search_path, where that is the run's.
+/// Applies the run's settings over those of the role and the database. Returns the search_path if the run sets it.
 pub fn prepare_session(session: &Session, spec: &RunSpec) -> Result<Option<String>, SqlError> {
     let settings = &spec.options.settings;
     let given = |name: &str| settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
     if !given("application_name") {
         session.set(c"application_name", c"pgbench_ext")?;
     }
-    // What a policy leaves of a table nobody has asked for: the server raises an error instead.
+    // With row_security off the server raises an error instead of silently filtering rows by a policy.
     if !given("row_security") && transaction(|| Ok(current_role() == CLIENT))? {
         session.set(c"row_security", c"off")?;
     }
@@ -73,14 +73,14 @@ pub fn prepare_session(session: &Session, spec: &RunSpec) -> Result<Option<Strin
         session.set(name, value)?;
     }
     session.preload_libraries()?;
-    // A library may just have said that only superusers set a parameter of its.
+    // After the libraries, which may define parameters that only superusers set.
     for (name, value, setter) in with_setters(spec, settings)?.iter().filter(|(.., setter)| *setter != own) {
         session.set_with_rights_of(*setter, name, value)?;
     }
     Ok(path)
 }
 
-/// Prepares all statements of a run whose clients are not in here, and leaves in the counters what can be told of each.
+/// Prepares all statements of a run with the wire driver, to record their traits in the counters.
 pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -> Result<(), SqlError> {
     let mut workload = workload(spec, None)?;
     let beginning = beginning(spec, 0, &mut workload.symbols);
@@ -94,7 +94,8 @@ pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -
     )
 }
 
-/// Prepares all statements, and leaves in the client's counters what can be told of each.
+/// Prepares all statements, and records their traits in the client's counters. `executed` says which scripts this client
+/// executes.
 pub fn compile(
     spec: &RunSpec,
     executed: &[bool],
@@ -121,7 +122,7 @@ pub fn compile(
         let mode = spec.options.query_mode_of(script);
         statements
             .compile(program, mode, &variables, |place, traits| {
-                tell(&counters[place], spec, traits);
+                record_traits(&counters[place], spec, traits);
             })
             .map_err(|error| {
                 explain(error, spec, script.role.as_ref().unwrap_or(&session_role), &script.source)
@@ -130,11 +131,11 @@ pub fn compile(
     Ok(())
 }
 
-/// Leaves in a command's counters what can be told of its statement.
-fn tell(counter: &CommandCounters, spec: &RunSpec, traits: Option<&Traits>) {
-    let inside = |relation: &u32| spec.tables().any(|table| table == *relation);
+/// Copies the planner's facts about a statement into its shared counters.
+fn record_traits(counter: &CommandCounters, spec: &RunSpec, traits: Option<&Traits>) {
+    let is_of_run = |relation: &u32| spec.tables().any(|table| table == *relation);
     let relations = traits.and_then(|traits| traits.relations.as_ref());
-    if !relations.is_some_and(|all| all.iter().all(inside)) {
+    if !relations.is_some_and(|all| all.iter().all(is_of_run)) {
         counter.add_unclear(unclear::OUTSIDE);
     }
     if let Some(traits) = traits {
@@ -151,11 +152,10 @@ fn tell(counter: &CommandCounters, spec: &RunSpec, traits: Option<&Traits>) {
     }
 }
 
-// What a superuser is told where a client's role may not use the tables of a script: the GRANT that is missing.
-//
-// By a look at the tables' own privileges, and never by the words of the error, which a trigger or a function may have chosen.
+// The hint with missing GRANTs, for errors of sessions of another role than the caller's. It comes from the tables' privileges
+// and never from the error's message, which a trigger or a function may have chosen.
 
-/// Adds the missing grants to an error for which the sessions of a role other than the caller's may not do what a script does.
+/// Adds the missing GRANTs as a hint to a privilege error of a session of another role than the caller's.
 pub fn explain(error: SqlError, spec: &RunSpec, role: &Role, script: &str) -> SqlError {
     if error.sqlstate != pack(sqlstate::INSUFFICIENT_PRIVILEGE)
         || spec.owner().oid == role.oid
@@ -163,18 +163,16 @@ pub fn explain(error: SqlError, spec: &RunSpec, role: &Role, script: &str) -> Sq
     {
         return error;
     }
-    match transaction(|| missing(role, script)) {
+    match transaction(|| missing_grants(role, script)) {
         Ok(Some(hint)) => SqlError { hint: Some(hint), ..error },
-        // What the server has said is enough.
         _ => error,
     }
 }
 
-/// The grants without which the session's role can do nothing with tables that a script names.
-fn missing(role: &Role, script: &str) -> Result<Option<String>, UserError> {
-    let names: BTreeSet<(String, String)> = names(script);
-    let (schemas, tables): (Vec<String>, Vec<String>) = names.into_iter().unzip();
-    let found = fetch_all(
+/// Returns a hint with the GRANTs that the session's role lacks on the tables that a script names.
+fn missing_grants(role: &Role, script: &str) -> Result<Option<String>, UserError> {
+    let (schemas, tables): (Vec<String>, Vec<String>) = names(script).into_iter().unzip();
+    let denied_tables = fetch_all(
         "SELECT format('%I', n.nspname), format('%I.%I', n.nspname, c.relname), has_schema_privilege(n.oid, 'USAGE'), \
                 has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE'), pg_get_userbyid(c.relowner)::text \
          FROM (SELECT DISTINCT * FROM ROWS FROM (unnest($1), unnest($2)) AS u (schema, name)) AS given \
@@ -199,15 +197,15 @@ fn missing(role: &Role, script: &str) -> Result<Option<String>, UserError> {
             ))
         },
     )?;
-    let Some((.., owner)) = found.first() else { return Ok(None) };
-    let to = quote_identifier(&role.name);
+    let Some((.., owner)) = denied_tables.first() else { return Ok(None) };
+    let grantee = quote_identifier(&role.name);
     let mut grants = BTreeSet::new();
-    for (schema, table, may_look, may_use, _) in &found {
-        if !may_look {
-            grants.insert(format!("GRANT USAGE ON SCHEMA {schema} TO {to};"));
+    for (schema, table, may_use_schema, may_use_table, _) in &denied_tables {
+        if !may_use_schema {
+            grants.insert(format!("GRANT USAGE ON SCHEMA {schema} TO {grantee};"));
         }
-        if !may_use {
-            grants.insert(format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {to};"));
+        if !may_use_table {
+            grants.insert(format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {grantee};"));
         }
     }
     let grants: Vec<String> = grants.into_iter().collect();
@@ -218,10 +216,10 @@ fn missing(role: &Role, script: &str) -> Result<Option<String>, UserError> {
     )))
 }
 
-/// All that a text could name, with the schema before it or an empty text: words in lower case, and what stands between double
-/// quotes. A name too many does no harm.
+/// Returns all words of a text that could name a table, in lower case unless quoted, each behind its schema or an empty text.
+/// Names of other things do no harm.
 pub fn names(text: &str) -> BTreeSet<(String, String)> {
-    let mut found = BTreeSet::new();
+    let mut names = BTreeSet::new();
     let mut rest = text;
     let mut schema = String::new();
     while let Some(first) = rest.chars().next() {
@@ -241,11 +239,11 @@ pub fn names(text: &str) -> BTreeSet<(String, String)> {
             schema = name;
             rest = next;
         } else {
-            found.insert((std::mem::take(&mut schema), name));
+            names.insert((std::mem::take(&mut schema), name));
             rest = after;
         }
     }
-    found
+    names
 }
 
 #[cfg(test)]
@@ -254,9 +252,9 @@ mod tests {
 
     #[test]
     fn names_are_found_with_their_schemas() {
-        let found = names("INSERT INTO Shop.\"Orders\" SELECT * FROM items -- é");
+        let all = names("INSERT INTO Shop.\"Orders\" SELECT * FROM items -- é");
         for (schema, name) in [("shop", "Orders"), ("", "items")] {
-            assert!(found.contains(&(schema.to_owned(), name.to_owned())), "{found:?}");
+            assert!(all.contains(&(schema.to_owned(), name.to_owned())), "{all:?}");
         }
     }
 }

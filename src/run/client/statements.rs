@@ -1,4 +1,4 @@
-//! The statements of a client's scripts: prepared once, then executed one at a time.
+//! The statements of a client's scripts, and the arms of a duel in its session.
 
 use std::cell::OnceCell;
 use std::ffi::{CStr, CString};
@@ -19,11 +19,11 @@ use crate::shm::{CommandCounters, CommandPlans};
 /// How a command is executed.
 enum CommandStep {
     Prepared(Box<PreparedStatement>),
-    /// To be prepared when it comes to it: what it needs may not exist before, or be another.
+    /// Prepared at its first execution: earlier commands may create or change the objects it needs.
     Deferred(Parameterized),
     Extended(Box<Unprepared>),
     Simple,
-    /// By the script language itself.
+    /// Not a statement, or one that this client does not execute.
     Meta,
 }
 
@@ -32,22 +32,22 @@ pub struct ClientStatements<'a> {
     pub session: Session,
     /// One for each command of the run.
     pub counters: &'a [CommandCounters],
-    /// One for each command of the run; empty where nobody asks for plans.
+    /// One for each command of the run; empty if no plans are collected.
     plans: &'a [CommandPlans],
     /// One for each command of the run.
     steps: Vec<CommandStep>,
-    /// A statement's text in simple mode, with a zero byte at its end.
+    /// Buffer for a statement's text in simple mode, with a zero byte at its end.
     text: String,
 }
 
 impl<'a> ClientStatements<'a> {
-    /// None yet.
+    /// Starts without statements.
     pub fn new(session: Session, counters: &'a [CommandCounters], plans: &'a [CommandPlans]) -> Self {
         Self { session, counters, plans, steps: Vec::with_capacity(counters.len()), text: String::new() }
     }
 
-    /// Prepares the statements of a script, which come after those before. `variables` are the values before the first
-    /// transaction; `tell` is given what can be told of each statement, and its place.
+    /// Prepares the statements of a script and appends them. `variables` are the values before the first transaction;
+    /// `record` receives each statement's place and traits, `None` for unknown ones.
     ///
     /// # Errors
     /// The server's, with the place in the script.
@@ -56,23 +56,23 @@ impl<'a> ClientStatements<'a> {
         program: &Program,
         mode: QueryMode,
         variables: &Variables,
-        mut tell: impl FnMut(usize, Option<&Traits>),
+        mut record: impl FnMut(usize, Option<&Traits>),
     ) -> Result<(), SqlError> {
         let script = &program.script;
-        let mut waits = false;
+        let mut is_deferred = false;
         for (at, command) in script.commands.iter().enumerate() {
             self.steps.push(match &command.action {
                 Action::Sql(sql) => {
-                    let prepared = prepare(sql, mode, waits, variables);
+                    let prepared = prepare(sql, mode, is_deferred, variables);
                     let (step, traits) = prepared.map_err(|error| script.locate(at, error))?;
-                    // What is not known may be a utility, and a utility may create what others need.
-                    waits |= traits.as_ref().is_none_or(|traits| traits.changes_the_scene);
-                    tell(program.first_command + at, traits.as_ref());
+                    // An unknown statement may be a utility command, which may create what later ones need.
+                    is_deferred |= traits.as_ref().is_none_or(|traits| traits.changes_the_scene);
+                    record(program.first_command + at, traits.as_ref());
                     step
                 }
-                // Nobody knows whether its branch will ever be entered.
+                // The branch may never be entered.
                 Action::If { .. } => {
-                    waits = true;
+                    is_deferred = true;
                     CommandStep::Meta
                 }
                 _ => CommandStep::Meta,
@@ -81,12 +81,12 @@ impl<'a> ClientStatements<'a> {
         Ok(())
     }
 
-    /// Leaves room for the statements of a script that this client does not execute.
+    /// Appends the commands of a script that this client does not execute, so that places stay the same.
     pub fn skip(&mut self, program: &Program) {
         self.steps.extend(program.script.commands.iter().map(|_| CommandStep::Meta));
     }
 
-    /// What the server keeps of those that are prepared.
+    /// Returns the server's plan sources of the prepared statements.
     pub fn plan_sources(&self) -> impl Iterator<Item = *mut pg_sys::CachedPlanSource> + '_ {
         self.steps.iter().filter_map(|step| match step {
             CommandStep::Prepared(statement) => Some(statement.plan_source()),
@@ -94,10 +94,10 @@ impl<'a> ClientStatements<'a> {
         })
     }
 
-    /// Executes a command's statement and keeps what `\gset` and `\aset` ask for.
+    /// Executes a command's statement, and sets variables for `\gset` and `\aset`.
     ///
     /// # Errors
-    /// The server's, and those of what is to be kept. Whatever was open is rolled back.
+    /// The server's, and those of `\gset` and `\aset`. An open transaction is rolled back.
     #[inline]
     pub fn execute(
         &mut self,
@@ -142,7 +142,7 @@ impl<'a> ClientStatements<'a> {
                 text.clear();
                 match sql.substitute(variables, text) {
                     Ok(()) => {
-                        // No text of the server's contains a zero byte.
+                        // Texts in the server contain no zero byte.
                         text.push('\0');
                         let statement = CStr::from_bytes_until_nul(text.as_bytes()).unwrap_or(c"");
                         let result = session.execute_simple(statement, statistics);
@@ -155,7 +155,7 @@ impl<'a> ClientStatements<'a> {
                 }
             }
             step @ CommandStep::Deferred(_) => {
-                prepare_at_last(step, statistics)?;
+                prepare_deferred(step, statistics)?;
                 self.send(place, sql, variables, statistics)
             }
             CommandStep::Meta => Ok(()),
@@ -163,9 +163,9 @@ impl<'a> ClientStatements<'a> {
     }
 }
 
-/// Prepares a statement that the script has come to.
+/// Prepares a deferred statement before its first execution.
 #[cold]
-fn prepare_at_last(step: &mut CommandStep, statistics: StatementStats) -> Result<(), SqlError> {
+fn prepare_deferred(step: &mut CommandStep, statistics: StatementStats) -> Result<(), SqlError> {
     if let CommandStep::Deferred(parameterized) = step {
         match PreparedStatement::prepare(&parameterized.text, &parameterized.parameters, Log::Errors) {
             Ok(statement) => *step = CommandStep::Prepared(Box::new(statement)),
@@ -178,31 +178,31 @@ fn prepare_at_last(step: &mut CommandStep, statistics: StatementStats) -> Result
     Ok(())
 }
 
-/// Prepares a statement, or sees whether it could be. With `waits` it is prepared when the script comes to it, as by
-/// pgbench since PostgreSQL 16: what comes before may create what it needs, or change it. Otherwise an error is one at
-/// once, so that a run that cannot work ends before it begins.
+/// Prepares a statement, if only to learn its traits. With `is_deferred`, errors are ignored and the statement is prepared at
+/// its first execution, as in pgbench since PostgreSQL 16, because earlier commands may create or change what it needs.
+/// Otherwise errors are raised at once, so that a run that cannot work ends before it begins.
 fn prepare(
     sql: &Sql,
     mode: QueryMode,
-    waits: bool,
+    is_deferred: bool,
     variables: &Variables,
 ) -> Result<(CommandStep, Option<Traits>), SqlError> {
     if mode == QueryMode::Simple {
-        // What it does can be told only if it is a statement with parameters as well.
+        // The traits are known only for statements that could be prepared with parameters.
         let traits = sql
             .parameterized(variables)
             .ok()
             .filter(|_| !sql.is_compound())
             .and_then(|p| PreparedStatement::prepare(&p.text, &p.parameters, Log::Nothing).ok())
-            // Its values are constants there, and so it has another identifier.
+            // The statement that runs has constants instead of parameters, and so another query id.
             .map(|statement| Traits { query_id: 0, later_query_id: 0, ..statement.traits });
         return Ok((CommandStep::Simple, traits));
     }
     let parameterized = sql.parameterized(variables)?;
-    let log = if waits { Log::Nothing } else { Log::Errors };
+    let log = if is_deferred { Log::Nothing } else { Log::Errors };
     let statement = match PreparedStatement::prepare(&parameterized.text, &parameterized.parameters, log) {
         Ok(statement) => Some(statement),
-        Err(_) if waits => None,
+        Err(_) if is_deferred => None,
         Err(error) => return Err(point_at(&parameterized.text, error)),
     };
     let traits = statement.as_ref().map(|statement| statement.traits.clone());
@@ -210,47 +210,45 @@ fn prepare(
         (QueryMode::Extended, _) => {
             CommandStep::Extended(Box::new(Unprepared::new(&parameterized.text, parameterized.parameters)?))
         }
-        (_, Some(statement)) if !waits => CommandStep::Prepared(Box::new(statement)),
+        (_, Some(statement)) if !is_deferred => CommandStep::Prepared(Box::new(statement)),
         _ => CommandStep::Deferred(parameterized),
     };
     Ok((step, traits))
 }
 
-/// The error with the line of the statement that the server points at, as psql shows it.
+/// Adds to an error's detail the line of the statement that its position points at, as psql shows it.
 #[cold]
 pub fn point_at(text: &str, error: SqlError) -> SqlError {
-    let Some(at) = error.position.checked_sub(1) else { return error };
-    // One past the last character is a place too.
-    let at = text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(at as usize);
-    let Some(at) = at else { return error };
-    let mut detail = with_caret(text, at);
-    if let Some(more) = &error.detail {
+    let Some(index) = error.position.checked_sub(1) else { return error };
+    // The position may be one past the last character.
+    let offset = text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(index as usize);
+    let Some(offset) = offset else { return error };
+    let mut detail = with_caret(text, offset);
+    if let Some(own_detail) = &error.detail {
         detail += "\n";
-        detail += more;
+        detail += own_detail;
     }
     SqlError { detail: Some(detail), ..error }
 }
 
-// The two arms of a duel in one client's session: what is switched between their stretches.
-
-/// Both arms.
+/// The two arms of a duel in one client's session, with all that is switched between their stretches.
 pub struct Arms {
     arms: [ArmOfSession; 2],
-    /// Whether the planner may plan the same statement otherwise in the other arm.
+    /// Whether the arms differ in something that affects plans.
     plan_differently: bool,
 }
 
 struct ArmOfSession {
-    /// Every parameter that one of the arms sets, with the role with whose rights it is set.
+    /// Every parameter that one of the arms sets: name, value, and the role with whose rights it is set.
     settings: Vec<(CString, CString, pg_sys::Oid)>,
-    /// What the server says of these parameters in the arm's stretches.
+    /// The parameters' values as the server shows them in the arm's stretches.
     values: OnceCell<Vec<Option<String>>>,
     hidden: Vec<pg_sys::Oid>,
     results: Results,
 }
 
 impl Arms {
-    /// Those of a run, over the settings that the session has now; `None` where the run is no duel.
+    /// Builds a run's arms over the session's current settings; `None` if the run is no duel.
     pub fn of(spec: &RunSpec) -> Result<Option<Self>, SqlError> {
         let Some(duel) = &spec.options.duel else { return Ok(None) };
         let arm = |arm: usize| {
@@ -272,15 +270,15 @@ impl Arms {
         Ok(Some(Self { arms, plan_differently }))
     }
 
-    /// Drops the plans that functions, triggers and foreign keys have kept of the other arm, if there are any; whether there were.
+    /// Drops plans of the other arm that functions, triggers and foreign keys have cached; true if there were any.
     pub fn drop_nested_plans(&self, statements: &ClientStatements) -> bool {
         self.plan_differently && plans::drop_shared(statements.plan_sources())
     }
 
-    /// What the session does from here on is of this arm.
+    /// Switches the session to this arm.
     ///
     /// # Errors
-    /// The server's, where it does not take a parameter.
+    /// The server's for its parameters.
     pub fn enter(&self, session: &Session, arm: usize) -> Result<(), SqlError> {
         let ArmOfSession { settings, values, hidden, results } = &self.arms[arm];
         plans::hide_indexes(hidden);
@@ -292,7 +290,7 @@ impl Arms {
         Ok(())
     }
 
-    /// The parameters that have different values in the arms.
+    /// Returns the parameters that have different values in the arms.
     pub fn differing(&self) -> Vec<CString> {
         let [one, other] = &self.arms;
         let is_other = |(name, value): (&CString, &CString)| {
@@ -302,7 +300,7 @@ impl Arms {
         names.map(|(name, ..)| name.clone()).collect()
     }
 
-    /// Gives a parameter the value of the other arm, in the stretch of this one.
+    /// Gives a parameter the other arm's value during a stretch of this arm.
     ///
     /// # Errors
     /// The server's.
@@ -312,21 +310,21 @@ impl Arms {
         settings.try_for_each(|(name, value, setter)| session.set_with_rights_of(*setter, name, value))
     }
 
-    /// Hides an index beside those that the arm does without.
+    /// Hides an index besides those that the arm hides.
     pub fn hide_also(&self, arm: usize, index: pg_sys::Oid) {
         let hidden: Vec<pg_sys::Oid> = self.arms[arm].hidden.iter().copied().chain([index]).collect();
         plans::hide_indexes(&hidden);
     }
 
-    /// Looks at the parameters where a stretch of this arm ends.
+    /// Checks at the end of a stretch that the arm's parameters still have their values.
     ///
     /// # Errors
-    /// 55000 where a script has set one of them: the arm has measured something else.
+    /// 55000 if a script has set one of them: the arm has measured something else.
     pub fn leave(&self, arm: usize) -> Result<(), SqlError> {
-        let of_arm = &self.arms[arm];
-        let Some(values) = of_arm.values.get() else { return Ok(()) };
-        let now = of_arm.values_now();
-        let names = of_arm.settings.iter().map(|(name, ..)| name);
+        let session_arm = &self.arms[arm];
+        let Some(values) = session_arm.values.get() else { return Ok(()) };
+        let now = session_arm.values_now();
+        let names = session_arm.settings.iter().map(|(name, ..)| name);
         let Some((name, (value, now))) =
             names.zip(values.iter().zip(&now)).find(|(_, (value, now))| value != now)
         else {
@@ -349,31 +347,31 @@ impl ArmOfSession {
     }
 }
 
-/// Settings of a run, each with the role with whose rights it is set.
+/// Adds to each setting of a run the role with whose rights it is set.
 ///
 /// # Errors
-/// 42501 for what no caller sets in other roles' sessions.
+/// 42501 for parameters that no caller may set in other roles' sessions.
 pub fn with_setters(
     spec: &RunSpec,
     settings: &[(String, String)],
 ) -> Result<Vec<(CString, CString, pg_sys::Oid)>, SqlError> {
     let own = current_role_oid();
-    let found = |(name, value): &(String, String)| -> Result<_, SqlError> {
+    let with_setter = |(name, value): &(String, String)| -> Result<_, SqlError> {
         let setter = match &spec.caller {
             Some(caller) => transaction(|| setter(name, Some(caller)))?,
             None => own,
         };
         Ok((text(name)?, text(value)?, setter))
     };
-    settings.iter().map(found).collect()
+    settings.iter().map(with_setter).collect()
 }
 
-/// A text for the server.
+/// Converts a text for the server.
 pub fn text(string: &str) -> Result<CString, SqlError> {
     CString::new(string).map_err(internal)
 }
 
-/// An error in what this project assumes of itself.
+/// Returns an error for a violated assumption of this extension.
 pub fn internal(error: impl std::fmt::Display) -> SqlError {
     SqlError::new(sqlstate::INTERNAL_ERROR, error.to_string())
 }

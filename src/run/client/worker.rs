@@ -1,4 +1,4 @@
-//! The worker that a client of the engine is, and its loop.
+//! The worker of one client of the engine, and its loop.
 
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::server::signals::OnTerminate;
 use crate::shm::{ClientCounters, ClientState, Header, MeasuredSession, StopReason};
 use crate::worker::{WorkerContext, attach_client, report_fatal_error};
 
-/// The kind of worker that a client is.
+/// The worker kind of clients.
 pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_client_main",
     title: c"pgbench_ext client",
@@ -31,11 +31,11 @@ pub const KIND: WorkerKind = WorkerKind {
     returns_after_crash: false,
 };
 
-/// About a client's round trip. Without it the loser of a deadlock is back at the row before the
-/// winner has been woken, and the two meet again, and again.
+/// The pause before a retry, about a round trip of a client. Without it the loser of a deadlock would be back at the row before
+/// the winner wakes, and cause the same deadlock again.
 const BEFORE_RETRY: Duration = Duration::from_micros(200);
 
-/// The server's entry into a client.
+/// The entry function of a client's worker.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
@@ -60,10 +60,10 @@ pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
     wake(context.segment.header().coordinator_pid.load(Relaxed));
 }
 
-/// Why a client ended before its time.
+/// The error that ended a client early.
 struct Ending {
     error: SqlError,
-    /// Whether it is in the client's slot already.
+    /// Whether it has been counted in the client's slot.
     counted: bool,
 }
 
@@ -93,7 +93,8 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };
     let mut workload = workload(&spec, Some(&context.segment))?;
     let executed = spec.executed_by(context.index);
-    for (program, _) in workload.programs.iter_mut().zip(&executed).filter(|(_, is)| !**is) {
+    for (program, _) in workload.programs.iter_mut().zip(&executed).filter(|(_, is_executed)| !**is_executed)
+    {
         program.weight = 0;
     }
     let beginning = beginning(&spec, context.index, &mut workload.symbols);
@@ -120,7 +121,7 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     result.and(flushed.map_err(Ending::from))
 }
 
-/// The client's part of the run.
+/// Runs the client after the gate has opened.
 fn run(
     context: &WorkerContext,
     spec: &RunSpec,
@@ -134,14 +135,14 @@ fn run(
     recorder.begin();
     let mut client = start(spec, workload, beginning, header);
     let result = run_transactions(header, workload, &mut client, &mut recorder, statements, arms);
-    // A client that an error has ended leaves its share as well.
+    // Recorded for a client ended by an error as well.
     if let Extent::Secs(_) = spec.options.extent {
         recorder.backlog(client.backlog(recorder.end_ns()));
     }
     result
 }
 
-/// The loop.
+/// Performs the client's steps until it ends.
 fn run_transactions(
     header: &Header,
     workload: &mut ClientWorkload,
@@ -179,7 +180,7 @@ fn run_transactions(
                 recorder.show_arm(arm);
                 client.switched(workload, recorder)
             }
-            // A worker is its own session.
+            // A worker needs no connection.
             Step::Connect => client.connected(workload, recorder),
             Step::Execute { program, command } => {
                 let place = workload.programs[program].first_command + command;
@@ -215,7 +216,7 @@ fn run_transactions(
             }
             Step::End(None) => return leave_arm(current_arm).map_err(Ending::from),
             Step::End(Some(error)) => {
-                // Its counts have reached the server even so.
+                // The transactions before the error must be in the server's statistics.
                 statements.session.flush_statistics()?;
                 return Err(Ending { error: *error, counted: true });
             }
@@ -223,10 +224,10 @@ fn run_transactions(
     }
 }
 
-/// Readings that say how long one takes.
+/// The number of readings by which the cost of a reading is measured.
 const TRIAL_READINGS: u32 = 1000;
 
-/// The executions whose processor time is read, of a duel's statements; `None` where there is no such clock.
+/// Returns the sampler of a duel's processor times by statement; `None` on platforms without such a clock.
 fn processor_samples(workload: &ClientWorkload) -> Option<ProcessorSamples> {
     let began_ns = thread_cpu_ns();
     let mut ended_ns = began_ns;
@@ -238,25 +239,24 @@ fn processor_samples(workload: &ClientWorkload) -> Option<ProcessorSamples> {
     (ended_ns > 0).then(|| ProcessorSamples::new(now_ns().cast_unsigned(), reading_ns, commands))
 }
 
-/// The latch wakes to the millisecond; the rest is slept.
+/// Above this rest of a wait the latch is used, which is exact to the millisecond; below it, a sleep.
 const BY_LATCH_NS: i64 = 2_000_000;
 
-/// Ends a client's waits early when its run is stopped.
+/// The waits of a client, which end early when its run is stopped.
 pub struct Alarm<'a> {
     header: &'a Header,
 }
 
 impl<'a> Alarm<'a> {
-    /// For the clients of the run with this header.
+    /// Creates the waits for clients of the run with this header.
     pub fn new(header: &'a Header) -> Self {
         Self { header }
     }
 
-    /// Waits until the clock shows `until_ns`; false when the run was stopped before.
+    /// Waits until the clock shows `until_ns`; returns false if the run was stopped before.
     ///
     /// # Errors
-    /// That of a termination, or of another interrupt; whatever was open is rolled back. A cancel finds
-    /// nothing to cancel.
+    /// That of a termination or another interrupt; an open transaction is rolled back. A cancel has no effect.
     pub fn wait_until(&self, until_ns: i64, session: &Session) -> Result<bool, SqlError> {
         let mut is_idle = false;
         loop {

@@ -1,4 +1,4 @@
-//! What a client of either driver executes, and what it begins with.
+//! The workload and the initial variables of a client, for both drivers.
 
 use bench_base::error::SqlError;
 use bench_model::client::{Client, ClientStart, ClientWorkload, Pauses, Program, Tolerance, Turns};
@@ -17,7 +17,7 @@ use super::statements::internal;
 use crate::server::process::now_ns;
 use crate::shm::{Header, Segment};
 
-/// The scripts of a run, with the rows of their feeders, where it has a segment.
+/// Parses the scripts of a run, with their feeders' rows if there is a segment.
 pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<ClientWorkload<'a>, SqlError> {
     let mut symbols = Symbols::new();
     let mut first_command = 0;
@@ -30,7 +30,7 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
             (false, false) => Tolerance::None,
         };
         let pauses = script.terminal.map(|times| Pauses::of_secs(times.keying_secs, times.think_secs));
-        let sleep_scale = if script.captured { think_scale(variables_of(spec, script))? } else { 1.0 };
+        let sleep_scale = if script.captured { think_scale(pause_variables(spec, script))? } else { 1.0 };
         let script = parse(&script.name, &script.source, &mut symbols)?;
         let commands = script.commands.len();
         let feeds = Vec::new();
@@ -42,7 +42,7 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
     for (number, (rows, segment)) in rows.into_iter().zip(segment.into_iter().cycle()).enumerate() {
         let script = rows.script;
         let Some(program) = programs.get_mut(script) else { continue };
-        // What the run itself is given wins, and what no script reads need not be set.
+        // Variables of the run override those of feeders; variables that no script reads are not set.
         let find = |name: &str| symbols.lookup(name).filter(|_| !spec.options.variables.contains_key(name));
         let source = RowSource::new(rows, segment.taken(number as u32), spec.stride(), find);
         program.feeds.push(source.clone());
@@ -59,13 +59,14 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Clie
     Ok(ClientWorkload { programs, is_deck, symbols, max_tries })
 }
 
-/// The variables that say how long the pauses of a script are: those of its arm, or the run's.
-fn variables_of<'a>(spec: &'a RunSpec, script: &ScriptSpec) -> &'a Map<String, Json> {
-    let arm = spec.options.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm].variables);
-    arm.filter(|variables| variables.contains_key(THINK)).unwrap_or(&spec.options.variables)
+/// Returns the variables with [`THINK`], the scale of a captured script's pauses: its arm's if they have it, or the run's.
+fn pause_variables<'a>(spec: &'a RunSpec, script: &ScriptSpec) -> &'a Map<String, Json> {
+    let arm_variables =
+        spec.options.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm].variables);
+    arm_variables.filter(|variables| variables.contains_key(THINK)).unwrap_or(&spec.options.variables)
 }
 
-/// What a client of a run begins with, before the gate has opened.
+/// Returns the initial state of a client, before the gate opens.
 pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> ClientStart {
     let (seeds, values) = initial_values(spec, client);
     let mut intern = |values: Vec<(String, Value)>| -> Vec<(VariableId, Value)> {
@@ -100,7 +101,7 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> ClientSt
     }
 }
 
-/// No batch of a duel's time is to be without one of the arms.
+/// Returns the longest stretch of one arm: half a batch, so that each batch of a duel has both arms.
 fn longest_stretch_ns(extent: Extent) -> i64 {
     match extent {
         Extent::Secs(secs) => (secs * 1e9 / (2 * BATCHES) as f64) as i64,
@@ -109,7 +110,7 @@ fn longest_stretch_ns(extent: Extent) -> i64 {
     }
 }
 
-/// The arrivals of a run with a rate, whose warm-up begins at `start_ns`.
+/// Returns the schedule of arrivals of a run with a rate, whose warm-up begins at `start_ns`.
 pub fn schedule(spec: &RunSpec, start_ns: i64) -> Option<Schedule> {
     let seed = spec.seed.cast_unsigned();
     if let Some(rates) = &spec.options.rates {
@@ -119,14 +120,14 @@ pub fn schedule(spec: &RunSpec, start_ns: i64) -> Option<Schedule> {
     spec.options.rate.map(|rate| Schedule::new(seed, rate, start_ns))
 }
 
-/// A client of a run, when the gate has opened and the time line is in place.
+/// Starts a client after the gate has opened and the time line is set.
 pub fn start(spec: &RunSpec, workload: &ClientWorkload, beginning: ClientStart, header: &Header) -> Client {
     let timeline = header.timeline.load();
     let schedule = schedule(spec, timeline.warmup_start_ns);
     Client::new(workload, beginning, schedule, now_ns())
 }
 
-/// Variables that every script has, beside those that its run is given.
+/// Variables that every script has, besides those of the run.
 pub const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", SCALE];
 
 /// pgbench's size of its own tables.
@@ -135,8 +136,8 @@ pub const SCALE: &str = "scale";
 /// The number of rows of a fixture, in scripts of a workload that has one.
 pub const ROWS: &str = "rows";
 
-/// Where a client's random numbers come from, and what its variables are before its first
-/// transaction; the run's own come last, and win.
+/// Returns a client's random seeds, and its variables before the first transaction. Later ones in the list override earlier
+/// ones; the run's own come last.
 fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String, Value)>) {
     let own = match &spec.scripts[..] {
         [script] => fixture_values(fixture_of(spec, script), client),
@@ -145,7 +146,7 @@ fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String, Val
     values_of_one(&spec.options.variables, spec.seed, spec.options.clients, client, own)
 }
 
-/// As [`initial_values`], where `own` are those of the script's fixture.
+/// As [`initial_values`]; `own` are the variables of the script's fixture, `given` those of the run.
 pub fn values_of_one(
     given: &Map<String, Json>,
     seed: i64,
@@ -165,15 +166,16 @@ fn automatic_values(client: u32, seed: i64, seeds: &ClientSeeds) -> Vec<(String,
     AUTOMATIC.iter().zip(values).map(|(&name, value)| (name.to_owned(), Value::Integer(value))).collect()
 }
 
-/// What variables mean to one script of a mix, by its own fixture.
+/// Returns the variables of one script of a mix, from its fixture and its arm.
 fn own_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(String, Value)> {
     if spec.scripts.len() == 1 {
         return Vec::new();
     }
     let mut values = fixture_values(fixture_of(spec, script), client);
     values.retain(|(name, _)| !spec.options.variables.contains_key(name));
-    let of_arm = spec.options.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm].variables);
-    values.extend(of_arm.into_iter().flatten().map(|(name, json)| (name.clone(), value_of(json))));
+    let arm_variables =
+        spec.options.duel.as_ref().zip(script.arm).map(|(duel, arm)| &duel.arms[arm].variables);
+    values.extend(arm_variables.into_iter().flatten().map(|(name, json)| (name.clone(), value_of(json))));
     values
 }
 
@@ -181,7 +183,7 @@ fn fixture_of<'a>(spec: &'a RunSpec, script: &ScriptSpec) -> Option<&'a FixtureS
     script.fixture.and_then(|index| spec.fixtures.get(index))
 }
 
-/// What a script's fixture means to it.
+/// Returns the variables that a script gets from its fixture.
 pub fn fixture_values(fixture: Option<&FixtureSpec>, client: u32) -> Vec<(String, Value)> {
     let rows = fixture.map(|fixture| (ROWS.to_owned(), Value::Integer(fixture.rows)));
     let scale = (SCALE.to_owned(), Value::Integer(fixture.map_or(1, |fixture| fixture.scale)));
@@ -189,12 +191,12 @@ pub fn fixture_values(fixture: Option<&FixtureSpec>, client: u32) -> Vec<(String
     rows.into_iter().chain([scale]).chain(keys).collect()
 }
 
-/// The keys of shards that a client has, out of one for each shard.
+/// Returns a client's variables with keys of shards, chosen from `keys`, one for each shard.
 pub fn shard_values(keys: &[i64], client: u32) -> Vec<(String, Value)> {
     shard_keys::names().zip(shard_keys::of_client(keys, client).into_iter().map(Value::Integer)).collect()
 }
 
-/// A variable's value as it stands in the JSON of `variables`. A text is read as that of -D is.
+/// Converts a value in the JSON of `variables`. Texts are interpreted like those of pgbench's -D.
 fn value_of(json: &Json) -> Value {
     match json {
         Json::Bool(flag) => Value::Boolean(*flag),
