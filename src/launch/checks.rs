@@ -1,5 +1,5 @@
-//! What can be found wrong before any worker is started, apart from the arguments themselves: locks, limits of the server, and
-//! `pgbench_ext.max_clients_per_role`, the limit of a role.
+//! Checks before any worker starts, apart from those of arguments: the server, roles and their limits, locks, and scripts'
+//! lengths.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,10 @@ use crate::server::spi::{self, quote_identifier};
 use crate::server::{database, guc, relations};
 use crate::store;
 
-/// A server that can be written to.
+/// Checks that results can be written.
+///
+/// # Errors
+/// 25006 on a standby and in a read-only transaction; those of [`check_encoding`].
 pub fn check_server() -> Result<(), UserError> {
     check_encoding()?;
     let read_only = |message| UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message);
@@ -29,7 +32,10 @@ pub fn check_server() -> Result<(), UserError> {
     Ok(())
 }
 
-/// Scripts and messages travel between the processes as UTF-8.
+/// Checks the database's encoding: scripts and messages are passed between processes as UTF-8.
+///
+/// # Errors
+/// 0A000 for other encodings than UTF8 and SQL_ASCII.
 pub fn check_encoding() -> Result<(), UserError> {
     if database::is_utf8() {
         return Ok(());
@@ -40,15 +46,15 @@ pub fn check_encoding() -> Result<(), UserError> {
     ))
 }
 
-/// As [`check_session_of`] the current role.
+/// As [`check_session_of`], for the current role.
 pub fn check_role() -> Result<(), UserError> {
     check_session_of(&roles::current())
 }
 
-/// A role that can log in, and a database that it may connect to, for workers are new sessions of it.
+/// Checks that a role can log in and connect to this database: workers are new sessions of it.
 ///
 /// # Errors
-/// 28000, 42501.
+/// 28000 for a role without LOGIN, 42501 without CONNECT.
 pub fn check_session_of(role: &Role) -> Result<(), UserError> {
     let sql = "SELECT rolcanlogin FROM pg_roles WHERE oid = $1";
     let oid = pg_sys::Oid::from(role.oid);
@@ -72,12 +78,15 @@ pub fn check_session_of(role: &Role) -> Result<(), UserError> {
     .detail(format!("Each client of a run is a new session of role \"{name}\", which needs CONNECT.")))
 }
 
-/// The role's own limit and the database's, which the server does not enforce for background workers.
+/// Checks the CONNECTION LIMIT of the current role and the database, which the server does not enforce for background workers.
+///
+/// # Errors
+/// 53300 for more clients than that.
 pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
     check_connection_limit_of(&roles::current(), clients)
 }
 
-/// As [`check_connection_limit`], of another role.
+/// As [`check_connection_limit`], for another role.
 pub fn check_connection_limit_of(role: &Role, clients: u32) -> Result<(), UserError> {
     match connection_limit_of(role.oid.into())? {
         Some((limit, whose)) if clients > limit => {
@@ -90,13 +99,13 @@ pub fn check_connection_limit_of(role: &Role, clients: u32) -> Result<(), UserEr
     }
 }
 
-/// The CONNECTION LIMIT of the role or the database, if they have one.
+/// Returns the lower CONNECTION LIMIT of the current role and the database, if there is one.
 pub fn connection_limit() -> Result<Option<u32>, UserError> {
     Ok(connection_limit_of(current_role_oid())?.map(|(limit, _)| limit))
 }
 
-/// The lower of the limits, and whose it is: `role` or `database`. As in the server they do not bind superusers; nor do they
-/// those that superusers call for: the limit of the extension's own roles keeps connections out, and not workers.
+/// Returns the lower of the limits, and whose it is: `role` or `database`. As in the server they do not apply to superusers.
+/// They do not apply to the extension's own roles either, whose limit refuses connections but not workers.
 fn connection_limit_of(role: pg_sys::Oid) -> Result<Option<(u32, String)>, UserError> {
     let sql = "SELECT l.value, l.whose FROM pg_roles r, pg_database d, \
                    LATERAL (VALUES (r.rolconnlimit, 'role'), (d.datconnlimit, 'database')) AS l (value, whose) \
@@ -111,7 +120,10 @@ fn connection_limit_of(role: pg_sys::Oid) -> Result<Option<(u32, String)>, UserE
     Ok(limit.and_then(|(limit, whose)| Some((u32::try_from(limit?).ok()?, whose?))))
 }
 
-/// Locks of this very session that conflict with what the workload will take.
+/// Checks that this session holds no lock on the tables that conflicts with lock mode `needed`.
+///
+/// # Errors
+/// 55006 for such a lock.
 pub fn check_own_locks(
     tables: &[pg_sys::Oid],
     needed: i32,
@@ -147,25 +159,27 @@ pub fn check_own_locks(
     Ok(())
 }
 
-/// The weakest lock that every statement of the scripts is content with: reading ones wait for
-/// nobody but an ACCESS EXCLUSIVE lock.
+/// Returns the strongest lock mode that the scripts take on tables, judged by their text: ACCESS SHARE if each line is a SELECT,
+/// otherwise ROW EXCLUSIVE.
 pub fn lock_of(scripts: &[ScriptSpec]) -> i32 {
-    let reads = |source: &str| {
+    let only_reads = |source: &str| {
         source
             .lines()
             .map(str::trim_start)
             .filter(|line| !line.is_empty() && !line.starts_with('\\') && !line.starts_with("--"))
             .all(|line| line.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select")))
     };
-    if scripts.iter().all(|script| reads(&script.source)) {
+    if scripts.iter().all(|script| only_reads(&script.source)) {
         pg_sys::AccessShareLock as i32
     } else {
         pg_sys::RowExclusiveLock as i32
     }
 }
 
+/// Checks that a workload with keying and think times is not combined with a rate.
+///
 /// # Errors
-/// 22023 for a rate beside clients that wait on their own account.
+/// 22023 if it is.
 pub fn check_terminals(scripts: &[ScriptSpec], options: &RunOptions) -> Result<(), UserError> {
     let Some(script) = scripts.iter().find(|script| script.terminal.is_some()) else { return Ok(()) };
     if options.rate.is_none() {
@@ -177,7 +191,7 @@ pub fn check_terminals(scripts: &[ScriptSpec], options: &RunOptions) -> Result<(
         .hint("Leave rate out, and change the number of clients to change the load."))
 }
 
-/// Whether a script has blocks of several statements, as far as its text tells.
+/// Whether a script has transaction blocks, judged by its text.
 pub fn has_blocks(scripts: &[ScriptSpec]) -> bool {
     let opens = |line: &str| {
         let word = line.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
@@ -190,7 +204,10 @@ pub fn has_blocks(scripts: &[ScriptSpec]) -> bool {
 /// The longest script in bytes.
 pub const MAX_SCRIPT: usize = 16 << 20;
 
-/// A script takes several times its length when it is parsed; so do several in every client.
+/// Checks the total length of scripts: parsed ones take several times as much memory, in every client.
+///
+/// # Errors
+/// 54000 for more than [`MAX_SCRIPT`].
 pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<(), UserError> {
     let length: usize = scripts.into_iter().map(str::len).sum();
     if length <= MAX_SCRIPT {
@@ -202,11 +219,11 @@ pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<()
 
 static MAX: GucSetting<i32> = GucSetting::<i32>::new(0);
 
-/// Whether this session began with a value that the server refused when the library was loaded. A value in the connection's
-/// options hides those of the server, the database and the role, so the limit is unknown then.
+/// Whether the server refused the value that this session began with when the library was loaded. The limit is unknown then: a
+/// value in the connection's options hides those of the server, the database and the role.
 static IS_HIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// Defines the parameter. Only superusers set it, for the whole server, a database or a role.
+/// Defines pgbench_ext.max_clients_per_role, which only superusers set, for the server, a database or a role.
 pub fn define() {
     let is_refused = guc::define_limit(
         c"pgbench_ext.max_clients_per_role",
@@ -217,10 +234,10 @@ pub fn define() {
     IS_HIDDEN.store(is_refused, Relaxed);
 }
 
-/// The limit of the current role; `None` where it has none.
+/// Returns the current role's limit of clients; `None` without a limit.
 ///
 /// # Errors
-/// 42501 where this session's connection has tried to set it.
+/// 42501 if the connection's options tried to set it.
 pub fn limit() -> Result<Option<u64>, UserError> {
     if superuser() {
         return Ok(None);
@@ -237,13 +254,15 @@ pub fn limit() -> Result<Option<u64>, UserError> {
     Ok(u64::try_from(MAX.get()).ok().filter(|&limit| limit > 0))
 }
 
+/// Checks that the current role may have this many more clients.
+///
 /// # Errors
-/// 53300 where so many more would be too many for the current role; those of [`limit`].
-pub fn check(more: u64) -> Result<(), UserError> {
-    limit()?.map_or(Ok(()), |limit| store::check_clients(current_role_oid(), more, limit))
+/// 53300 if it may not; those of [`limit`].
+pub fn check(clients: u64) -> Result<(), UserError> {
+    limit()?.map_or(Ok(()), |limit| store::check_clients(current_role_oid(), clients, limit))
 }
 
-/// How many more the current role may have; `None`: any number.
+/// Returns how many more clients the current role may have; `None` without a limit.
 ///
 /// # Errors
 /// Those of [`limit`].

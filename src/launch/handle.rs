@@ -1,7 +1,7 @@
-//! The session that asked for a run or a load, while it waits.
+//! The wait of a session for a run or a load that it has called.
 //!
-//! The segment's detach callback is its last will: an error, a termination, a disconnect all end
-//! in a detach, and the callback asks for a stop. The work itself goes on in the workers.
+//! The work goes on in the workers. If the session ends its wait by an error, a termination or a disconnect, the segment is
+//! detached, and the detach callback asks for a stop.
 
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
@@ -20,13 +20,13 @@ use crate::server::relations::is_blocked_by_me;
 use crate::server::signals;
 use crate::shm::{DetachCallback, RunState, Segment, StopReason, Work, ask_to_stop, is_under_way};
 
-/// How often a waiting session looks up when nobody wakes it.
+/// The longest sleep of a waiting session between two looks.
 const LOOK_MS: i64 = 200;
 
-/// How often it looks whether its client is still there and whether it is in its own way.
+/// The time between two checks of the client's connection, and of locks that block the work.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
 
-/// Work that a worker leads: a coordinator's or a load leader's.
+/// Work led by a background worker, such as a coordinator or a load leader.
 pub struct LaunchHandle {
     pub segment: Segment,
     leader: Worker,
@@ -36,7 +36,7 @@ impl LaunchHandle {
     /// Starts the leader of a segment's workers.
     ///
     /// # Errors
-    /// 53400 when there is no slot for it; 25006 in a session that answers questions.
+    /// 53400 if there is no worker slot; 25006 in a session that answers questions.
     pub fn start(
         segment: Segment,
         kind: WorkerKind,
@@ -55,10 +55,10 @@ impl LaunchHandle {
         }
     }
 
-    /// Waits until `done` says so or the leader has finished, however long it takes.
+    /// Waits until `done` returns true or the leader has finished, without a time limit.
     ///
     /// # Errors
-    /// What the leader reports, or that it has died.
+    /// The leader's, or 55000 if it died.
     pub fn wait(
         &self,
         releasable: Option<Releasable>,
@@ -67,11 +67,11 @@ impl LaunchHandle {
         self.wait_until_canceled(releasable, done).unwrap_or_else(|canceled| crate::error::raise(canceled))
     }
 
-    /// Waits as [`wait`](Self::wait), for a caller that has something to do before a cancel of this session ends its
-    /// statement; the outer error is that cancel.
+    /// As [`wait`](Self::wait), for a caller that has something to do before a cancel ends its statement: the cancel is the
+    /// outer error.
     ///
     /// # Errors
-    /// 57014.
+    /// 57014 for a cancel of this session.
     pub fn wait_until_canceled(
         &self,
         releasable: Option<Releasable>,
@@ -97,13 +97,12 @@ impl LaunchHandle {
         Ok(result)
     }
 
-    /// How the work has ended, if it has; only when its leader's process has gone, and with it its worker slot and its
-    /// locks.
+    /// Returns the result of the work once its leader's process is gone, and with it its worker slot and locks.
     pub fn outcome(&self) -> Option<Result<(), UserError>> {
         if !self.leader.has_stopped() {
             return None;
         }
-        // A leader that ends has written its state first.
+        // A leader writes its state before it ends.
         let header = self.segment.header();
         Some(match (header.failure(), header.state()) {
             (Some(error), _) => Err(error),
@@ -118,8 +117,7 @@ impl LaunchHandle {
         })
     }
 
-    /// Waits until the work has an id, and leaves it to itself from then on. The id, or 0 without one, and what has kept the
-    /// work from going on.
+    /// Waits until the work has an id, and detaches from it. Returns its error if it failed before, and the id, 0 without one.
     pub fn until_known(self) -> (Result<(), UserError>, i64) {
         let id_of = |segment: &Segment| segment.announced().map_or(0, Work::id);
         let result = self.wait(None, |segment| id_of(segment) != 0);
@@ -129,22 +127,22 @@ impl LaunchHandle {
         (result, id)
     }
 
-    /// From now on the end of this session's wait is the end of the work.
+    /// Makes the end of this session's wait stop the work.
     pub fn tie(&self) {
         self.segment.on_detach(&CALLER_GONE);
     }
 
-    /// Lets go of the segment, with the work done or in others' hands.
+    /// Detaches from the segment without stopping the work.
     pub fn leave(self) {
         self.segment.cancel_on_detach(&CALLER_GONE);
         self.segment.detach();
     }
 }
 
-/// How long a stop waits for the work to have ended.
+/// How long [`stop_and_wait`] waits for the end of the work.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Stops work that is under way and waits for its end; false when it was not under way.
+/// Stops work and waits for its end; returns false if it was not under way.
 pub fn stop_and_wait(segment: &Segment, reason: StopReason) -> bool {
     if !is_under_way(segment) {
         return false;
@@ -163,27 +161,27 @@ static CALLER_GONE: DetachCallback = DetachCallback(|segment| {
     }
 });
 
-/// What a waiting session looks at: interrupts, its client, its own locks, its snapshot.
+/// The duties of a waiting session: interrupts, its client's connection, its locks, and its snapshot.
 pub struct Watch {
-    /// The right to let the xmin horizon go meanwhile.
+    /// Permission to release the xmin horizon during the wait.
     releasable: Option<Releasable>,
-    /// Whether the end of this wait is the end of the work.
+    /// Whether the end of this wait stops the work.
     owns_the_work: bool,
     checked: Instant,
-    /// Each client's attempts at the last check.
+    /// Each client's number of attempts at the last check.
     attempts: Vec<u64>,
 }
 
 impl Watch {
-    /// Begins to wait; `owns_the_work` where the end of the wait is the end of the work.
+    /// Begins a wait. `owns_the_work`: its end stops the work.
     pub fn new(releasable: Option<Releasable>, owns_the_work: bool) -> Self {
         Self { releasable, owns_the_work, checked: Instant::now(), attempts: Vec::new() }
     }
 
-    /// Waits a moment. A termination of this session leaves from here.
+    /// Sleeps for [`LOOK_MS`], or until the latch is set. A termination ends the session in here.
     ///
     /// # Errors
-    /// 57014: a cancel of this session.
+    /// 57014 for a cancel of this session.
     pub fn pause(&mut self, segment: &Segment) -> Result<(), UserError> {
         serve_interrupts()?;
         if self.checked.elapsed() >= CHECK_EVERY {
@@ -206,7 +204,8 @@ impl Watch {
         }
     }
 
-    /// Whether somebody at work in the segment waits for a lock of this session; not looked at each time that it is called.
+    /// Whether a worker of the segment waits for a lock of this session; checks it every [`CHECK_EVERY`], and returns false in
+    /// between.
     pub fn is_in_the_way_at_times(&mut self, segment: &Segment) -> bool {
         let is_due = self.checked.elapsed() >= CHECK_EVERY;
         if is_due {
@@ -215,8 +214,8 @@ impl Watch {
         is_due && self.is_in_the_way(segment)
     }
 
-    /// A client that waits for a lock of this very session would wait for ever: the server's
-    /// deadlock detector sees no cycle, for this session waits for no lock.
+    /// Whether a worker of the segment waits for a lock of this session. It would wait forever: the server's deadlock detector
+    /// sees no cycle, because this session waits for no lock.
     fn is_in_the_way(&mut self, segment: &Segment) -> bool {
         let attempts: Vec<u64> = segment.sessions().map(|session| session.attempts).collect();
         let stuck = |client: usize| self.attempts.get(client) == attempts.get(client);
@@ -231,7 +230,7 @@ impl Watch {
         blocked
     }
 
-    /// Ends the work, or this wait, for a lock of this session.
+    /// Stops the work, or ends this wait, because of a lock of this session.
     pub fn give_way(&self, segment: &Segment) {
         if self.owns_the_work {
             ask_to_stop(segment.header(), StopReason::BlockedByCaller);
@@ -245,17 +244,17 @@ impl Watch {
     }
 }
 
-/// Making the call a statement of its own is of no use where this is the session's default.
+/// The hint if the isolation level holds back the horizon: a separate statement would not help if it is the session's default.
 const READ_COMMITTED: &str = "Meanwhile, dead rows cannot be removed, which slows update workloads. \
      Call it at isolation level READ COMMITTED: SET default_transaction_isolation = 'read committed'.";
 
-/// The right to let the horizon go while this session waits; where it has to be held back, a WARNING with what to do.
+/// Returns the permission to release the xmin horizon while this session waits; otherwise `None`, with a WARNING and `hint`.
 pub fn releasable_or_warn(hint: &str) -> Option<Releasable> {
     match can_release() {
         Ok(releasable) => Some(releasable),
-        Err(why) => {
-            let hint = if why == ISOLATION { READ_COMMITTED } else { hint };
-            warn(format!("this call holds back the xmin horizon while it waits, because {why}"), hint);
+        Err(reason) => {
+            let hint = if reason == ISOLATION { READ_COMMITTED } else { hint };
+            warn(format!("this call holds back the xmin horizon while it waits, because {reason}"), hint);
             None
         }
     }

@@ -1,5 +1,5 @@
-//! What the launch of a run, a load, a capture and a sweep have in common: checks before any worker is started, the limit of a
-//! role, questions to a session of another role, and the wait of the session that asked.
+//! Common parts of the launch of runs, loads, captures and sweeps: checks before any worker starts, the limit of a role,
+//! questions to sessions of other roles, and the wait of the calling session.
 
 pub mod checks;
 pub mod handle;

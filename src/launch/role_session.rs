@@ -1,8 +1,8 @@
-//! A question to a session of a role: what users' statements mean, and what they return, is found out where they run with that
-//! role's rights, settings and search_path, and nowhere else.
+//! Questions to a session of a role: users' statements are analyzed and tried out only with that role's rights, settings and
+//! search_path.
 //!
-//! The session is a background worker. Its transaction is read-only, or is rolled back; it starts no workers and connects to no
-//! server. The answer comes in a segment of its own.
+//! The session is a background worker. Its transaction is read-only or rolled back, and it can start neither workers nor
+//! connections. Question and answer are serialized in a segment each.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -33,7 +33,7 @@ use crate::worker::workers::OneMore;
 /// The longest question and the longest answer, in bytes.
 const MAX_BYTES: usize = 1 << 30;
 
-/// How long a session that has answered waits for the answer to be taken.
+/// How long a session that has answered waits for the answer to be read, and the caller for that session's end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 thread_local! {
@@ -41,8 +41,10 @@ thread_local! {
     static QUESTION: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
+/// Checks that this session may start workers and connections.
+///
 /// # Errors
-/// 25006 in a session that answers questions: what its statements call must not start anything.
+/// 25006 in a session that answers questions.
 pub fn check_may_start() -> Result<(), UserError> {
     if QUESTION.get().is_none() {
         return Ok(());
@@ -51,15 +53,15 @@ pub fn check_may_start() -> Result<(), UserError> {
     Err(UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message))
 }
 
-/// A kind of session that is asked: its entry, and its title in pg_stat_activity.
+/// Returns the worker kind of sessions for questions, with this entry function and this title in pg_stat_activity.
 pub const fn kind(entry: &'static CStr, title: &'static CStr) -> WorkerKind {
     WorkerKind { entry, title, noun: "session", connects: true, returns_after_crash: false }
 }
 
-/// An answer: what is told, and bytes beside it.
+/// An answer, with raw bytes that are not serialized.
 pub type RoleAnswer<A> = (A, Vec<u8>);
 
-/// A question, and what the session that answers it has to be.
+/// A question, and the role of the session that answers it.
 #[derive(Serialize, Deserialize)]
 struct Asked<Q> {
     role: Role,
@@ -67,22 +69,21 @@ struct Asked<Q> {
     question: Q,
 }
 
-/// Called while a question is answered, with how many of its parts have been answered.
+/// Called while a question is being answered, with the number of its parts answered so far.
 pub type Watch<'a> = &'a mut dyn FnMut(u32);
 
-/// Counts a part of the question as answered, for those who watch.
+/// Counts a part of the question as answered, for the caller's [`Watch`].
 pub fn count_answered() {
     if let Some(question) = QUESTION.get() {
         Segment::peek(question, |segment| segment.header().answered.fetch_add(1, Relaxed));
     }
 }
 
-/// Asks a session of a role, and waits for its answer. `run_as` is the role that the caller has named in this very call: no other
-/// one than that and the client role of superusers may have special rights.
+/// Asks a session of a role, and waits for its answer. Only the role that the caller has named in this call, `run_as`, and
+/// superusers' client role may have special rights.
 ///
 /// # Errors
-/// What the session says; those of [`check_session_of`]; 42501 where the role has special rights; 53400 without a worker slot;
-/// 57014.
+/// The session's; those of [`check_session_of`]; 42501 for another role with special rights; 53400 without a worker slot; 57014.
 pub fn ask<Q: Serialize, A: DeserializeOwned>(
     kind: WorkerKind,
     role: &Role,
@@ -92,7 +93,7 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
     ask_and_watch(kind, role, run_as, question, &mut |_| ())
 }
 
-/// As [`ask`], and watches how far the answer is.
+/// As [`ask`], and calls `watch` with the progress.
 ///
 /// # Errors
 /// As [`ask`].
@@ -106,7 +107,7 @@ pub fn ask_and_watch<Q: Serialize, A: DeserializeOwned>(
     ask_with(kind, role, run_as, question, Fed::default(), watch)
 }
 
-/// Rows of feeders that a question comes with.
+/// The rows of feeders for a question.
 #[derive(Clone, Copy, Default)]
 pub struct Fed<'a> {
     pub bytes: &'a [u8],
@@ -131,14 +132,14 @@ pub fn ask_with<Q: Serialize, A: DeserializeOwned>(
     let may_be_special = may_be_special(role, run_as);
     let segment = segment_of(&Asked { role: role.clone(), may_be_special, question }, fed)?;
     segment.header().caller_pid.store(my_pid(), Relaxed);
-    // However this ends, by a cancel as well.
-    struct End(Option<Segment>);
-    impl Drop for End {
+    /// Detaches the segment on every way out, including a cancel.
+    struct DetachOnDrop(Option<Segment>);
+    impl Drop for DetachOnDrop {
         fn drop(&mut self) {
             self.0.take().into_iter().for_each(Segment::detach);
         }
     }
-    let segment = End(Some(segment));
+    let segment = DetachOnDrop(Some(segment));
     let Some(asked) = &segment.0 else { return Err(internal("a question without a segment")) };
     let session = OneMore::launch(kind, asked.handle(), database::oid().to_u32(), role.oid)?;
     let header = asked.header();
@@ -148,17 +149,17 @@ pub fn ask_with<Q: Serialize, A: DeserializeOwned>(
             return Err(error);
         }
         if let Some(answer) = Segment::attach(header.answer.load(Acquire)).filter(|_| !has_ended) {
-            let told = serde_json::from_str(answer.spec()).map_err(|error| internal(error.to_string()));
+            let parsed = serde_json::from_str(answer.spec()).map_err(|error| internal(error.to_string()));
             let bytes = answer.fed().to_vec();
             answer.detach();
             header.gate.store(1, Release);
             wake(header.coordinator_pid.load(Relaxed));
-            // It ends by itself, and leaves its worker slot to those who come next.
+            // Wait for the session's end, so that its worker slot is free after this call.
             let began = Instant::now();
             while !session.has_stopped() && began.elapsed() < PATIENCE {
                 nap(20);
             }
-            return told.map(|told| (told, bytes));
+            return parsed.map(|answer| (answer, bytes));
         }
         if has_ended {
             asked.check_refusal()?;
@@ -169,8 +170,8 @@ pub fn ask_with<Q: Serialize, A: DeserializeOwned>(
         }
         watch(header.answered.load(Relaxed));
         check_client_connection();
-        let asked = header.coordinator_pid.load(Relaxed);
-        if asked != 0 && is_blocked_by_me(asked) {
+        let session_pid = header.coordinator_pid.load(Relaxed);
+        if session_pid != 0 && is_blocked_by_me(session_pid) {
             let message = format!("the session of role \"{}\" waits for a lock of this session", role.name);
             return Err(UserError::new(sqlstate::DEADLOCK_DETECTED, message)
                 .hint("Commit or roll back before the call."));
@@ -179,8 +180,9 @@ pub fn ask_with<Q: Serialize, A: DeserializeOwned>(
     }
 }
 
-fn segment_of<T: Serialize>(told: &T, Fed { bytes, feeders }: Fed) -> Result<Segment, UserError> {
-    let json = serde_json::to_string(told).map_err(|error| internal(error.to_string()))?;
+/// Creates a segment with a serialized message and raw bytes.
+fn segment_of<T: Serialize>(message: &T, Fed { bytes, feeders }: Fed) -> Result<Segment, UserError> {
+    let json = serde_json::to_string(message).map_err(|error| internal(error.to_string()))?;
     let length = json.len() + bytes.len();
     if length > MAX_BYTES {
         let message = format!("a role's statements and values must not be longer than {MAX_BYTES} bytes");
@@ -190,7 +192,7 @@ fn segment_of<T: Serialize>(told: &T, Fed { bytes, feeders }: Fed) -> Result<Seg
     Ok(Segment::create(SegmentShape { feeders, ..SegmentShape::LEADER }, &json, bytes))
 }
 
-/// Makes the transaction of a session that is asked read-only.
+/// Makes the transaction of a session that answers a question read-only.
 ///
 /// # Errors
 /// The server's.
@@ -198,8 +200,8 @@ pub fn read_only() -> Result<(), UserError> {
     set_as_session("transaction_read_only", "on")
 }
 
-/// The life of a session that is asked, which is a background worker's: `find` finds the answer, in a transaction, which it makes
-/// [`read_only`] before it touches what is users'.
+/// Serves a question in a background worker: `find` finds the answer in a transaction, which it makes [`read_only`] before it
+/// touches users' objects.
 pub fn answer<Q: DeserializeOwned, A: Serialize>(
     segment: pg_sys::Datum,
     find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
@@ -212,8 +214,8 @@ pub fn answer<Q: DeserializeOwned, A: Serialize>(
     });
 }
 
-/// As [`answer`], where `find` executes statements as a client does: in transactions that it opens itself, and with the rows of
-/// feeders in the segment.
+/// As [`answer`], with a `find` that executes statements as a client does: in transactions that it opens itself, and with the
+/// rows of feeders in the segment.
 pub fn answer_as_client<Q: DeserializeOwned, A: Serialize>(
     segment: pg_sys::Datum,
     find: impl FnOnce(Q, &Segment) -> Result<A, UserError>,
@@ -235,9 +237,9 @@ fn serve<Q: DeserializeOwned, A: Serialize>(
     set_for_session(c"application_name", c"pgbench_ext");
     let asked: Result<Asked<Q>, UserError> =
         serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));
-    let found = asked.and_then(|asked| find(asked, &context.segment));
-    // It lasts until it has been taken.
-    match found.and_then(|(told, bytes)| segment_of(&told, Fed { bytes: &bytes, feeders: 0 })) {
+    let result = asked.and_then(|asked| find(asked, &context.segment));
+    // The answer's segment lasts as long as this process, which waits until the caller has read it.
+    match result.and_then(|(answer, bytes)| segment_of(&answer, Fed { bytes: &bytes, feeders: 0 })) {
         Err(error) => header.fail(&error),
         Ok(answer) => {
             header.answer.store(answer.handle(), Release);
@@ -252,13 +254,13 @@ fn serve<Q: DeserializeOwned, A: Serialize>(
     wake(header.caller_pid.load(Relaxed));
 }
 
-/// As [`answer`], where `find` writes: what it has done is rolled back.
+/// As [`answer`], with a `find` that writes: its transaction is rolled back.
 pub fn answer_and_roll_back<Q: DeserializeOwned, A: Serialize>(
     segment: pg_sys::Datum,
     find: impl FnOnce(Q) -> Result<RoleAnswer<A>, UserError>,
 ) {
     answer(segment, |question| {
-        // A default of the role's or the database's binds neither loads nor this.
+        // As in loads, default_transaction_read_only of the role or the database does not apply.
         set_as_session("transaction_read_only", "off")?;
         rolled_back(|| find(question))
     });
