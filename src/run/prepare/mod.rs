@@ -1,5 +1,5 @@
-//! From the arguments of a call to a leader that has been started: what they mean here, what can be found wrong before any
-//! worker is started, the segment, and the wait of the session that asked.
+//! The way of a run from its arguments to a started coordinator: checks before any worker starts, the segment, and the wait of
+//! the calling session.
 
 mod duel;
 pub mod pauses;

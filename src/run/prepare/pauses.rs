@@ -1,4 +1,4 @@
-//! Pauses of captured transactions, which comparisons leave out: they would dilute every difference in the server's work.
+//! Captured pauses in comparisons, which leave them out: they would dilute every difference in the server's work.
 
 use bench_base::error::UserError;
 use bench_capture::log::ScriptPauses;
@@ -9,20 +9,20 @@ use super::workload::resolve;
 use crate::error::notice;
 use crate::store;
 
-/// Leaves out the captured pauses of a comparison, with a NOTICE, by variable [`THINK`]; not where its run or one of the sides sets
-/// it.
+/// Leaves out the captured pauses of a comparison by setting variable [`THINK`], with a NOTICE, unless the run or one of the
+/// sides sets it.
 ///
 /// # Errors
 /// The server's.
 pub fn leave_out(run: RunArguments, sides: &[&Value]) -> Result<RunArguments, UserError> {
     let Some(Value::Object(mut variables)) = run.variables.clone() else { return Ok(run) };
-    let of_side = |side: &&Value| side.get("variables").and_then(Value::as_object).cloned();
-    if sides.iter().filter_map(of_side).chain([variables.clone()]).any(|given| given.contains_key(THINK)) {
+    let sides_variables = sides.iter().filter_map(|side| side.get("variables")?.as_object());
+    if sides_variables.chain([&variables]).any(|variables| variables.contains_key(THINK)) {
         return Ok(run);
     }
-    let own = sides.iter().filter_map(|side| side.get("workload")?.as_str());
+    let sides_workloads = sides.iter().filter_map(|side| side.get("workload")?.as_str());
     let mut pause_ms: f64 = 0.0;
-    for workload in run.workload.as_deref().into_iter().chain(own) {
+    for workload in run.workload.as_deref().into_iter().chain(sides_workloads) {
         pause_ms = pause_ms.max(mean_pause_ms(workload)?);
     }
     if pause_ms == 0.0 {
@@ -38,7 +38,7 @@ pub fn leave_out(run: RunArguments, sides: &[&Value]) -> Result<RunArguments, Us
     Ok(RunArguments { variables: Some(Value::Object(variables)), ..run })
 }
 
-/// Milliseconds of the captured pauses in a transaction of a mix, on average; 0 for a mix that no run could have.
+/// Returns the mean captured pause in a transaction of a mix, in milliseconds; 0 for an invalid mix.
 fn mean_pause_ms(workload: &str) -> Result<f64, UserError> {
     let Ok(scripts) = mix(workload).and_then(|mix| resolve(&mix)) else { return Ok(0.0) };
     let (mut pause_us, mut weights) = (0.0, 0.0);

@@ -1,5 +1,5 @@
-//! From the arguments of a run to one in which nothing was found wrong, in one path for all runs: arguments are parsed into a
-//! [`Request`], which is resolved with the fixtures that are found, checked with these, and is then ready to start.
+//! The preparation of all kinds of runs: arguments are parsed into a [`Request`], resolved with the fixtures into a
+//! [`Resolved`] run, and checked with these, which gives a [`PreparedRun`] that is ready to start.
 
 use std::collections::BTreeMap;
 
@@ -37,17 +37,17 @@ use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, superuser};
 use crate::store;
 
-/// What the arguments of a run mean here, as far as that holds for a later run as well.
+/// The parsed arguments of a run, which stay valid for later runs.
 pub struct Request {
     pub options: RunOptions,
     scripts: Vec<ScriptSpec>,
     checked: workload::CheckedScripts,
     fixture_names: Vec<String>,
-    /// For each script, whether it came with the extension.
+    /// For each script, whether it is built in.
     builtin: Vec<bool>,
 }
 
-/// Everything that can be found wrong with the arguments themselves, by this role and in this database.
+/// Parses the arguments of a run and checks them as far as possible without its fixtures.
 pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     let sessions = Sessions::of(&arguments)?;
     sessions.as_role(|| parse(arguments, &sessions))
@@ -77,8 +77,7 @@ fn parse(arguments: RunArguments, sessions: &Sessions) -> Result<Request, UserEr
     Ok(Request { options, scripts, checked, fixture_names, builtin })
 }
 
-/// What can be found wrong with clients that execute these scripts in sessions of the current role. `caller` as in
-/// [`settings::check`].
+/// Checks clients that execute these scripts in sessions of the current role. `caller` as in [`settings::check`].
 fn check_clients(
     options: &RunOptions,
     scripts: &[ScriptSpec],
@@ -88,14 +87,14 @@ fn check_clients(
     check_terminals(scripts, options)?;
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
     let checked = workload::check_scripts(scripts, options)?;
-    // Which variables feeders set is known when they are read.
+    // With feeders, variables are checked after these have been read.
     if scripts.iter().all(|script| script.feeders.is_empty()) {
         workload::check_variables(scripts, fixture_names, options, &[])?;
     }
     if options.driver == Driver::Wire {
         settings::check_startup(&options.settings)?;
     }
-    // What another server says of them, it says when it is asked.
+    // A target checks these itself when it is reached.
     if options.target.is_none() {
         settings::check(&options.settings, options.driver, options.nodes, caller)?;
         check_role()?;
@@ -104,8 +103,8 @@ fn check_clients(
     Ok(checked)
 }
 
-/// The scripts of a mix, or the one that is given instead; and of each, whether it came with the extension. Their fixtures are
-/// added to those that are known.
+/// Returns the scripts of a mix, or the one that is given instead, each with whether it is built in. Adds the names of their
+/// fixtures to `fixture_names`.
 fn scripts_of(
     script: Option<&str>,
     mix: &[Share],
@@ -149,7 +148,7 @@ fn scripts_of(
     Ok(scripts)
 }
 
-/// What the steps before the run need of the role, and where they cannot be done.
+/// Checks that the steps before the run are supported, and that the caller may do them.
 fn check_before(options: &RunOptions, caller: &Role) -> Result<(), UserError> {
     if options.nodes != Nodes::Local && !options.before.is_empty() {
         return Err(UserError::new(
@@ -158,30 +157,30 @@ fn check_before(options: &RunOptions, caller: &Role) -> Result<(), UserError> {
         )
         .hint("A sweep performs these steps for all nodes: bench.sweep(…, before => 'vacuum')."));
     }
-    // What else they need on another server, it says when it is asked.
+    // A target checks the other steps itself.
     match &options.target {
         Some(target) => before::refuse_load(target, &options.before),
         None => before::check(&options.before, caller),
     }
 }
 
-/// A run in which nothing was found wrong.
+/// A checked run, ready to start.
 pub struct PreparedRun {
     pub spec: RunSpec,
-    /// Commands of all scripts together.
+    /// The number of commands of all scripts together.
     pub commands: u32,
-    /// What its connections are let in with; those of arm b in a duel of two targets by the second.
+    /// The secrets of its connections; the second are those of arm b in a duel of two targets.
     pub secrets: [Secrets; 2],
-    /// The rows of its feeders; none where other nodes read them.
+    /// The rows of its feeders; none if other nodes read them.
     pub fed: RunFeeders,
 }
 
-/// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first. For a run that
-/// is not to start now, [`RowLimit::First`] is enough.
+/// Prepares a run: checks everything that can be checked before any worker starts, and loads missing fixtures. For a run that
+/// does not start now, [`RowLimit::First`] is enough.
 pub fn prepare(arguments: RunArguments, rows: RowLimit, pairs: NodePairs) -> Result<PreparedRun, UserError> {
     let sessions = Sessions::of(&arguments)?;
     let mut prepared = sessions.as_role(|| prepare_as(arguments, &sessions, rows, pairs))?;
-    // Of whoever calls, whosever sessions the clients are.
+    // The caller's limit, even if the sessions are of another role.
     prepared.spec.max_clients = checks::limit()?;
     if prepared.spec.options.nodes == Nodes::Local {
         checks::check(prepared.spec.options.clients.into())?;
@@ -212,21 +211,21 @@ fn prepare_as(
     request.resolve(fixtures, sessions, Site::Here(pairs))?.ready(rows)
 }
 
-/// Everything that can be found wrong with another node's request for a part of its run, in sessions of the current role.
+/// Prepares a part of another node's run, with sessions of the current role.
 ///
 /// # Errors
 /// As [`prepare`].
 pub fn prepare_part(request: PartRequest) -> Result<PreparedRun, UserError> {
     let PartRequest { spec, tables, kept } = request.checked()?;
     check_server()?;
-    // As elsewhere, only where this node's superusers have named the role.
+    // Special rights are allowed only if a superuser of this node has named the role.
     let role = roles::current();
     let may_be_special = is_client_role(&role.name);
     if is_special(role.oid.into())? && !may_be_special {
         return Err(special(&role.name));
     }
     let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
-    // The node that asks is a session of its role here: nobody else has called.
+    // The requesting node's session here has the clients' role, so there is no other caller.
     let checked = check_clients(&spec.options, &spec.scripts, &names, None)?;
     checks::check(spec.options.clients.into())?;
     check_slots(&spec.options, None)?;
@@ -253,10 +252,10 @@ pub struct DryRun {
     pub fixtures: Vec<FixtureSpec>,
 }
 
-/// As [`prepare`], for a run that is not to be made: nothing is loaded.
+/// As [`prepare`], for a run that will not be started: loads nothing.
 ///
 /// # Errors
-/// Those of [`prepare`]; where a fixture is missing, without what its tables would have to say.
+/// Those of [`prepare`]; if a fixture is missing, without those that need its tables.
 pub fn dry_run(arguments: RunArguments) -> Result<DryRun, UserError> {
     let sessions = Sessions::of(&arguments)?;
     sessions.as_role(|| dry_run_as(arguments, &sessions))
@@ -287,12 +286,12 @@ fn dry_run_as(arguments: RunArguments, sessions: &Sessions) -> Result<DryRun, Us
     Ok(DryRun { plan, fixtures })
 }
 
-/// What of a run matters to a look at the server before it.
+/// Returns the properties of a run that matter to bench.preflight.
 pub fn plan_of(options: &RunOptions, scripts: &[ScriptSpec]) -> PlannedRun {
     PlannedRun::new(options, lock_of(scripts) != pg_sys::AccessShareLock.cast_signed())
 }
 
-/// Room for the run's workers, here or on the nodes.
+/// Checks that there are worker slots, or, with other nodes, that these can have clients.
 fn check_room(request: &Request) -> Result<(), UserError> {
     let Request { options, fixture_names, .. } = request;
     if options.nodes == Nodes::Local {
@@ -306,11 +305,11 @@ fn check_slots(options: &RunOptions, cluster: Option<&ClusterSpec>) -> Result<()
     background_worker::check_slots(slots_of(options, cluster), coordinator::KIND.noun)
 }
 
-/// Where a run's fixtures were found.
+/// The server that a run's fixtures are on.
 enum Site {
-    /// Here, or on the nodes of which this is one.
+    /// This server, or the cluster that it is a node of.
     Here(NodePairs),
-    /// Here, by another node, which lends its captured values.
+    /// This server, for another node's run, with the captured values of that node.
     Part(Vec<KeptRows>),
     Target(Box<Reached>),
 }
@@ -319,13 +318,13 @@ enum Site {
 struct Resolved {
     spec: RunSpec,
     checked: workload::CheckedScripts,
-    /// For each script, whether it came with the extension, as far as that is known.
+    /// For each script, whether it is built in; empty in a part of another node's run.
     builtin: Vec<bool>,
     site: Site,
 }
 
 impl Request {
-    /// A run of the current role in this database, with the fixtures that were found.
+    /// Builds the run of the current role in this database with these fixtures.
     fn resolve(
         self,
         fixtures: Vec<FixtureSpec>,
@@ -351,7 +350,7 @@ impl Request {
         Ok(Resolved { spec, checked, builtin, site })
     }
 
-    /// As [`resolve`](Self::resolve), where the connections lead to another server: its fixtures are found there.
+    /// As [`resolve`](Self::resolve), with the fixtures of a target.
     fn resolve_on_target(self, sessions: &Sessions) -> Result<Resolved, UserError> {
         let mut reached = Reached::new(self.options.target.as_deref().unwrap_or_default())?;
         let fixtures = self.fixture_names.iter().map(|name| reached.fixture(name));
@@ -361,13 +360,14 @@ impl Request {
 }
 
 impl Resolved {
-    /// Checks what takes fixtures, and reads the feeders.
+    /// Makes the checks that need fixtures, and reads the feeders.
     fn ready(self, rows: RowLimit) -> Result<PreparedRun, UserError> {
         let Self { mut spec, checked, builtin, mut site } = self;
         workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
-        let of_arms = spec.options.duel.iter().flat_map(|duel| &duel.arms).map(|arm| &arm.variables);
-        for given in of_arms.chain([&spec.options.variables]).filter_map(|variables| variables.get(SCALE)) {
-            workload::check_scale(&spec.fixtures, &spec.scripts, &builtin, given)?;
+        let arm_variables = spec.options.duel.iter().flat_map(|duel| &duel.arms).map(|arm| &arm.variables);
+        let all_variables = arm_variables.chain([&spec.options.variables]);
+        for scale in all_variables.filter_map(|variables| variables.get(SCALE)) {
+            workload::check_scale(&spec.fixtures, &spec.scripts, &builtin, scale)?;
         }
         let fed = match &mut site {
             Site::Here(pairs) => {
@@ -403,7 +403,7 @@ impl Resolved {
     }
 }
 
-/// What can be found wrong with a run on this server, or on the nodes of which this is one.
+/// Checks a run on this server, or on the cluster that it is a node of, and adds the cluster to it.
 fn check_here(spec: &mut RunSpec, pairs: NodePairs) -> Result<(), UserError> {
     let RunSpec { options, fixtures, caller, .. } = spec;
     workload::check_names(fixtures, &options.settings)?;
@@ -428,7 +428,7 @@ fn check_here(spec: &mut RunSpec, pairs: NodePairs) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Adds what targets say of a run, of both arms where these have different ones, and returns what they let it in with.
+/// Prepares a run's statements on its target, or on both arms' targets, adds their plans, and returns the secrets.
 fn examine(spec: &mut RunSpec, reached: Reached) -> Result<[Secrets; 2], UserError> {
     let other = spec.options.duel.as_ref().and_then(|duel| duel.other_target());
     let other = other.map(|name| duel::reach_other(name, spec)).transpose()?;
@@ -455,25 +455,25 @@ fn examine(spec: &mut RunSpec, reached: Reached) -> Result<[Secrets; 2], UserErr
 
 const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.start.";
 
-/// Loads a fixture anew as it was loaded. One that is not is loaded later, with its defaults.
+/// Reloads a fixture with the options of its last load. A missing one is loaded later, with its defaults.
 fn reload(name: &str) -> Result<(), UserError> {
     let Some(loaded) = prepare::loaded_as(name)? else { return Ok(()) };
     prepare::load(name, &loaded.options, Some(loaded.rows), None).map(drop)
 }
 
-// How many clients there is room for, where nobody has said how many there are to be.
+// The default for the number of clients.
 
 /// Clients for each processor: enough to keep it busy while some of them wait.
 const CLIENTS_PER_PROCESSOR: u32 = 8;
 
-/// Workers beside the clients: the sweep's, the run's, and one in reserve.
-const OTHERS: u64 = 3;
+/// Workers besides the clients: the sweep's, the run's, and one in reserve.
+const OTHER_WORKERS: u64 = 3;
 
-/// The clients of a sweep's runs with this driver, on these nodes: as many as keep the processors busy, within the worker
-/// slots or the connections that are free and the role's CONNECTION LIMIT. What a target has to give is not known here.
+/// Returns the default number of clients in a sweep's runs: [`CLIENTS_PER_PROCESSOR`], within the free worker slots or
+/// connections and the role's CONNECTION LIMIT. The limits of a target are not known.
 ///
 /// # Errors
-/// Those of questions to the server. What is wrong with the arguments is said where they are checked.
+/// Those of queries on the server. Wrong arguments are reported elsewhere.
 pub fn clients(driver: Option<&str>, has_target: bool, nodes: Option<&str>) -> Result<i32, UserError> {
     let wanted = CLIENTS_PER_PROCESSOR.saturating_mul(processors_granted());
     let room = match (driver, nodes) {
@@ -484,14 +484,14 @@ pub fn clients(driver: Option<&str>, has_target: bool, nodes: Option<&str>) -> R
         }
         (_, Some("all")) => on_nodes(wanted, Nodes::All)?,
         (_, Some("workers")) => on_nodes(wanted, Nodes::Workers)?,
-        _ => u32::try_from(free_slots().saturating_sub(OTHERS)).unwrap_or(u32::MAX),
+        _ => u32::try_from(free_slots().saturating_sub(OTHER_WORKERS)).unwrap_or(u32::MAX),
     };
     let limit = if has_target { None } else { connection_limit()? };
     let clients = wanted.min(room).min(limit.unwrap_or(u32::MAX)).max(1);
     Ok(i32::try_from(clients).unwrap_or(i32::MAX))
 }
 
-/// Clients on each of the chosen nodes; 1 where the nodes do not say, and then the run's own checks say why.
+/// Returns the number of clients for each of the chosen nodes; 1 if their limits are unknown: the run's checks report the reason.
 fn on_nodes(wanted: u32, chosen: Nodes) -> Result<u32, UserError> {
     Ok(cluster_spec::limits(chosen)?.map_or(1, |nodes| room_for(wanted, &nodes, chosen)))
 }

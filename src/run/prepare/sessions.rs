@@ -1,4 +1,4 @@
-//! Whose sessions the clients of a run are, those of each workload of a mix, and how many workers that takes.
+//! The roles of a run's sessions, and the number of workers.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,25 +15,24 @@ use crate::observe::machine;
 use crate::server::roles::{self, may_become};
 use crate::store::{self, Workload};
 
-/// Whose sessions the clients of a run are: what its caller and the writers of its scripts could become, and what has no special
-/// rights unless the caller has named it.
+/// The roles of a run's sessions. The caller and the scripts' writers can SET ROLE to each of them, and none has special rights
+/// unless the caller has named it.
 pub struct Sessions {
-    /// The role that calls.
     pub caller: Role,
-    /// The role of all sessions but those of scripts that have one of their own.
+    /// The role of all sessions except those of scripts with a role of their own.
     pub role: Role,
-    /// The caller has named it.
+    /// The caller passed `run_as`.
     is_named: bool,
-    /// Who has written the scripts, where somebody else has.
+    /// Writers of scripts other than the caller.
     writers: RefCell<Vec<Role>>,
 }
 
 impl Sessions {
-    /// For the calling role and these arguments.
+    /// Determines the roles for a call with these arguments by the current role.
     ///
     /// # Errors
-    /// 42704 for a role that does not exist; 42501 for one that the caller or a writer could not become, and where there is none
-    /// without special rights; 0A000 for connections as a role that does not log in.
+    /// 42704 for a role that does not exist; 42501 for one that the caller or a writer cannot SET ROLE to, and if there is no
+    /// role without special rights.
     pub fn of(arguments: &RunArguments) -> Result<Self, UserError> {
         let caller = roles::current();
         let parts = parts(arguments);
@@ -43,23 +42,20 @@ impl Sessions {
             roles::check_may_become(&role)?;
             return Ok(Self { caller, role, is_named: true, writers: RefCell::default() });
         }
-        // The user mapping says whose sessions they are there.
+        // The user mapping determines the role on a target.
         if arguments.target.is_some() {
             return Ok(Self { role: caller.clone(), caller, is_named: false, writers: RefCell::default() });
         }
-        let mut all = parts.iter().map(|workload| role_of(&caller, workload));
-        let first = all.next().transpose()?;
-        let is_same = |role: &Role| first.as_ref().is_some_and(|first| first.oid == role.oid);
-        let others = all.collect::<Result<Vec<_>, _>>()?.iter().any(|role| !is_same(role));
-        let role = match first {
-            Some(role) if !others => role,
-            // Scripts of several roles have roles of their own.
+        let roles = parts.iter().map(|workload| role_of(&caller, workload)).collect::<Result<Vec<_>, _>>()?;
+        let role = match roles.split_first() {
+            Some((first, rest)) if rest.iter().all(|role| role.oid == first.oid) => first.clone(),
+            // Each script then has a role of its own, see `of_script`.
             _ => session_of(&caller, &caller, None)?,
         };
         Ok(Self { caller, role, is_named: false, writers: RefCell::default() })
     }
 
-    /// The role whose sessions execute a workload, where that is another one than that of the other sessions.
+    /// Returns the role whose sessions execute a workload, if it differs from [`role`](Self::role).
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -70,9 +66,10 @@ impl Sessions {
         Ok(Some(role_of(&self.caller, workload)?).filter(|role| role.oid != self.role.oid))
     }
 
+    /// Checks that sessions of the named role may execute a workload.
+    ///
     /// # Errors
-    /// 42501 where the writer could not become the role whose sessions are to execute what it wrote, or that role has special rights
-    /// and the caller is not the writer.
+    /// 42501 if another role than the caller wrote it and cannot SET ROLE to the named role, or that has special rights.
     fn check_writer(&self, workload: &Workload) -> Result<(), UserError> {
         let Some(writer) = writer_of(workload, &self.caller)? else { return Ok(()) };
         if writer.oid == self.caller.oid {
@@ -87,40 +84,41 @@ impl Sessions {
             "workload \"{}\" of role \"{}\" cannot run in sessions of role \"{}\"",
             workload.name, writer.name, self.role.name
         );
-        let why = if is_special {
+        let detail = if is_special {
             "That role has special rights, and somebody else wrote the script.".to_owned()
         } else {
             format!("Role \"{}\", which wrote it, cannot SET ROLE to that one.", writer.name)
         };
         Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
-            .detail(why)
+            .detail(detail)
             .hint("Read its script, and take it over with bench.create_workload; or leave run_as out."))
     }
 
-    /// Those who answer for what the sessions execute: each could become their role.
+    /// Returns the caller and the writers, who answer for what the sessions execute: each can SET ROLE to their role.
     pub fn answering(&self) -> Vec<Role> {
         let mut all = self.writers.borrow().clone();
         all.push(self.caller.clone());
         all
     }
 
-    /// The caller, where the sessions are of another role.
+    /// Returns the caller if the sessions are of another role.
     pub fn other_caller(&self) -> Option<Role> {
         (self.caller.oid != self.role.oid).then(|| self.caller.clone())
     }
 
-    /// Whether the sessions may have special rights: the caller has named their role, or a superuser has named it for all calls.
+    /// Whether the sessions may have special rights: the caller has named their role, or a superuser has in
+    /// pgbench_ext.client_role.
     pub fn may_be_special(&self) -> bool {
         may_be_special(&self.role, self.is_named.then_some(self.role.name.as_str()))
     }
 
-    /// Does something as the role whose sessions a run is to have: what that role may not do, its sessions may not either.
+    /// Runs `body` as the sessions' role, so that checks fail where the sessions would.
     pub fn as_role<T>(&self, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
         as_session_of(&self.role, body)
     }
 }
 
-/// The workloads of a run, as far as they are known: what is wrong with them is found out later.
+/// Returns the workloads of a run, without unknown ones: later checks report them.
 fn parts(arguments: &RunArguments) -> Vec<Workload> {
     let Some(workload) = &arguments.workload else { return Vec::new() };
     let Ok(parts) = spec::mix(workload).and_then(|mix| expanded(&mix)) else { return Vec::new() };
@@ -130,8 +128,8 @@ fn parts(arguments: &RunArguments) -> Vec<Workload> {
         .collect()
 }
 
-/// The role whose sessions execute a workload in a call of `caller`. What was captured runs in sessions of the role that executed
-/// it.
+/// Returns the role whose sessions execute a workload in a call of `caller`. Captured statements run as the role that executed
+/// them.
 ///
 /// # Errors
 /// 42704 for a writer that has been dropped; those of [`session_of`].
@@ -147,10 +145,11 @@ pub fn role_of(caller: &Role, workload: &Workload) -> Result<Role, UserError> {
     session_of(caller, &writer, owner)
 }
 
-/// What a run with sessions of several roles cannot have, and what each of these roles needs.
+/// Checks a run whose sessions have several roles: its options, and what each role needs.
 ///
 /// # Errors
-/// 0A000; 22023 for fewer clients than roles; those of [`check_session_of`]; 53300.
+/// 0A000 for options that are not supported; 22023 for fewer clients than roles; those of [`check_session_of`]; 53300 for a
+/// role's CONNECTION LIMIT.
 pub fn check_sessions(spec: &RunSpec) -> Result<(), UserError> {
     let sessions = spec.sessions()?;
     let options = &spec.options;
@@ -158,13 +157,13 @@ pub fn check_sessions(spec: &RunSpec) -> Result<(), UserError> {
     if sessions.len() < 2 {
         return Ok(());
     }
-    let others = [
+    let unsupported = [
         (options.rate.is_some(), "rate"),
         (options.driver == Driver::Wire, "driver => 'wire'"),
         (options.nodes != Nodes::Local, "nodes"),
         (spec.scripts.iter().any(|script| script.is_dealt), "a deck"),
     ];
-    if let Some((_, what)) = others.into_iter().find(|(is, _)| *is) {
+    if let Some((_, what)) = unsupported.into_iter().find(|(is_used, _)| *is_used) {
         let names: Vec<String> = sessions.iter().map(|(role, _)| format!("\"{}\"", role.name)).collect();
         let message = format!("{what} is not supported with sessions of several roles");
         return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
@@ -178,10 +177,10 @@ pub fn check_sessions(spec: &RunSpec) -> Result<(), UserError> {
     Ok(())
 }
 
-/// The extension's own role logs in nowhere: what takes connections takes another one.
+/// Checks that a run with connections does not use the extension's own role, which cannot log in.
 ///
 /// # Errors
-/// 0A000.
+/// 0A000 if it does.
 fn check_login(spec: &RunSpec) -> Result<(), UserError> {
     let what = match spec.options.nodes {
         _ if spec.options.driver == Driver::Wire => "driver => 'wire'".to_owned(),
@@ -198,7 +197,7 @@ fn check_login(spec: &RunSpec) -> Result<(), UserError> {
         .hint("Pass run_as, or set pgbench_ext.client_role to a role that may log in on all nodes; or SET ROLE before the call."))
 }
 
-/// Says as whom clients run, where the caller has not said it.
+/// Raises a NOTICE with the role of the clients' sessions if the caller did not choose it and it is not the caller's.
 ///
 /// # Errors
 /// Those of the catalog.
@@ -219,11 +218,11 @@ pub fn tell_role(spec: &RunSpec) -> Result<(), UserError> {
     Ok(())
 }
 
-/// The workers of a run's clients: each is one, or its jobs share them.
+/// Returns the number of workers for a run's clients: one for each client, or one for each job of the wire driver.
 pub fn workers_of(options: &RunOptions) -> u32 {
     match options.driver {
         Driver::Engine => options.clients,
-        // Half of the processors: a server has the rest, and to serve a connection takes it more than it takes a job.
+        // Half of the processors: the server's side of a connection needs more than the job's.
         Driver::Wire => {
             let jobs = options.jobs.unwrap_or_else(|| machine::processors_granted() / 2);
             jobs.clamp(1, options.clients)
@@ -231,19 +230,21 @@ pub fn workers_of(options: &RunOptions) -> u32 {
     }
 }
 
-/// Slots of background workers that a run takes on this node: those of its clients' workers, one that leads them, and on a
-/// Citus cluster one for each node, and one that leads the whole where several have clients.
+/// Returns the number of background worker slots that a run takes on this node: the clients' workers and their coordinator; on
+/// a Citus cluster also one for each node, and a coordinator of the whole run if it has clients on several nodes.
 pub fn slots_of(options: &RunOptions, cluster: Option<&ClusterSpec>) -> u64 {
-    let here = u64::from(workers_of(options)) + 1;
-    let Some(cluster) = cluster else { return here };
-    let is_here = cluster.nodes.iter().any(|node| node.is_local && node.clients > 0);
-    let whole = u64::from(options.nodes != Nodes::Local);
-    let here = if is_here { here } else { 0 };
-    here + cluster.nodes.len() as u64 + whole
+    let run_slots = u64::from(workers_of(options)) + 1;
+    let Some(cluster) = cluster else { return run_slots };
+    let has_local_clients = cluster.nodes.iter().any(|node| node.is_local && node.clients > 0);
+    let local_slots = if has_local_clients { run_slots } else { 0 };
+    let whole_run_slots = u64::from(options.nodes != Nodes::Local);
+    local_slots + cluster.nodes.len() as u64 + whole_run_slots
 }
 
+/// Checks that the current role may run a workload if it is private.
+///
 /// # Errors
-/// 42501 for a private workload of a role that the current one cannot become.
+/// 42501 if it cannot SET ROLE to the writer.
 fn check_private(workload: &Workload) -> Result<(), UserError> {
     match writer_of(workload, &roles::current())? {
         Some(writer) if workload.private => roles::check_may_become(&writer),
@@ -251,11 +252,11 @@ fn check_private(workload: &Workload) -> Result<(), UserError> {
     }
 }
 
-/// The role that last wrote a workload; `None` for a built-in one, which is whoever's calls it, and in a superuser's call for what
-/// was captured of superusers or imported by them, which belongs to the role of their clients.
+/// Returns the role that last wrote a workload; `None` for a built-in one and, in a superuser's call, for workloads of the
+/// extension's client role, which owns superusers' captures and imports.
 ///
 /// # Errors
-/// 42704 for a role that has been dropped: what it wrote runs nowhere until somebody has copied it.
+/// 42704 for a role that has been dropped: another role must copy the workload first.
 fn writer_of(workload: &Workload, caller: &Role) -> Result<Option<Role>, UserError> {
     if workload.builtin || workload.owner == CLIENT && roles::is_superuser(caller.oid.into()) {
         return Ok(None);
@@ -267,7 +268,7 @@ fn writer_of(workload: &Workload, caller: &Role) -> Result<Option<Role>, UserErr
     })
 }
 
-/// The workloads of a mix by their names, where there are such.
+/// Expands built-in mixes and captures in a mix, and looks up the workloads; `None` for unknown names.
 pub fn expanded(mix: &[Share]) -> Result<Vec<(Option<Workload>, Share)>, UserError> {
     let mut known: HashMap<String, Workload> = HashMap::new();
     let shares = spec::expand(mix, |name| match store::workload(name)? {
@@ -276,13 +277,16 @@ pub fn expanded(mix: &[Share]) -> Result<Vec<(Option<Workload>, Share)>, UserErr
             known.insert(name.to_owned(), workload);
             Ok(None)
         }
-        None => captured(name),
+        None => captured_shares(name),
     })?;
     Ok(shares.into_iter().map(|share| (known.remove(&share.workload), share)).collect())
 }
 
-/// The workloads that a capture has kept; `None` for a name that is no capture's.
-fn captured(name: &str) -> Result<Option<Vec<Share>>, UserError> {
+/// Returns the workloads of a capture; `None` if there is no capture of this name.
+///
+/// # Errors
+/// 55000 for a capture without any.
+fn captured_shares(name: &str) -> Result<Option<Vec<Share>>, UserError> {
     let captured = store::mix(name)?;
     if captured.as_ref().is_some_and(Vec::is_empty) {
         let message = format!("capture \"{name}\" has kept no statement");

@@ -1,4 +1,4 @@
-//! From a prepared run to a started coordinator, the wait of the session that asked, and what it reports at the end.
+//! The start of a prepared run's coordinator, the wait of the calling session, its report, and the risks before a run.
 
 use std::sync::atomic::Ordering::*;
 
@@ -26,7 +26,7 @@ use crate::server::signals;
 use crate::shm::{Segment, SegmentShape, StopReason, Work, log_for, ring_for};
 use crate::store;
 
-/// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.
+/// The most shared memory of a run, in bytes. All of it is allocated at the start, for the worst case.
 const MAX_SEGMENT: usize = 1 << 30;
 
 /// Starts the coordinator.
@@ -35,14 +35,18 @@ pub fn launch(prepared: &PreparedRun, caller_pid: i32) -> Result<LaunchHandle, U
     let commands = *commands;
     let json = serde_json::to_string(spec).unwrap_or_default();
     // The coordinator of a run on several nodes has no clients of its own.
-    let is_here = !spec.is_of_several_nodes();
+    let has_clients = !spec.is_of_several_nodes();
     let shape = SegmentShape {
-        slots: if is_here { workers_of(&spec.options) } else { 0 },
-        connections: if is_here && spec.options.driver == Driver::Wire { spec.options.clients } else { 0 },
-        scripts: if is_here { spec.scripts.len() as u32 } else { 0 },
-        commands: if is_here { commands } else { 0 },
+        slots: if has_clients { workers_of(&spec.options) } else { 0 },
+        connections: if has_clients && spec.options.driver == Driver::Wire {
+            spec.options.clients
+        } else {
+            0
+        },
+        scripts: if has_clients { spec.scripts.len() as u32 } else { 0 },
+        commands: if has_clients { commands } else { 0 },
         ring: ring_for(spec.options.sample_interval_secs),
-        log: if is_here && spec.options.log_rate > 0.0 { log_for(workers_of(&spec.options)) } else { 0 },
+        log: if has_clients && spec.options.log_rate > 0.0 { log_for(workers_of(&spec.options)) } else { 0 },
         nodes: spec.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len() as u32),
         feeders: fed.feeders,
         batches: if spec.options.duel.is_some() { BATCHES as u32 } else { 0 },
@@ -70,11 +74,11 @@ pub fn launch(prepared: &PreparedRun, caller_pid: i32) -> Result<LaunchHandle, U
     if spec.options.driver == Driver::Wire {
         segment.header().secret.set(&serde_json::to_string(secrets).unwrap_or_default())?;
     }
-    // 0: the coordinator is the bootstrap superuser, for only the recorder may write results.
+    // Role 0: the coordinator is the bootstrap superuser, because it writes the results.
     LaunchHandle::start(segment, coordinator::KIND, spec.database_oid, 0, workers_of(&spec.options))
 }
 
-/// A run that is to start now, with NOTICEs of what its caller has to know.
+/// Prepares a run that starts now, with NOTICEs for its caller.
 fn prepare_to_start(arguments: RunArguments, is_waited_for: bool) -> Result<PreparedRun, UserError> {
     let prepared = prepare(arguments, RowLimit::All, NodePairs::Try)?;
     tell_role(&prepared.spec)?;
@@ -83,7 +87,7 @@ fn prepare_to_start(arguments: RunArguments, is_waited_for: bool) -> Result<Prep
     Ok(prepared)
 }
 
-/// Runs a workload and waits for it, with NOTICEs; the run's id.
+/// Runs a workload, waits for its end with NOTICEs, and returns the run's id.
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let mut prepared = prepare_to_start(arguments, true)?;
     let releasable = releasable_or_warn(
@@ -103,7 +107,7 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let run_id = launched.segment.run_id();
     let measured = launched.segment.header().gate.load(Relaxed) != 0;
     launched.leave();
-    // What was measured up to a cancel is told before the cancel goes on, as pgbench does at SIGINT.
+    // After a cancel, report what was measured before raising it, as pgbench does at SIGINT.
     if waited.is_err()
         && measured
         && let Ok(report) = closing_report(run_id)
@@ -113,13 +117,13 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     waited??;
     pgrx::notice!("{}", closing_report(run_id)?);
     if prepared.spec.scripts.iter().any(|script| script.captured) {
-        tell_of_errors(run_id)?;
+        report_data_errors(run_id)?;
     }
     warn_of_status(run_id)?;
     Ok(run_id)
 }
 
-/// Says when a run is not what was asked for, or its samples are not what they should be.
+/// Raises WARNINGs if samples are incorrect or the run is not completed.
 fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     if let Some(misplaced) = store::misplaced(run_id)? {
         warn(
@@ -140,8 +144,8 @@ fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Says how many transactions of a capture failed, with the client going on, and why.
-fn tell_of_errors(run_id: i64) -> Result<(), UserError> {
+/// Raises a NOTICE with the number of a capture's transactions that failed with data errors, after which clients continue.
+fn report_data_errors(run_id: i64) -> Result<(), UserError> {
     let errors = store::failures(run_id)?.into_iter().filter(|(state, _)| is_of_data(state));
     let (mut sum, mut states) = (0, Vec::new());
     for (state, failed) in errors {
@@ -161,7 +165,7 @@ fn tell_of_errors(run_id: i64) -> Result<(), UserError> {
     Ok(())
 }
 
-/// What pgbench prints at its end, for a run.
+/// Returns the report on a run in the form of pgbench's.
 fn closing_report(run_id: i64) -> Result<String, UserError> {
     Ok(bench_report::closing(&store::headline(run_id)?))
 }
@@ -172,21 +176,20 @@ pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
     result.map(|()| run_id)
 }
 
-/// Starts a run in which nothing was found wrong, and returns when it has an id, or 0 where it did not get that far, with
-/// what has kept it from going on.
+/// Starts a prepared run, and returns as soon as it has an id, or its error and the id 0 if it failed before.
 fn start_prepared(prepared: &PreparedRun) -> Result<(Result<(), UserError>, i64), UserError> {
     let launched = launch(prepared, my_pid())?;
-    // Until the run has an id it is this call's to give up.
+    // Until the run has an id, the end of this call ends it.
     launched.tie();
     Ok(launched.until_known())
 }
 
 // This node's part of another node's run.
 
-/// Starts this node's part of another's run; its id.
+/// Starts this node's part of another node's run, and returns its id.
 ///
 /// # Errors
-/// What kept it from going on so far that it has an id.
+/// That of a part that failed before it had an id.
 pub fn start_part(request: serde_json::Value) -> Result<i64, UserError> {
     let request: PartRequest = serde_json::from_value(request).map_err(|e| invalid(&e.to_string()))?;
     if !store::may_run()? {
@@ -195,7 +198,7 @@ pub fn start_part(request: serde_json::Value) -> Result<i64, UserError> {
     if request.spec.part_of.is_none() {
         return Err(invalid("part_of is missing"));
     }
-    // With its id it can be asked why it has failed, and dropped.
+    // A part that failed later is asked for its error by its id.
     let (result, run_id) = start_prepared(&prepare_part(request)?)?;
     if run_id != 0 { Ok(run_id) } else { result.map(|()| run_id) }
 }
@@ -204,19 +207,19 @@ fn invalid(message: &str) -> UserError {
     UserError::invalid(format!("invalid request for a part of a run: {message}"))
 }
 
-// What would spoil a run that is to start: as rows of bench.preflight, and as NOTICEs of a run.
+// Risks for a run's results: rows of bench.preflight, and NOTICEs of a run.
 
-/// Looks at the server and the machine for a run with these arguments, which is not made.
+/// Finds the risks for a run with these arguments, without starting it.
 ///
 /// # Errors
-/// Those that the run would end with before it starts.
+/// Those of [`dry_run`].
 pub fn find_risks(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
     let dry_run = dry_run(arguments)?;
     let machine = MachineLook::begin();
     let mut server = ServerState::default();
     if dry_run.plan.target.is_none() {
         server = server_state(&dry_run.fixtures, true)?;
-        server.fixtures = Some(fixtures(&dry_run.fixtures)?);
+        server.fixtures = Some(fixture_states(&dry_run.fixtures)?);
     }
     server.statement_timeout_secs = signals::of_statement();
     let machine = machine.end(LOOK_MS);
@@ -224,8 +227,8 @@ pub fn find_risks(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
     Ok(risks(&Situation { plan: dry_run.plan, server, machine }))
 }
 
-/// Tells in a NOTICE each what would spoil a run that does these steps first: what is certain, and before a run of a second or
-/// more what others do, which takes a look. Whether the calling statement waits for it matters to statement_timeout.
+/// Raises a NOTICE for each risk for a run that does the steps `before` first. Before runs of a second or more, this also
+/// observes other sessions and the machine for a moment. `is_waited_for`: statement_timeout covers the run.
 pub fn tell_risks(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Result<(), UserError> {
     let plan = PlannedRun { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
     let look_ms = plan.look_ms();
@@ -245,10 +248,10 @@ pub fn tell_risks(spec: &RunSpec, before: &[Before], is_waited_for: bool) -> Res
     Ok(())
 }
 
-/// What takes one question each; who is active only at the begin of a look.
-fn server_state(fixtures: &[FixtureSpec], is_looked_at: bool) -> Result<ServerState, UserError> {
-    // Whoever executes a statement at the begin and at the end of the look is no chance.
-    let active = if is_looked_at { environment::active()? } else { None };
+/// Reads the server's state; with `is_observed`, also the number of active sessions.
+fn server_state(fixtures: &[FixtureSpec], is_observed: bool) -> Result<ServerState, UserError> {
+    // Counted here and after the observation; the lower number excludes short statements.
+    let active = if is_observed { environment::active()? } else { None };
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(tables_of).collect();
     Ok(ServerState {
         active,
@@ -267,13 +270,13 @@ fn tables_of(fixture: &FixtureSpec) -> Vec<pg_sys::Oid> {
     fixture.tables.iter().map(|&table| table.into()).collect()
 }
 
-/// The fixtures as they are and as they were loaded.
-fn fixtures(fixtures: &[FixtureSpec]) -> Result<Vec<FixtureState>, UserError> {
-    let mut found = Vec::new();
+/// Compares the fixtures' sizes now with those after their loads.
+fn fixture_states(fixtures: &[FixtureSpec]) -> Result<Vec<FixtureState>, UserError> {
+    let mut states = Vec::new();
     for fixture in fixtures {
         let Some(schema) = &fixture.schema else { continue };
-        let grown = known(|| store::growth(&fixture.name, schema, &tables_of(fixture)))?;
-        found.extend(grown.map(|growth| FixtureState {
+        let growth = known(|| store::growth(&fixture.name, schema, &tables_of(fixture)))?;
+        states.extend(growth.map(|growth| FixtureState {
             name: fixture.name.clone(),
             rows: fixture.rows as f64,
             loaded_bytes: Some(growth.loaded_bytes as f64),
@@ -281,5 +284,5 @@ fn fixtures(fixtures: &[FixtureSpec]) -> Result<Vec<FixtureState>, UserError> {
             live: Some(growth.live as f64),
         }));
     }
-    Ok(found)
+    Ok(states)
 }

@@ -1,4 +1,4 @@
-//! What is the same for runs, loads and sweeps under way, to wait for one and to stop it; and the NOTICEs of bench.run.
+//! Waiting for runs, loads and sweeps, and stopping them; and the NOTICEs of bench.run.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
@@ -18,13 +18,13 @@ use crate::server::transaction::rolled_back;
 use crate::shm::{RunState, Segment, StopReason, WarmupEnd, Work, is_under_way};
 use crate::store::{self, is_open};
 
-/// Waits for its end, or until then, and looks at its segment now and then; its status.
+/// Waits for the end of `work`, or until a point in time, and returns its status. Calls `look` with its segment at every check.
 ///
 /// # Errors
-/// 42704 for what does not exist, 42501 for what the caller may not see, 25006 on a standby, 55000 for what another build of
-/// the library leads, 40P01 where it waits for this session, 57014.
+/// 42704 if it does not exist, 42501 if the caller may not see it, 25006 on a standby, 55000 if another build of the library
+/// leads it, 40P01 if it waits for this session, 57014.
 pub fn wait(work: Work, until: Option<Instant>, mut look: impl FnMut(&Segment)) -> Result<String, UserError> {
-    // What waits for a lock on the rows' table, as a DROP EXTENSION may, must not wait for this wait.
+    // Rolled back to release the lock on the extension's tables: DROP EXTENSION must not wait for this call.
     let handle = rolled_back(|| store::visible(work))?;
     let is_open = is_open(&handle.status);
     if is_open && is_standby() {
@@ -56,10 +56,10 @@ pub fn wait(work: Work, until: Option<Instant>, mut look: impl FnMut(&Segment)) 
     store::status(work)
 }
 
-/// Ends it; false where it was not under way.
+/// Stops `work`, and returns false if it was not under way.
 ///
 /// # Errors
-/// 42704 for what does not exist, 42501 for what the caller may not stop, 55000 for what another build of the library leads.
+/// 42704 if it does not exist, 42501 if the caller may not stop it, 55000 if another build of the library leads it.
 pub fn stop(work: Work) -> Result<bool, UserError> {
     let handle = rolled_back(|| store::handle_of(work))?;
     handle.check_may_stop()?;
@@ -74,26 +74,28 @@ pub fn stop(work: Work) -> Result<bool, UserError> {
 }
 
 thread_local! {
-    /// Whether this session has been told where the arguments are described: a misspelt one gets nothing but the server's "No
-    /// function matches".
-    static HELP_TOLD: Cell<bool> = const { Cell::new(false) };
+    /// Whether this session has seen the NOTICE about bench.help. Misspelt arguments give only the server's "No function
+    /// matches".
+    static HELP_SHOWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How often bench.run reports its progress, at most.
+/// The least time between two progress NOTICEs of bench.run.
 const REPORT_EVERY_SECS: f64 = 5.0;
 
-/// The NOTICEs of a run under way, in the manner of pgbench's.
+/// The NOTICEs of a run under way, in the form of pgbench's.
 pub struct RunReporter {
     workload: String,
     announced: bool,
     every_secs: f64,
     next_secs: f64,
-    /// The samples since the last line, and how many samples and seconds of its phase were seen in all.
+    /// The samples since the last progress NOTICE.
     window: Window,
+    /// Samples seen.
     samples: u32,
+    /// Seconds seen of the current phase, warm-up or measurement.
     seen_secs: f64,
     in_warmup: bool,
-    /// What was said last of a warm-up whose end is not given.
+    /// The last reported state of a warm-up until steady throughput.
     warmup_end: WarmupEnd,
     warned: bool,
     warned_of_xids: bool,
@@ -102,34 +104,34 @@ pub struct RunReporter {
 }
 
 impl RunReporter {
-    /// For a run of this specification.
+    /// Starts without having reported anything.
     pub fn new(spec: &RunSpec) -> Self {
         let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
-        let o = &spec.options;
+        let options = &spec.options;
         Self {
-            workload: o.workload.clone(),
+            workload: options.workload.clone(),
             announced: false,
             every_secs,
             next_secs: every_secs,
             window: Window::default(),
             samples: 0,
             seen_secs: 0.0,
-            in_warmup: o.warmup_secs != Some(0.0),
+            in_warmup: options.warmup_secs != Some(0.0),
             warmup_end: WarmupEnd::Given,
             warned: false,
             warned_of_xids: false,
-            has_rate: o.rate.is_some(),
-            has_limit: o.latency_limit_ms.is_some(),
+            has_rate: options.rate.is_some(),
+            has_limit: options.latency_limit_ms.is_some(),
         }
     }
 
-    /// Says what is new.
+    /// Raises NOTICEs about everything new in the segment.
     pub fn report(&mut self, segment: &Segment) {
         let header = segment.header();
         if !self.announced && segment.run_id() != 0 {
             self.announced = true;
             let message = format!("run {} of {} starts", segment.run_id(), self.workload);
-            if HELP_TOLD.replace(true) {
+            if HELP_SHOWN.replace(true) {
                 pgrx::notice!("{message}");
             } else {
                 notice(message, "Arguments: SELECT * FROM bench.help('run').");
@@ -175,19 +177,19 @@ impl RunReporter {
         }
         self.next_secs = figures.elapsed_secs + self.every_secs;
         let since = self.window.take();
-        let mut more = String::new();
+        let mut extra = String::new();
         let aborted = progress.aborted.get();
         if aborted > 0 {
-            more += &format!(", {aborted} aborted");
+            extra += &format!(", {aborted} aborted");
         }
         if self.has_rate {
-            more += &format!(", lag {:.3} ms", since.lag_avg_ms);
+            extra += &format!(", lag {:.3} ms", since.lag_avg_ms);
         }
         if self.has_rate && self.has_limit {
-            more += &format!(", {} skipped", progress.skipped.get());
+            extra += &format!(", {} skipped", progress.skipped.get());
         }
         pgrx::notice!(
-            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed{more}",
+            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed{extra}",
             if in_warmup { "warm-up " } else { "" },
             figures.elapsed_secs,
             since.tps,
@@ -197,7 +199,7 @@ impl RunReporter {
         );
     }
 
-    /// Says that a warm-up without a given end begins, and how it ends.
+    /// Reports the beginning and the end of a warm-up until steady throughput.
     fn report_warmup(&mut self, segment: &Segment) {
         let header = segment.header();
         let now = header.warmup_end();

@@ -1,4 +1,4 @@
-//! From a workload's name to what a run executes, with every question of ownership answered.
+//! The lookup of workloads and fixtures by name, with checks of privileges, and the checks of a run's scripts.
 
 use std::collections::BTreeSet;
 
@@ -19,22 +19,22 @@ use crate::run::client::workload::{AUTOMATIC, ROWS, SCALE};
 use crate::server::{guc, relations, spi};
 use crate::store::{self, Workload};
 
-/// pgbench's names of its scripts (`-b`), and those of the workloads that do what they do.
-const NAMES_OF_PGBENCH: [(&str, &str); 3] =
+/// pgbench's names of its built-in scripts (`-b`), and the equivalent workloads.
+const PGBENCH_NAMES: [(&str, &str); 3] =
     [("tpcb-like", "tpcb"), ("simple-update", "tpcb_simple_update"), ("select-only", "tpcb_select")];
 
-/// A workload by name, or by pgbench's where no workload has that name.
+/// Looks up a workload by its name, or else by the name of pgbench's equivalent script.
 ///
 /// # Errors
 /// 42704 with the known names; 42809 for a capture.
 pub fn find(name: &str) -> Result<Workload, UserError> {
-    let mut found = store::workload(name)?;
-    if found.is_none()
-        && let Some((_, own)) = NAMES_OF_PGBENCH.iter().find(|(theirs, _)| *theirs == name)
+    let mut workload = store::workload(name)?;
+    if workload.is_none()
+        && let Some((_, equivalent)) = PGBENCH_NAMES.iter().find(|(script, _)| *script == name)
     {
-        found = store::workload(own)?;
+        workload = store::workload(equivalent)?;
     }
-    let Some(workload) = found else {
+    let Some(workload) = workload else {
         if store::capture(name)?.is_some() {
             let message = format!("\"{name}\" is a capture, not a workload");
             return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message).hint(format!(
@@ -48,29 +48,29 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         if name.contains(char::is_whitespace) || name.ends_with(".sql") {
             list = format!("To run a script without a workload, pass it as script => '...'. {list}");
         }
-        let of_pgbench = NAMES_OF_PGBENCH.iter().map(|(theirs, _)| *theirs);
-        let known = names.iter().map(String::as_str).chain(of_pgbench);
+        let pgbench_names = PGBENCH_NAMES.iter().map(|(script, _)| *script);
+        let known = names.iter().map(String::as_str).chain(pgbench_names);
         return Err(error.hint(words::hint(name, known, list)));
     };
     Ok(workload)
 }
 
-/// The workloads of a mix, with those that its names stand for, of built-in mixes and of captures, and their shares.
+/// Returns the workloads of a mix with their shares; built-in mixes and captures are expanded.
 ///
 /// # Errors
-/// As [`find`]; 22023 for too many, and for weights that are too large; 55000 for a capture that has kept nothing.
+/// As [`find`]; 22023 for too many workloads or too large weights; 55000 for a capture without statements.
 pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, Share)>, UserError> {
-    let found = expanded(mix)?.into_iter().map(|(known, share)| {
+    let workloads = expanded(mix)?.into_iter().map(|(known, share)| {
         let workload = match known {
             Some(known) => known,
             None => find(&share.workload)?,
         };
         Ok((workload, share))
     });
-    found.collect()
+    workloads.collect()
 }
 
-/// A script that is given to a run itself: it belongs to the caller and has no fixture.
+/// Returns a workload for a script passed to a run: it belongs to the caller and has no fixture.
 pub fn unnamed(script: &str, caller: &Role) -> Workload {
     Workload {
         name: SCRIPT.to_owned(),
@@ -86,47 +86,44 @@ pub fn unnamed(script: &str, caller: &Role) -> Workload {
     }
 }
 
-/// The error for a workload that is NULL.
+/// Returns the error for a workload that is NULL.
 pub fn missing() -> Result<UserError, UserError> {
-    Ok(UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, "workload must not be null").hint(known()?))
+    let hint = format!("Known workloads: {}.", store::workload_names()?.join(", "));
+    Ok(UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, "workload must not be null").hint(hint))
 }
 
-fn known() -> Result<String, UserError> {
-    Ok(format!("Known workloads: {}.", store::workload_names()?.join(", ")))
-}
-
-/// What a look at the scripts of a run has found.
+/// The result of [`check_scripts`].
 pub struct CheckedScripts {
-    /// Commands of all scripts together.
+    /// The number of commands of all scripts together.
     pub commands: u32,
-    /// What each script reads of its fixture.
+    /// For each script, the variables that it reads.
     pub reads: Vec<Reads>,
 }
 
-/// Which of the variables that come from its fixture a script reads.
+/// The variables of its fixture that a script reads.
 pub struct Reads {
     rows: bool,
     scale: bool,
-    /// The last of the keys of shards, or 0.
+    /// The highest number n of the variables shard_key_n, or 0.
     shard_keys: usize,
 }
 
-/// The scripts of a run, parsed once to see that they are whole.
+/// Parses the scripts of a run to check their syntax.
 ///
 /// # Errors
-/// What the parser says; 0A000 for pipelines.
+/// The parser's; 0A000 for pipelines with the engine driver.
 pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<CheckedScripts, UserError> {
     let mut checked = CheckedScripts { commands: 0, reads: Vec::new() };
     for ScriptSpec { name, source, .. } in scripts {
-        // What counts is this one's text, so it has symbols of its own.
-        let mut own = Symbols::new();
-        let script = script::parse(name, source, &mut own)?;
+        // Symbols of its own, so that they contain only the variables of this script.
+        let mut symbols = Symbols::new();
+        let script = script::parse(name, source, &mut symbols)?;
         if options.driver == Driver::Engine {
             script.check_without_connection()?;
         }
         checked.commands += script.commands.len() as u32;
         let reads =
-            |variable: &str| own.lookup(variable).is_some() && !options.variables.contains_key(variable);
+            |variable: &str| symbols.lookup(variable).is_some() && !options.variables.contains_key(variable);
         let last_key = shard_keys::names().zip(1..).filter(|(name, _)| reads(name)).last();
         checked.reads.push(Reads {
             rows: reads(ROWS),
@@ -137,11 +134,11 @@ pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<Che
     Ok(checked)
 }
 
-/// That each variable of a run's scripts has a value, and stands where it can; `fed` are those of feeders.
+/// Checks that each variable of a run's scripts has a value, and stands only where it may. `fed` are the variables that feeders
+/// set.
 ///
 /// # Errors
-/// 42703 for a variable that nothing defines; 42601 for what a statement with parameters, or with a feeder's values, cannot
-/// hold.
+/// 42703 for a variable that nothing defines; 42601 for one in a place where a parameter or a feeder's value cannot stand.
 pub fn check_variables(
     scripts: &[ScriptSpec],
     fixture_names: &[String],
@@ -153,7 +150,7 @@ pub fn check_variables(
         .iter()
         .map(|script| script::parse(&script.name, &script.source, &mut symbols))
         .collect::<Result<Vec<Script>, _>>()?;
-    // A client's variables outlast its transactions: what one script of a mix sets, all can read.
+    // A client's variables outlast its transactions: all scripts of a mix can read those that one sets.
     let mut assigned = vec![false; symbols.len()];
     for script in &parsed {
         script.for_each_assigned(&mut |id| assigned[id.index()] = true);
@@ -164,9 +161,9 @@ pub fn check_variables(
     for id in &fed {
         assigned[id.index()] = true;
     }
-    for (script, of) in parsed.iter().zip(scripts) {
-        let ScriptSpec { name, fixture, .. } = of;
-        let is_simple = options.query_mode_of(of) == QueryMode::Simple;
+    for (script, spec) in parsed.iter().zip(scripts) {
+        let ScriptSpec { name, fixture, .. } = spec;
+        let is_simple = options.query_mode_of(spec) == QueryMode::Simple;
         script.check_fed(&symbols, &|id| fed.contains(&id), is_simple)?;
         if is_simple {
             continue;
@@ -205,10 +202,10 @@ fn undefined_variable(variable: &str, script: &str, line: u32) -> UserError {
     ))
 }
 
-/// A fixture without rows gives a script nothing to draw ids from.
+/// Checks that fixtures have rows if a script draws ids from them.
 ///
 /// # Errors
-/// 55000, before any worker is started.
+/// 55000 for a fixture without rows.
 pub fn check_rows(
     fixtures: &[FixtureSpec],
     scripts: &[ScriptSpec],
@@ -226,16 +223,18 @@ pub fn check_rows(
     .hint(format!("For example: SELECT bench.load('{}', 1000000);", fixture.name)))
 }
 
+/// Checks that fixtures have as many shards as their scripts need.
+///
 /// # Errors
-/// 55000 for a script that has to touch more shards than its fixture has, before any worker is started.
+/// 55000 for a fixture with fewer shards.
 pub fn check_shards(
     fixtures: &[FixtureSpec],
     scripts: &[ScriptSpec],
     checked: &CheckedScripts,
 ) -> Result<(), UserError> {
     for (script, reads) in scripts.iter().zip(&checked.reads) {
-        let of_shards = script.fixture.and_then(|index| fixtures.get(index)).filter(|f| f.name == SHARDS);
-        let Some(fixture) = of_shards else { continue };
+        let fixture = script.fixture.and_then(|index| fixtures.get(index));
+        let Some(fixture) = fixture.filter(|fixture| fixture.name == SHARDS) else { continue };
         let (shards, needed) = (fixture.shard_keys.len(), reads.shard_keys);
         if needed > shards {
             return Err(UserError::new(
@@ -248,10 +247,11 @@ pub fn check_shards(
     Ok(())
 }
 
-/// pgbench's scripts draw ids by the scale: with another one than the tables', they miss rows or use a part of them.
+/// Checks a scale among the variables: pgbench's scripts draw ids by it, and with another one than the tables' they miss rows or
+/// use only a part of them.
 ///
 /// # Errors
-/// 22023 for a scale among the variables that the tables of a built-in workload do not have.
+/// 22023 for another scale than that of a built-in workload's fixture.
 pub fn check_scale(
     fixtures: &[FixtureSpec],
     scripts: &[ScriptSpec],
@@ -278,11 +278,10 @@ pub fn check_scale(
     Ok(())
 }
 
-/// One search_path serves all scripts of a run: each fixture's tables have to be what their names
-/// find there.
+/// Checks that the tables of all fixtures are visible under the search_path, which all scripts of a run share.
 ///
 /// # Errors
-/// 55000 for a fixture that is hidden by another's schema.
+/// 55000 for a table that is hidden by another fixture's.
 pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> Result<(), UserError> {
     let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
     let is_given = settings.iter().any(|(name, _)| name.eq_ignore_ascii_case("search_path"));
@@ -293,9 +292,9 @@ pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> R
     guc::with_search_path(&path, || {
         for fixture in fixtures {
             let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
-            // Nobody names a partition.
-            let named = "SELECT array_agg(oid) FROM pg_class WHERE oid = ANY ($1) AND NOT relispartition";
-            let named = spi::fetch::<Vec<pg_sys::Oid>>(named, &[tables.into()])?.unwrap_or_default();
+            // Scripts do not name partitions.
+            let sql = "SELECT array_agg(oid) FROM pg_class WHERE oid = ANY ($1) AND NOT relispartition";
+            let named = spi::fetch::<Vec<pg_sys::Oid>>(sql, &[tables.into()])?.unwrap_or_default();
             let hidden = named.into_iter().filter(|table| !relations::is_visible(*table));
             let hidden = hidden.map(relations::shown_name).min();
             if let Some(hidden) = hidden {
@@ -310,10 +309,10 @@ pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> R
     })
 }
 
-/// A fixture's schema has to be one that the role may look into.
+/// Checks that the role has USAGE on a fixture's schema.
 ///
 /// # Errors
-/// 42501; never for one that does not exist.
+/// 42501 if it has not; none for a schema that does not exist.
 fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
     let sql = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace \
                WHERE nspname = $1::text";
@@ -325,11 +324,10 @@ fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
         .hint("GRANT USAGE on the schema and privileges on its tables, or load your own fixture into another schema."))
 }
 
-/// The tables of a fixture as they are on this node, by their schemas and names. What the node that asks has made sure of holds
-/// there: schemas and privileges are each node's own.
+/// Looks up a fixture's tables on this node by their schemas and names. Checks privileges again, because each node has its own.
 ///
 /// # Errors
-/// 42501, and 42P01 for a table that is not there.
+/// 42501 without USAGE on a schema, 42P01 for a table that does not exist.
 pub fn tables_on_node(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u32>, UserError> {
     let schemas: BTreeSet<_> = fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)).collect();
     for schema in schemas {
@@ -347,7 +345,7 @@ pub fn tables_on_node(fixture: &FixtureSpec, names: &[(String, String)]) -> Resu
         .collect()
 }
 
-/// The fixture for a workload, or how it is to be loaded before a run.
+/// The fixture for a workload, or the load that a run needs first.
 pub enum FoundFixture {
     Loaded(FixtureSpec),
     Missing(MissingLoad),
@@ -357,27 +355,27 @@ pub enum FoundFixture {
 pub struct MissingLoad {
     pub name: String,
     pub rows: i64,
-    /// As of bench.load.
+    /// The options of bench.load.
     options: Map<String, Value>,
-    /// The words of a NOTICE.
+    /// The text of the NOTICE.
     reason: String,
 }
 
-/// Looks for the fixture of a workload, and loads nothing.
+/// Looks for the fixture of a workload without loading it.
 ///
 /// # Errors
-/// 42501 when only another role's is there and this role may not use it.
+/// 42501 if only another role has the fixture and this role may not use it.
 pub fn look_for_fixture(
     name: &str,
     settings: &[(String, String)],
     clients: u32,
 ) -> Result<FoundFixture, UserError> {
-    let found = fixture::usable(name)?;
-    if let Some(found) = &found {
-        found.schema.iter().try_for_each(|schema| check_usage(schema, name))?;
+    let loaded = fixture::usable(name)?;
+    if let Some(fixture) = &loaded {
+        fixture.schema.iter().try_for_each(|schema| check_usage(schema, name))?;
     }
     let missing = if fixture::is_per_client(name) {
-        fixture::load_for_clients(name, found.as_ref(), clients)?.map(|load| MissingLoad {
+        fixture::load_for_clients(name, loaded.as_ref(), clients)?.map(|load| MissingLoad {
             name: name.to_owned(),
             rows: load.rows,
             options: load.options,
@@ -386,13 +384,13 @@ pub fn look_for_fixture(
     } else {
         None
     };
-    match (missing, found) {
+    match (missing, loaded) {
         (Some(missing), _) => return Ok(FoundFixture::Missing(missing)),
-        (None, Some(found)) => return Ok(FoundFixture::Loaded(found)),
+        (None, Some(fixture)) => return Ok(FoundFixture::Loaded(fixture)),
         (None, None) => {}
     }
-    if let Some(found) = fixture::made_by_pgbench(name, settings)? {
-        return Ok(FoundFixture::Loaded(found));
+    if let Some(fixture) = fixture::made_by_pgbench(name, settings)? {
+        return Ok(FoundFixture::Loaded(fixture));
     }
     let rows = fixture::known(name)?.default_rows();
     citus::check_coordinator(&format!("fixture \"{name}\" is not loaded on this node"))?;
@@ -400,7 +398,7 @@ pub fn look_for_fixture(
     Ok(FoundFixture::Missing(MissingLoad { name: name.to_owned(), rows, options: Map::new(), reason }))
 }
 
-/// The fixture for a workload, loaded first in its small default size if there is none.
+/// Finds the fixture for a workload, or loads it in its small default size.
 ///
 /// # Errors
 /// As [`look_for_fixture`], and those of a load.
@@ -410,7 +408,7 @@ pub fn find_fixture(
     clients: u32,
 ) -> Result<FixtureSpec, UserError> {
     let missing = match look_for_fixture(name, settings, clients)? {
-        FoundFixture::Loaded(found) => return Ok(found),
+        FoundFixture::Loaded(fixture) => return Ok(fixture),
         FoundFixture::Missing(missing) => missing,
     };
     pgrx::notice!("{}", missing.reason);
