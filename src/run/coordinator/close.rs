@@ -1,4 +1,4 @@
-//! The end of a run: what was measured is read, with the counts of each command, and written in parts.
+//! The end of a run: all results are collected and written in parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::*;
@@ -23,17 +23,17 @@ use crate::shm::{ClientSlot, ClientState, CommandCounters, CommandTimes, Segment
 use crate::store::recorder::{self, Closing, ErrorRow, Part, RunStatus, Totals, ms};
 use crate::store::{self, nodes};
 
-/// After a stop everything is to be written by then.
+/// The time after a stop within which everything should be written.
 const STOP_DONE_NS: i64 = 1_800_000_000;
 
-/// After a stop the log has so long.
+/// The time after a stop until which the log is written.
 const LOG_DONE_NS: i64 = 1_000_000_000;
 
-/// What pg_stat_statements counted of each script.
+/// The counts of pg_stat_statements for each script.
 type CallsOfScripts = Vec<(i32, Counts)>;
 
 impl RunUnderWay<'_> {
-    /// Writes everything that is known at the end.
+    /// Writes all results. `failure` is the error that ended the run.
     pub(super) fn close(&mut self, failure: Option<UserError>) -> Result<(), UserError> {
         let measured = self.measured;
         let mut missing: Vec<(Part, UserError)> = Vec::new();
@@ -44,13 +44,13 @@ impl RunUnderWay<'_> {
         if measured && let Err(error) = self.log.write_rest(deadline_ns) {
             missing.push(("bench.transactions", error));
         }
-        // Those that a stop has ended are no errors.
+        // Clients that a stop has ended do not count as errors.
         let lost = if self.stop_reason().is_some() { 0 } else { self.lost };
         let errors = run_status::errors(self.segment, lost);
         let failure = failure.or_else(|| self.unwritten.clone()).or_else(|| self.cut_short.clone());
         let (status, error) = self.run_status(failure, &errors);
         if let Some(links) = &self.links {
-            // Which of them could not be read is in its error.
+            // A node that cannot be read has the error in its row.
             let left_ns =
                 self.stopped_at_ns.map_or(LINKS_NS, |at| (at + STOP_DONE_NS - now_ns()).max(100_000_000));
             let _ = links.collect(left_ns);
@@ -112,15 +112,15 @@ impl RunUnderWay<'_> {
         self.unwritten.take().map_or(Ok(()), Err).and(finished)
     }
 
-    /// How long the warm-up was: as long as the run, where that ended in it.
+    /// Returns the length of the warm-up, or of the run if that ended in it.
     fn warmup_took_secs(&self) -> Option<f64> {
         let timeline = self.segment.header().timeline.load();
         let end_ns = timeline.measure_start_ns.min(timeline.measure_end_ns);
         self.measured.then(|| (end_ns - timeline.warmup_start_ns).max(0) as f64 / NS_PER_SEC)
     }
 
-    /// Transactions that were due before the end and neither started nor skipped: those that clients took, and those that
-    /// nobody came to.
+    /// Counts the transactions that were due before the end and were neither started nor skipped, whether a client had taken
+    /// them or not.
     fn backlog(&self) -> u64 {
         let header = self.segment.header();
         let timeline = header.timeline.load();
@@ -134,9 +134,8 @@ impl RunUnderWay<'_> {
         taken + rest
     }
 
-    /// Processor time of the clients' processes for each transaction that they committed, in microseconds: of those clients
-    /// of which it is known, and `None` where it is of none. Of connections it is the time of the backends that serve them,
-    /// in the measured intervals.
+    /// Returns the processor time per committed transaction, in microseconds, of the clients' processes, or of the backends
+    /// that serve connections, in the measured intervals. `None` if it is known of no client.
     fn server_cpu_us(&self) -> Option<f64> {
         if self.spec.options.driver == Driver::Wire {
             let transactions = self.sampler.measured.moments.count;
@@ -144,11 +143,12 @@ impl RunUnderWay<'_> {
             return Some(cpu_ns as f64 / transactions as f64 / 1e3);
         }
         let known = self.segment.slots().filter_map(ClientSlot::cpu_of_transactions);
-        let (cpu_ns, transactions) = known.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        let (cpu_ns, transactions) =
+            known.fold((0, 0), |sum, (cpu_ns, transactions)| (sum.0 + cpu_ns, sum.1 + transactions));
         (transactions > 0).then(|| cpu_ns as f64 / transactions as f64 / 1e3)
     }
 
-    /// How long connections took that were opened while measuring.
+    /// Returns the latencies of connections opened during the measurement.
     fn connects(&self) -> Totals {
         let mut connects = Totals::default();
         if self.segment.shape().connections > 0 {
@@ -157,11 +157,11 @@ impl RunUnderWay<'_> {
         connects
     }
 
-    /// What of the environment is known only at the end. What cannot be read is left out.
+    /// Returns the facts about the environment that are known only at the end; empty if they cannot be read.
     fn aftermath(&self) -> Environment {
         let read = || -> Result<Environment, UserError> {
             if self.spec.target.is_some() {
-                return Ok(self.of_workers());
+                return Ok(self.worker_usage());
             }
             let holder = if self.segment.header().horizon_held.load(Relaxed) != 0 {
                 None
@@ -172,7 +172,7 @@ impl RunUnderWay<'_> {
                 xids_used: Some(store::next_transaction_ids()?.0 - self.next_xid),
                 xid_age: store::oldest_age()?,
                 horizon_holder: holder,
-                ..self.of_workers()
+                ..self.worker_usage()
             })
         };
         if self.measured {
@@ -182,8 +182,8 @@ impl RunUnderWay<'_> {
         }
     }
 
-    /// Processor time of the run's own workers.
-    fn of_workers(&self) -> Environment {
+    /// Returns processor time, context switches and lateness of the run's own workers.
+    fn worker_usage(&self) -> Environment {
         Environment {
             coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
             driver_cpu_secs: self.driver_cpu_secs(),
@@ -194,7 +194,7 @@ impl RunUnderWay<'_> {
         }
     }
 
-    /// How late the jobs came to their connections while measuring.
+    /// Returns how late the jobs served their connections during the measurement.
     fn lateness(&self) -> Environment {
         let mut lateness = Lateness::default();
         self.segment.slots().for_each(|slot| lateness.merge(&slot.lateness()));
@@ -207,7 +207,7 @@ impl RunUnderWay<'_> {
         }
     }
 
-    /// Processor time of the jobs, where there are jobs and all of them have told it.
+    /// Returns the jobs' processor time in seconds; `None` without jobs, or if it is not known of all.
     fn driver_cpu_secs(&self) -> Option<f64> {
         if self.spec.options.driver != Driver::Wire {
             return None;
@@ -217,8 +217,8 @@ impl RunUnderWay<'_> {
         all.map(|ns| ns as f64 / NS_PER_SEC)
     }
 
-    /// Context switches of the clients' processes for each transaction, as [`RunUnderWay::server_cpu_us`]. Of connections
-    /// they are those of some of the backends.
+    /// Returns the context switches per transaction, of the same processes as [`RunUnderWay::server_cpu_us`], but only of some
+    /// of the backends that serve connections.
     fn server_switches(&self) -> Option<f64> {
         if self.spec.options.driver == Driver::Wire {
             return self.sampler.waits.switches.per_transaction();
@@ -233,7 +233,7 @@ impl RunUnderWay<'_> {
         switches.per_transaction()
     }
 
-    /// Context switches of the jobs for each measured transaction, where there are jobs and all of them have told it.
+    /// Returns the jobs' context switches per measured transaction; `None` without jobs, or if they are not known of all.
     fn driver_switches(&self) -> Option<f64> {
         if self.spec.options.driver != Driver::Wire {
             return None;
@@ -244,7 +244,7 @@ impl RunUnderWay<'_> {
         switches.per_transaction()
     }
 
-    /// Share of its time for which the busiest job used a processor.
+    /// Returns the share of its time for which the busiest job used a processor; `None` without jobs.
     fn driver_busy(&self) -> Option<f64> {
         if self.spec.options.driver != Driver::Wire {
             return None;
@@ -277,7 +277,7 @@ impl RunUnderWay<'_> {
         })
     }
 
-    /// The audit, and what pg_stat_statements counted of each script.
+    /// Returns the audit, and the counts of pg_stat_statements for each script.
     fn audit(&self) -> Result<(Vec<AuditRow>, CallsOfScripts), UserError> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_ended = self.segment.slots().all(|slot| slot.unended.load(Relaxed) == 0);
@@ -300,28 +300,29 @@ impl RunUnderWay<'_> {
     }
 }
 
-/// A line for each command of each script, in their order.
+/// Returns the results of each command of each script, in their order.
 pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<CommandSummary> {
     let mut symbols = Symbols::new();
     let mut lines = Vec::new();
     for (index, script) in spec.scripts.iter().enumerate() {
-        // It was parsed before the run began.
+        // The scripts were parsed without errors before the run.
         let Ok(parsed) = parse(&script.name, &script.source, &mut symbols) else { continue };
         for (command, at) in parsed.commands.into_iter().zip(1..) {
             let is_sql = matches!(command.action, Action::Sql(_));
             let place = lines.len();
-            let of_clients: Vec<&CommandTimes> =
+            let clients_times: Vec<&CommandTimes> =
                 (0..segment.shape().slots).filter_map(|client| segment.times(client).get(place)).collect();
             let counters: Vec<&CommandCounters> =
                 (0..segment.shape().slots).filter_map(|client| segment.commands(client).get(place)).collect();
-            let counted = |of: fn(&CommandCounters) -> u64| counters.iter().map(|c| of(c)).sum::<u64>();
+            let counted = |count: fn(&CommandCounters) -> u64| counters.iter().map(|c| count(c)).sum::<u64>();
             let (generic, custom) = (counted(|c| c.generic_plans.get()), counted(|c| c.custom_plans.get()));
             let changes = counted(|c| c.plan_changes.get());
             let writes = counted(|c| c.writes.get());
-            let sum = |of: fn(&CommandTimes) -> u64| of_clients.iter().map(|times| of(times)).sum::<u64>();
+            let sum =
+                |count: fn(&CommandTimes) -> u64| clients_times.iter().map(|times| count(times)).sum::<u64>();
             let count = sum(|times| times.count.get());
             let mut histogram = Histogram::new();
-            of_clients.iter().for_each(|times| times.add_to(&mut histogram));
+            clients_times.iter().for_each(|times| times.add_to(&mut histogram));
             lines.push(CommandSummary {
                 node: 0,
                 script: index as u32,
@@ -350,9 +351,9 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<CommandSummary> {
     lines
 }
 
-/// What pg_stat_statements has counted of each script's statements between two readings; nothing of a script that it does not
-/// know. Of a statement that several scripts have, each gets the part that it executed. BEGIN and COMMIT are left out: they
-/// are no statements of a captured transaction either. The second of the readings is that of arm b's target, in a duel of two.
+/// Returns the counts of pg_stat_statements for each script between two readings, without scripts that it does not know. The
+/// counts of a statement of several scripts are divided by these scripts' executions. BEGIN and COMMIT are left out, as in
+/// captured transactions. The second of each pair of readings is that of arm b's target, in a duel of two targets.
 pub fn calls(
     segment: &Segment,
     spec: &RunSpec,
@@ -361,7 +362,7 @@ pub fn calls(
 ) -> Vec<(i32, Counts)> {
     let mut symbols = Symbols::new();
     let mut place = 0;
-    // By target and identifier: how often each script executed it.
+    // Executions of each script, by target and query id.
     let mut executed: BTreeMap<(usize, i64), BTreeMap<i32, f64>> = BTreeMap::new();
     for (index, script) in (0..).zip(&spec.scripts) {
         let Ok(parsed) = parse(&script.name, &script.source, &mut symbols) else { continue };
@@ -374,18 +375,18 @@ pub fn calls(
             if is_utility(&command.source) {
                 continue;
             }
-            // What connections execute is known by what their target says of it.
+            // For connections, the query ids come from their target.
             let (mut ids, mut executions) = (BTreeSet::from_iter(script.query_ids.get(&number).copied()), 0);
-            for of_client in counters {
-                ids.extend(of_client.query_ids());
-                executions += of_client.executions.get();
+            for client_counters in counters {
+                ids.extend(client_counters.query_ids());
+                executions += client_counters.executions.get();
             }
             for id in ids {
                 *executed.entry((target, id)).or_default().entry(index).or_default() += executions as f64;
             }
         }
     }
-    let mut found: BTreeMap<i32, Counts> = BTreeMap::new();
+    let mut script_counts: BTreeMap<i32, Counts> = BTreeMap::new();
     for ((target, id), scripts) in executed {
         let (Some(before), Some(after)) = (before[target], after[target]) else { continue };
         let Some(counts) = after.get(&id) else { continue };
@@ -393,15 +394,15 @@ pub fn calls(
         let all: f64 = scripts.values().sum();
         for (script, executions) in scripts {
             let share = if all > 0.0 { executions / all } else { 0.0 };
-            found.entry(script).or_default().add(&counts.part(share));
+            script_counts.entry(script).or_default().add(&counts.part(share));
         }
     }
-    found.retain(|_, counts| counts.calls > 0);
-    found.into_iter().collect()
+    script_counts.retain(|_, counts| counts.calls > 0);
+    script_counts.into_iter().collect()
 }
 
-/// The forms of a command's plan, each under a line of its own, in the order in which they were first seen; `None`
-/// where no plan was executed.
+/// Returns the forms of a command's plan in the order of their first execution, each behind a line with that time; `None` if
+/// no plan was executed.
 fn plan_text(segment: &Segment, place: usize, (generic, custom): (u64, u64), changes: u64) -> Option<String> {
     let kind = match (generic, custom) {
         (0, 0) => return None,
@@ -412,7 +413,7 @@ fn plan_text(segment: &Segment, place: usize, (generic, custom): (u64, u64), cha
     let forms = segment.plans().get(place)?.described();
     let measure_start_ns = segment.header().timeline.load().measure_start_ns;
     let changed = forms.len() > 1;
-    // Or it goes to and fro with the values.
+    // More changes than that mean that plans alternate with the values.
     let for_good = changes <= u64::from(segment.shape().slots) * forms.len().saturating_sub(1) as u64;
     let mut text = kind;
     for (index, (first_ns, form)) in forms.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The batches of a duel: what clients count of each arm is read where one ends.
+//! The batches of a duel: the clients' counts of each arm are read at the end of each batch.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +15,26 @@ use crate::shm::{Counter, Segment};
 
 /// The batches of a run that have ended.
 pub struct DuelWatch {
-    /// The run ends as soon as it is decided by this.
+    /// The run ends as soon as it is decided with this margin.
     margin: Option<f64>,
     /// Whether the waits of both arms are sampled.
     knows_waits: bool,
-    /// Script and place of each command.
+    /// Script and number of each command.
     commands: Vec<(u32, u32)>,
-    /// What had been counted when the last one ended.
+    /// The counts at the end of the last batch.
     counted: Counted,
     read: Vec<ReadBatch>,
 }
 
-/// What the clients have counted so far.
+/// The clients' counts since the begin.
 #[derive(Default)]
 struct Counted {
     latencies: [Histogram; 2],
-    /// Of each command: executions and nanoseconds of them together, executions whose processor time is known and its nanoseconds.
+    /// For each command: executions and their nanoseconds; executions with processor time and its nanoseconds.
     commands: Vec<[u64; 4]>,
 }
 
-/// What was counted in a batch.
+/// The counts of one batch.
 #[derive(Default)]
 struct ReadBatch {
     latencies: [BTreeMap<u32, u64>; 2],
@@ -42,19 +42,19 @@ struct ReadBatch {
 }
 
 impl DuelWatch {
-    /// `None` of a run that is no duel.
+    /// Starts watching a run; `None` if it is no duel.
     pub fn of(spec: &RunSpec) -> Option<Self> {
         let duel = spec.options.duel.as_ref()?;
         let mut symbols = Symbols::new();
         let mut commands = Vec::new();
-        for (script, of) in (0..).zip(&spec.scripts) {
-            // It was parsed before the run began.
-            let Ok(parsed) = parse(&of.name, &of.source, &mut symbols) else { continue };
-            commands.extend((1..).zip(&parsed.commands).map(|(command, _)| (script, command)));
+        for (index, script) in (0..).zip(&spec.scripts) {
+            // The scripts were parsed without errors before the run.
+            let Ok(parsed) = parse(&script.name, &script.source, &mut symbols) else { continue };
+            commands.extend((1..).zip(&parsed.commands).map(|(command, _)| (index, command)));
         }
         Some(Self {
             margin: duel.margin,
-            // Of two targets that of arm a is watched.
+            // With two targets only arm a's is observed.
             knows_waits: duel.other_target().is_none(),
             commands,
             counted: Counted::default(),
@@ -62,18 +62,18 @@ impl DuelWatch {
         })
     }
 
-    /// When the batch under way ends.
+    /// Returns the end of the current batch.
     pub fn next_ns(&self, timeline: &Timeline) -> i64 {
         let Timeline { measure_start_ns, measure_end_ns, .. } = *timeline;
         let length_ns = (measure_end_ns - measure_start_ns) / BATCHES as i64;
         match self.read.len() {
-            of_run if of_run + 1 < BATCHES => measure_start_ns + length_ns * (of_run as i64 + 1),
-            // The last one ends with the clients.
+            batch if batch + 1 < BATCHES => measure_start_ns + length_ns * (batch as i64 + 1),
+            // The last batch ends with the clients.
             _ => i64::MAX,
         }
     }
 
-    /// Reads the batches that have ended by now; whether the run is decided.
+    /// Reads the batches that have ended by now; returns whether the run is decided.
     pub fn look(&mut self, segment: &Segment, timeline: &Timeline, now_ns: i64) -> bool {
         while now_ns >= self.next_ns(timeline) {
             self.read_batch(segment);
@@ -119,14 +119,14 @@ impl DuelWatch {
         self.read.push(ReadBatch { latencies: [since(0), since(1)], commands: commands.collect() });
     }
 
-    /// All that was measured, when all clients have ended.
+    /// Returns the results after all clients have ended.
     pub fn finish(&mut self, segment: &Segment, times: &WaitTimes) -> DuelMeasured {
         self.read_batch(segment);
         let mut batches = sums(segment);
         let last = batches.iter().rposition(|arms| arms.iter().any(|arm| !arm.is_empty()));
         batches.truncate(last.map_or(0, |last| last + 1));
         for (place, read) in self.read.iter_mut().enumerate() {
-            // What came after the last reading is of the last batch, of which there may be less.
+            // There may be fewer batches than readings: late counts belong to the last batch.
             let Some(last) = batches.len().checked_sub(1) else { break };
             for (arm, latencies) in
                 batches[place.min(last)].iter_mut().zip(std::mem::take(&mut read.latencies))
@@ -134,25 +134,26 @@ impl DuelWatch {
                 arm.add(&ArmBatch { latencies, ..ArmBatch::default() });
             }
         }
-        let of_command = |(at, &(script, command)): (usize, &(u32, u32))| DuelCommand {
+        let duel_command = |(at, &(script, command)): (usize, &(u32, u32))| DuelCommand {
             script,
             command,
             batches: self.read.iter().map(|read| read.commands[at].clone()).collect(),
         };
-        let commands = self.commands.iter().enumerate().map(of_command).collect();
+        let commands = self.commands.iter().enumerate().map(duel_command).collect();
         let waits = if self.knows_waits { waits_of(times, &duel::whole(&batches)) } else { Vec::new() };
         DuelMeasured { batches, commands, waits, alone: alone(segment), ..DuelMeasured::default() }
     }
 }
 
-/// What a transaction of each arm used in sessions that had executed no other.
+/// Returns the usage per transaction of each arm in sessions that had not executed the other arm yet.
 fn alone(segment: &Segment) -> [Option<UsedAlone>; 2] {
     [0, 1].map(|arm| {
-        let of_slots = (0..segment.shape().slots).map(|slot| &segment.slot(slot).alone[arm]);
-        let sums = of_slots.map(|one| {
-            let sums = [&one.transactions, &one.cpu_us, &one.cpu_us_squared];
+        let sums = (0..segment.shape().slots).map(|slot| {
+            let counters = &segment.slot(slot).alone[arm];
+            let sums = [&counters.transactions, &counters.cpu_us, &counters.cpu_us_squared];
             let [transactions, cpu_us, cpu_us_squared] = sums.map(Counter::get);
-            [transactions, cpu_us, cpu_us_squared, one.minor_faults.get(), one.minor_faults_squared.get()]
+            let faults = [counters.minor_faults.get(), counters.minor_faults_squared.get()];
+            [transactions, cpu_us, cpu_us_squared, faults[0], faults[1]]
         });
         let [transactions, cpu_us, cpu_us_squared, faults, faults_squared] = sums
             .reduce(|all, one| std::array::from_fn(|place| all[place] + one[place]))?
@@ -163,19 +164,19 @@ fn alone(segment: &Segment) -> [Option<UsedAlone>; 2] {
     })
 }
 
-/// The mean of values whose sum and sum of squares are known, and its standard error; `None` of fewer than two.
+/// Returns the mean and its standard error from the sum of values and of their squares; `None` for fewer than two values.
 fn mean_and_error(count: f64, sum: f64, squares: f64) -> Option<(f64, f64)> {
     let mean = sum / count;
     let variance = (squares - sum * mean).max(0.0) / (count - 1.0);
     (count > 1.0).then(|| (mean, (variance / count).sqrt()))
 }
 
-/// What each client has counted of each batch, of all of them together.
+/// Returns the counts of each batch and arm, summed over all clients.
 fn sums(segment: &Segment) -> Vec<[ArmBatch; 2]> {
     let mut all = vec![<[ArmBatch; 2]>::default(); BATCHES];
     for slot in 0..segment.shape().slots {
-        for (sums, of_client) in all.iter_mut().zip(segment.arms(slot)) {
-            for (sum, one) in sums.iter_mut().zip(of_client) {
+        for (sums, client_batch) in all.iter_mut().zip(segment.arms(slot)) {
+            for (sum, one) in sums.iter_mut().zip(client_batch) {
                 sum.add(&ArmBatch {
                     transactions: one.transactions.get(),
                     latency_ms: one.latency_ns.get() as f64 / 1e6,
@@ -196,7 +197,7 @@ fn sums(segment: &Segment) -> Vec<[ArmBatch; 2]> {
     all
 }
 
-/// What the arms' transactions waited for.
+/// Returns the wait events of both arms' transactions, those with the largest shares first.
 fn waits_of(times: &WaitTimes, arms: &[ArmBatch; 2]) -> Vec<DuelWait> {
     let cpu_ns = [0, 1].map(|arm| (arms[arm].timed > 0).then(|| (arms[arm].cpu_us * 1e3) as i64));
     let mut waits: BTreeMap<String, [f64; 2]> = BTreeMap::new();

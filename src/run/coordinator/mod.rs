@@ -1,5 +1,5 @@
-//! The coordinator: one background worker per run, to which the run belongs. It writes the run's
-//! row, launches the clients, opens the gate, writes a sample for each interval, and closes.
+//! The coordinator, one background worker per run: it writes the run's row, launches the clients, opens the gate, writes a
+//! sample for each interval, and writes the results.
 
 pub mod close;
 mod duel;
@@ -34,17 +34,21 @@ use duel::DuelWatch;
 use run_status::timeline;
 use sampler::{Sampler, TransactionLog, XidWatch};
 
-/// How long between two looks whether clients have ended without a word, for each client: a look at one takes a lock.
+/// The time between two searches for workers that ended without setting their state, per client: each check takes a lock.
 const LOOK_FOR_LOST_NS: i64 = 100_000;
 
-/// Between two looks whether an interval is complete, whose last clients wait for a processor.
+/// The sleep between two attempts to read an interval that clients without a processor may still count into.
 const UNTIL_COMPLETE_MS: i64 = 2;
 
-/// How long the links to other nodes have for a reading of those nodes' state.
+/// The time limit for links to read other nodes' state.
 pub const LINKS_NS: i64 = 5_000_000_000;
 
-/// How much longer the ramp of a duel is, in which each session executes one arm only.
+/// The part of a duel's ramp in which each session executes only one arm.
 const ALONE_NS: i64 = 300_000_000;
+
+/// The ramp of a timed run, in which all clients wake: a fixed part, and a part per client.
+const RAMP_NS: i64 = 10_000_000;
+const RAMP_NS_PER_CLIENT: i64 = 500_000;
 
 /// The kind of worker that a coordinator is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -63,7 +67,7 @@ pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
     let segment = &context.segment;
     let header = segment.header();
     header.coordinator_pid.store(my_pid(), Release);
-    // However this process ends, the clients do not go on without it.
+    // However this process ends, the clients end with it.
     segment.on_detach(&STOP_CLIENTS);
     if let Err(error) = isolate_session(KIND.title).and_then(|()| conduct(&context)) {
         header.fail(&error);
@@ -80,10 +84,10 @@ static STOP_CLIENTS: DetachCallback = DetachCallback(|segment| {
     workers::terminate();
 });
 
-/// The whole run.
+/// Conducts the run.
 ///
 /// # Errors
-/// What kept the run from being measured, or from being written down.
+/// Those that kept the run from being measured, or its results from being written.
 fn conduct(context: &WorkerContext) -> Result<(), UserError> {
     let segment = &context.segment;
     let header = segment.header();
@@ -95,8 +99,7 @@ fn conduct(context: &WorkerContext) -> Result<(), UserError> {
     }
     header.heard_ns.store(now_ns(), Relaxed);
     let mut run = RunUnderWay::new(segment, &spec, run_id);
-    let result = run.start().and_then(|()| run.await_word()).map(|begins_ns| run.measure(begins_ns));
-    // Whatever happened, nobody goes on.
+    let result = run.start().and_then(|()| run.await_begin()).map(|begins_ns| run.measure(begins_ns));
     run.dismiss();
     let outcome = run.close(result.clone().err());
     result.and(outcome)
@@ -108,39 +111,41 @@ pub struct RunUnderWay<'a> {
     pub spec: &'a RunSpec,
     pub run_id: i64,
     pub sampler: Sampler<'a>,
-    /// While a warm-up lasts whose end is not given.
+    /// The detector of steady throughput, during a warm-up without a given end.
     pub until_steady: Option<UntilSteady>,
     pub log: TransactionLog<'a>,
     pub duel: Option<DuelWatch>,
     pub before: Counters,
     /// The reading of the tables and indexes before the run.
     pub relations: Value,
-    /// The transaction id that came next before the run, as a number that does not wrap.
+    /// The next transaction id before the run, as a 64-bit number.
     pub next_xid: i64,
-    xids: XidWatch,
-    /// What ended the run before its time although its clients could have gone on.
-    pub cut_short: Option<UserError>,
-    /// Why a sample could not be written, which has ended the run as well.
-    pub unwritten: Option<UserError>,
-    /// That id as the server compares it.
+    /// The same id as an xid.
     pub horizon: String,
+    xids: XidWatch,
+    /// The error of the coordinator that ended the run early.
+    pub cut_short: Option<UserError>,
+    /// The error of writing samples or the log, which ended the run early.
+    pub unwritten: Option<UserError>,
     pub query_ids: Vec<i64>,
     pub target_statements: TargetStatements,
-    /// As they were before the run.
+    /// Statement counts of the targets before the run.
     pub target_counts: [Option<CountsById>; 2],
-    /// When the stop was asked for, by this process's clock.
+    /// When the stop was noticed, by CLOCK_MONOTONIC.
     pub stopped_at_ns: Option<i64>,
+    /// The clients' statements have been canceled.
     pub canceled: bool,
+    /// The clients' workers have been terminated.
     pub terminated: bool,
-    /// Their connections to other nodes have been broken.
+    /// The clients' connections to other nodes have been broken.
     pub severed: bool,
-    /// To the nodes that serve the clients' statements.
+    /// Links to the nodes that serve the clients' statements.
     pub links: Option<Links<'a>>,
-    /// When it was last looked whether clients had ended without saying so.
+    /// The time of the last search for lost clients.
     looked_for_lost_ns: i64,
-    /// Clients that ended without saying so.
+    /// Clients whose workers ended without setting their state, or did not end.
     pub lost: u32,
-    /// Those of them that have not ended, and their processes.
+    /// The lost clients whose workers did not end, and these workers' processes.
     pub given_up: u32,
     pub stuck: Vec<i32>,
     pub measured: bool,
@@ -179,7 +184,7 @@ impl<'a> RunUnderWay<'a> {
         }
     }
 
-    /// Launches the workers of the clients: those of the engine are sessions of the roles that the run has.
+    /// Launches the clients' workers: jobs of the wire driver, or one session for each client, of its role.
     fn launch_clients(&self, kind: WorkerKind, slots: u32) -> Result<(), UserError> {
         let (handle, database) = (self.segment.handle(), self.spec.database_oid);
         if self.spec.options.driver == Driver::Wire {
@@ -200,7 +205,7 @@ impl<'a> RunUnderWay<'a> {
         before::prepare_run(self.segment, self.spec, |reason| run_status::stop_error(reason, part_of))?;
         let kind = match self.spec.options.driver {
             Driver::Engine => client::KIND,
-            // Of another server's scripts the caller has found out what is wrong with them.
+            // The caller has checked the scripts on the target already.
             Driver::Wire if self.spec.target.is_some() => connections::job::KIND,
             Driver::Wire => {
                 connections::script_check::examine(self.segment, self.spec, |reason| {
@@ -214,7 +219,7 @@ impl<'a> RunUnderWay<'a> {
         if self.spec.cluster.is_some() {
             self.links = Some(Links::launch(self.segment, self.spec)?);
         }
-        // Those before this one have been ready. Each that gets ready, or whose process begins, wakes this one.
+        // Clients before `next` are ready. A client that gets ready, or whose process begins, wakes this process.
         let mut next = 0;
         let mut looked_ns = 0;
         loop {
@@ -240,10 +245,10 @@ impl<'a> RunUnderWay<'a> {
             nap(100);
         }
         self.watch_target()?;
-        // Every job has it by now.
+        // Every job has read it by now.
         self.segment.header().secret.wipe();
         if let Some(links) = &self.links {
-            // A node that is not heard of in time is not told of; the clients' statements may get there all the same.
+            // A node without a reading is left out of the results; clients' statements may reach it nevertheless.
             links.wait_for_readings(LINKS_NS);
         }
         self.query_ids = counters::query_ids(self.segment);
@@ -262,11 +267,11 @@ impl<'a> RunUnderWay<'a> {
         };
         environment.unlogged_tables = counters::unlogged(&self.tables()).unwrap_or_default();
         (self.next_xid, self.horizon) = transaction(store::next_transaction_ids)?;
-        self.xids.look(header)?;
+        self.xids.check(header)?;
         recorder::running(self.run_id, &environment, self.before.at)
     }
 
-    /// Has the target observed, over a connection of its own.
+    /// Starts observing the target, over a connection of its own.
     fn watch_target(&mut self) -> Result<(), UserError> {
         if self.spec.target.is_some() {
             let secrets = connections::secrets(self.segment.header())?;
@@ -276,9 +281,9 @@ impl<'a> RunUnderWay<'a> {
         Ok(())
     }
 
-    /// Of another node's part: waits until it is said when its clients' time is to begin, and until they may be let loose
-    /// for that.
-    fn await_word(&mut self) -> Result<Option<i64>, UserError> {
+    /// In a part of another node's run, waits until that node has set the begin of the first interval, and until the ramp
+    /// before it. Returns that begin.
+    fn await_begin(&mut self) -> Result<Option<i64>, UserError> {
         let Some(part_of) = &self.spec.part_of else { return Ok(None) };
         let header = self.segment.header();
         header.is_ready.store(1, Release);
@@ -300,26 +305,26 @@ impl<'a> RunUnderWay<'a> {
         }
     }
 
-    /// How long before the first interval clients are let loose.
+    /// Returns the time between the opening of the gate and the first interval.
     fn ramp_ns(&self) -> i64 {
-        // Each row counts that comes once.
+        // Rows of feeders that come only once must all be counted.
         if self.spec.feeders().any(|(_, feeder)| feeder.once) {
             return 0;
         }
         match self.spec.options.extent {
-            // Time for every client to be woken, so that the first interval has all of them.
+            // Time for every client to wake, so that the first interval has all of them.
             Extent::Secs(_) => {
-                // Connections have no processor time that could be read.
+                // Processor time can be read only of the engine's sessions.
                 let is_alone = self.spec.options.duel.is_some() && self.spec.options.driver == Driver::Engine;
                 let alone_ns = if is_alone { ALONE_NS } else { 0 };
-                10_000_000 + 500_000 * i64::from(self.segment.clients()) + alone_ns
+                RAMP_NS + RAMP_NS_PER_CLIENT * i64::from(self.segment.clients()) + alone_ns
             }
-            // Each transaction counts.
+            // Each transaction must be counted.
             Extent::Transactions(_) => 0,
         }
     }
 
-    /// Tables whose sizes and statistics are this server's.
+    /// Returns the run's tables without distributed ones, of which this server's sizes and statistics mean nothing.
     pub fn tables(&self) -> Vec<pg_sys::Oid> {
         let tables: Vec<pg_sys::Oid> = self.spec.tables().map(pg_sys::Oid::from).collect();
         if self.spec.cluster.is_none() && self.spec.part_of.is_none() {
@@ -330,7 +335,7 @@ impl<'a> RunUnderWay<'a> {
 
     fn failed_to_start(&self, client: u32) -> bool {
         let slot = self.segment.slot(client);
-        // The worker's end is looked at first: it sets its state before it ends.
+        // The order matters: a worker sets its state before it ends.
         let stopped = workers::has_stopped(client);
         match slot.state() {
             ClientState::Aborted => true,
@@ -339,12 +344,12 @@ impl<'a> RunUnderWay<'a> {
         }
     }
 
-    /// Opens the gate and writes samples until the end. `begins_ns` is when the first interval is to begin, where that has
-    /// been agreed.
+    /// Opens the gate and writes samples until the end. `begins_ns` is the begin of the first interval if another node has set
+    /// it.
     fn measure(&mut self, begins_ns: Option<i64>) {
         let header = self.segment.header();
         let ramp_ns = self.ramp_ns();
-        // Stamped before the gate opens: however late anybody wakes, no time is left out.
+        // Taken before the gate opens, so that clients that wake late leave no time out.
         let now = now_ns();
         let begins_ns = begins_ns.map_or(now + ramp_ns, |begins_ns| begins_ns.max(now));
         let timeline = timeline(&self.spec.options, begins_ns);
@@ -378,9 +383,9 @@ impl<'a> RunUnderWay<'a> {
             if self.duel.as_mut().is_some_and(|duel| duel.look(self.segment, self.sampler.timeline(), now)) {
                 return;
             }
-            let heard =
+            let lease =
                 self.spec.part_of.as_ref().map_or(Ok(()), |part_of| run_status::check_heard(header, part_of));
-            if let Err(error) = self.xids.look(header).and(heard) {
+            if let Err(error) = self.xids.check(header).and(lease) {
                 self.cut_short = Some(error);
                 return;
             }
@@ -392,11 +397,11 @@ impl<'a> RunUnderWay<'a> {
                     continue;
                 }
                 self.judge_warmup();
-                // Writing may have to wait, reading not: first whatever was due with it.
+                // Read all intervals that are due before writing, which may wait for locks.
                 if self.sampler.has_read_what_was_due()
                     && let Err(error) = self.sampler.write().and_then(|()| self.log.follow(true))
                 {
-                    // What cannot be kept need not be measured; what was measured is written at the end.
+                    // Measuring on is useless if results cannot be written. The rest is tried once more at the end.
                     self.unwritten = Some(error);
                     return;
                 }
@@ -405,7 +410,7 @@ impl<'a> RunUnderWay<'a> {
             let longest_ms = match self.log.follow(false) {
                 Ok(more) if more => 0,
                 Ok(_) if self.log.is_on() => 20,
-                // Late wake-ups do no harm; the cap is for a stop that came without a latch.
+                // The cap is for a stop without a set latch.
                 Ok(_) => 200,
                 Err(error) => {
                     self.unwritten = Some(error);
@@ -429,18 +434,18 @@ impl<'a> RunUnderWay<'a> {
         self.measured = true;
     }
 
-    /// When there is something to do next, as far as that is known.
+    /// Returns the time of the next interval, observation or batch.
     fn next_look_ns(&self) -> i64 {
         let batch_ns = self.duel.as_ref().map_or(i64::MAX, |duel| duel.next_ns(self.sampler.timeline()));
         self.sampler.interval_end_ns().min(self.sampler.observer.next_look_ns()).min(batch_ns)
     }
 
-    /// Why the run is to end early.
+    /// Returns the reason to end the run early, if there is one.
     pub fn stop_reason(&self) -> Option<StopReason> {
         stop_reason(self.segment.header())
     }
 
-    /// Whether every client has ended; counts those that ended without a word.
+    /// Whether every client has ended; counts those whose workers ended without setting their state.
     pub fn all_over(&mut self) -> bool {
         let clients = self.segment.shape().slots;
         let now = now_ns();
@@ -448,7 +453,7 @@ impl<'a> RunUnderWay<'a> {
             self.looked_for_lost_ns = now;
             for client in 0..clients {
                 let slot = self.segment.slot(client);
-                // Looked at once more after the process: it says so before it ends.
+                // The state is read again after the process's end: a worker sets it before it ends.
                 if !slot.is_over() && workers::has_stopped(client) && !slot.is_over() {
                     self.lost += self.segment.lose_clients(client, now);
                     self.segment.header().client_aborted();
@@ -459,9 +464,9 @@ impl<'a> RunUnderWay<'a> {
     }
 }
 
-/// What a warm-up is judged by whose end is not given; `None` for another.
+/// Returns the detector of steady throughput for a warm-up without a given end.
 fn until_steady(options: &RunOptions) -> Option<UntilSteady> {
-    // With a limit, what is late is skipped, and no backlog grows.
+    // With a latency limit, late transactions are skipped, and no backlog grows.
     let watches_lag = options.rate.is_some() && options.latency_limit_ms.is_none();
     options.warmup_secs.is_none().then(|| UntilSteady::new(watches_lag))
 }

@@ -16,14 +16,14 @@ use crate::shm::{Header, Segment, StopReason};
 use crate::store::recorder::{ErrorRow, RunStatus};
 use crate::worker::drop_extension;
 
-/// What is known at the end.
+/// The circumstances of a run's end.
 pub struct RunEnding<'a> {
-    /// What kept the run from being measured or written down.
+    /// The error that kept the run from being measured or its results from being written.
     pub failure: Option<UserError>,
     pub stop: Option<StopReason>,
-    /// Of another node's part.
+    /// Set in a part of another node's run.
     pub part_of: Option<&'a PartOf>,
-    /// Whether the clients were let loose.
+    /// Whether the gate was opened.
     pub measured: bool,
     /// Clients that ended before the run did.
     pub ended_early: u32,
@@ -35,9 +35,9 @@ pub struct RunEnding<'a> {
     pub errors: &'a [ErrorRow],
 }
 
-/// The run's status, and the error to keep with it.
+/// Returns the run's status, and the error to keep with it.
 pub fn run_status(ending: &RunEnding) -> (RunStatus, Option<UserError>) {
-    let (status, error) = verdict_on_those_that_ended(ending);
+    let (status, error) = status_without_abandoned(ending);
     let error = error.map(|error| match ending.given_up {
         0 => error,
         given_up => UserError {
@@ -54,7 +54,8 @@ pub fn run_status(ending: &RunEnding) -> (RunStatus, Option<UserError>) {
     (status, error)
 }
 
-fn verdict_on_those_that_ended(ending: &RunEnding) -> (RunStatus, Option<UserError>) {
+/// As [`run_status`], without regard to abandoned clients.
+fn status_without_abandoned(ending: &RunEnding) -> (RunStatus, Option<UserError>) {
     if let Some(failure) = &ending.failure {
         let status = match ending.stop {
             None | Some(StopReason::BlockedByCaller | StopReason::ClientAborted) if ending.measured => {
@@ -70,7 +71,7 @@ fn verdict_on_those_that_ended(ending: &RunEnding) -> (RunStatus, Option<UserErr
             (RunStatus::Incomplete, Some(stop_error(StopReason::BlockedByCaller, None)))
         }
         Some(StopReason::ClientAborted) => {
-            // Those that the stop has ended may have left an error, too, and a later one.
+            // The earliest error: clients that the stop ended may have left later ones.
             let error = worst_error(ending.errors.iter().min_by_key(|e| (mildness(e), e.first_at)));
             let detail = "The run ended with its first aborted client, because of exit_on_abort.";
             (RunStatus::Incomplete, Some(error.detail(detail)))
@@ -92,8 +93,8 @@ fn worst_error(worst: Option<&ErrorRow>) -> UserError {
     UserError { hint, ..UserError::new(state, message) }
 }
 
-/// The error that ended clients is the least mild of all: clients of a capture outlive errors of the data, and every
-/// client those after which it may try again.
+/// Ranks an error, lowest first, by how probably it ended clients: they retry serialization failures and deadlocks, and
+/// clients of a capture continue after data errors.
 fn mildness(error: &ErrorRow) -> u8 {
     match error.sqlstate.as_str() {
         sqlstate::SERIALIZATION_FAILURE | sqlstate::DEADLOCK_DETECTED => 2,
@@ -101,7 +102,7 @@ fn mildness(error: &ErrorRow) -> u8 {
     }
 }
 
-/// What to do where a transaction's statements are prepared in one session, and executed in another.
+/// Adds a hint to errors of a pooler that prepares a statement in one session and executes it in another.
 fn with_hint_on_poolers(error: UserError) -> UserError {
     match error.sqlstate.as_str() {
         sqlstate::INVALID_STATEMENT_NAME | sqlstate::DUPLICATE_PREPARED_STATEMENT => error.hint(
@@ -112,12 +113,12 @@ fn with_hint_on_poolers(error: UserError) -> UserError {
     }
 }
 
-/// Errors of all clients by SQLSTATE. `lost` clients have not ended by themselves: those that left no FATAL error were
-/// terminated.
+/// Sums the errors of all clients by SQLSTATE. `lost` clients ended without setting their state; those that recorded no FATAL
+/// error count as terminated.
 pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorRow> {
     let mut lines: Vec<ErrorRow> = Vec::new();
-    let told = segment.slots().filter(|slot| slot.told_fatal.load(Acquire) != 0).count() as u32;
-    let lost = lost.saturating_sub(told);
+    let recorded = segment.slots().filter(|slot| slot.told_fatal.load(Acquire) != 0).count() as u32;
+    let lost = lost.saturating_sub(recorded);
     for slot in segment.slots() {
         for entry in &slot.errors {
             let state = entry.sqlstate.load(Acquire);
@@ -140,7 +141,7 @@ pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorRow> {
         }
     }
     if lost > 0 {
-        // A script may have met an error with this code as well.
+        // Added, because a script may have caused this SQLSTATE as well.
         add(
             &mut lines,
             ErrorRow {
@@ -158,20 +159,20 @@ pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorRow> {
     lines
 }
 
-/// Adds to the line of the same SQLSTATE, if there is one: each has one line.
-fn add(lines: &mut Vec<ErrorRow>, more: ErrorRow) {
-    match lines.iter_mut().find(|line| line.sqlstate == more.sqlstate) {
+/// Adds an error to the line of its SQLSTATE, or as a new line.
+fn add(lines: &mut Vec<ErrorRow>, error: ErrorRow) {
+    match lines.iter_mut().find(|line| line.sqlstate == error.sqlstate) {
         Some(line) => {
-            line.count += more.count;
-            line.retried += more.retried;
-            line.failed += more.failed;
-            line.first_at = line.first_at.min(more.first_at);
+            line.count += error.count;
+            line.retried += error.retried;
+            line.failed += error.failed;
+            line.first_at = line.first_at.min(error.first_at);
         }
-        None => lines.push(more),
+        None => lines.push(error),
     }
 }
 
-/// Why a client did not get to the gate.
+/// Returns the error of a client that did not reach the gate.
 pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError {
     if let Err(error) = segment.check_refusal() {
         return error;
@@ -189,8 +190,8 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
             });
             let preparing =
                 format!("A client got this error while preparing workload \"{}\".", spec.options.workload);
-            let own = if state == sqlstate::TOO_MANY_CONNECTIONS { connections(spec) } else { None };
-            let details = [Some(preparing), entry.detail.get(), own];
+            let limit = if state == sqlstate::TOO_MANY_CONNECTIONS { connections(spec) } else { None };
+            let details = [Some(preparing), entry.detail.get(), limit];
             let detail = details.into_iter().flatten().collect::<Vec<_>>().join("\n");
             let error = UserError::new(&state, message).detail(detail);
             UserError { hint: hint.or(entry.hint.get()), context: entry.context.get(), ..error }
@@ -198,7 +199,7 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
     }
 }
 
-/// What to do about PgBouncer's refusal of a parameter.
+/// Returns a hint if PgBouncer refused a parameter.
 fn hint_of_startup(state: &str, message: &str) -> Option<&'static str> {
     let is_refused =
         state == sqlstate::PROTOCOL_VIOLATION && message.starts_with("unsupported startup parameter");
@@ -208,7 +209,7 @@ fn hint_of_startup(state: &str, message: &str) -> Option<&'static str> {
     )
 }
 
-/// How many connections a run takes, and how many there can be where they lead, as far as that is known.
+/// Returns a DETAIL with the run's connections and the server's max_connections, if that is known.
 fn connections(spec: &RunSpec) -> Option<String> {
     const NAME: &str = "max_connections";
     let limit = match &spec.target {
@@ -240,7 +241,7 @@ fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
     }
 }
 
-/// A stop as an error: what the run's row and the caller are told.
+/// Returns the error of a stopped run, for its row and its caller.
 pub fn stop_error(reason: StopReason, part_of: Option<&PartOf>) -> UserError {
     match reason {
         StopReason::Requested if let Some(part_of) = part_of.filter(|_| !termination_requested()) => {
@@ -264,14 +265,15 @@ pub fn stop_error(reason: StopReason, part_of: Option<&PartOf>) -> UserError {
     }
 }
 
-// What a run that is another node's part of one does besides: waits for the word to begin, and ends when that node is
-// not heard of any more.
+// Parts of another node's run, which wait for that node to set their begin, and end if it stops asking for them.
 
-/// Longer than a link takes for a question that is not answered and the next one.
+/// The longest time without a question from the other node: longer than an unanswered question and the next one take.
 const LEASE_NS: i64 = 20_000_000_000;
 
+/// Checks that the other node still asks for this part of its run.
+///
 /// # Errors
-/// 08006 when the node that asked has been silent for too long.
+/// 08006 if it has not for [`LEASE_NS`].
 pub fn check_heard(header: &Header, part_of: &PartOf) -> Result<(), UserError> {
     if now_ns() - header.heard_ns.load(Acquire) <= LEASE_NS {
         return Ok(());
@@ -287,14 +289,14 @@ pub fn check_heard(header: &Header, part_of: &PartOf) -> Result<(), UserError> {
     ))
 }
 
-/// When the clients' time is to begin, by CLOCK_MONOTONIC; `None` while it has not been said.
+/// Returns the begin of the first interval, by CLOCK_MONOTONIC; `None` until the other node has set it.
 pub fn begins_ns(header: &Header) -> Option<i64> {
     let begins_us = header.begins_us.load(Acquire);
     (begins_us != 0).then(|| now_ns() + (begins_us - current_timestamp()) * 1000)
 }
 
-/// The time line of a run whose first interval begins at `begins_ns`, by CLOCK_MONOTONIC. A warm-up whose end is not given
-/// has its longest length.
+/// Returns the time line of a run whose first interval begins at `begins_ns`, by CLOCK_MONOTONIC. A warm-up without a given
+/// end has its longest length.
 pub fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
     let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
     let measure_ns = match options.extent {
@@ -302,6 +304,6 @@ pub fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
         Extent::Transactions(_) => None,
     };
     let warmup_ns = ns(options.warmup_secs.unwrap_or(LONGEST_SECS));
-    let (of_warmup, interval) = (options.warmup_interval_secs(), options.sample_interval_secs);
-    Timeline::with_warmup(begins_ns, warmup_ns, ns(of_warmup), measure_ns, ns(interval))
+    let (warmup_interval, interval) = (options.warmup_interval_secs(), options.sample_interval_secs);
+    Timeline::with_warmup(begins_ns, warmup_ns, ns(warmup_interval), measure_ns, ns(interval))
 }

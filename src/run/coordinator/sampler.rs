@@ -1,5 +1,4 @@
-//! What is read of the clients and written while a run is under way: samples, their transactions' log, and how far transaction
-//! ids are used up.
+//! The coordinator's work during a run: samples, the log of transactions, and the watch over transaction ids.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::*;
@@ -26,17 +25,17 @@ pub struct Sampler<'a> {
     segment: &'a Segment,
     run_id: i64,
     timeline: Timeline,
-    /// Intervals written so far, of the warm-up and of the measuring.
+    /// The next interval to read, counted from the begin of the warm-up.
     next_interval: u32,
-    /// The next intervals, while they are being read.
+    /// The intervals being read.
     opened: Option<Opened>,
-    /// The last sample, in case a short rest has to be joined to it.
+    /// The last sample, to which a short rest may be joined.
     last: Option<RunSample>,
-    /// What was measured so far.
+    /// The sum of all measured samples.
     pub measured: Totals,
-    /// Clients that errors have ended so far, in the warm-up too.
+    /// Clients ended by errors so far, including the warm-up.
     aborted: u64,
-    /// Read and not yet written, oldest first.
+    /// Samples read and not yet written, oldest first.
     unwritten: VecDeque<Unwritten>,
     lock_timeout: LockTimeout,
     /// When the run began, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
@@ -46,28 +45,28 @@ pub struct Sampler<'a> {
     pub waits: WaitTimes,
 }
 
-/// Intervals that have ended, the next one and those after it up to this one, while clients may still count into them.
-/// All that are due are read at once, for where there are many clients the reader gets a processor rarely.
+/// The intervals from the next one through `through`, which have ended but into which clients may still count. All that are
+/// due are read together: among many clients, the coordinator rarely gets a processor.
 struct Opened {
     through: u32,
-    /// What was observed in the first of them.
+    /// The observations of the first of them, until it is read.
     observed: Option<Observed>,
     /// Clients that may still count into them.
     behind: Vec<u32>,
 }
 
-/// The most samples that are written in one transaction. Each takes about a millisecond of a processor, for which the
-/// coordinator waits a second among a thousand clients, while it reads nothing.
+/// The most samples written in one transaction. Each takes about 1 ms of processor time; among 1000 clients the coordinator
+/// waits about 1 s for that, during which it reads nothing.
 const WRITTEN_AT_ONCE: usize = 16;
 
-/// A sample to be written, over the one whose interval ended at `replaces`.
+/// A sample to be written. `replaces`: the elapsed seconds of an already written sample that it replaces.
 struct Unwritten {
     sample: RunSample,
     replaces: Option<f64>,
 }
 
 impl<'a> Sampler<'a> {
-    /// A sampler for a run that has not begun.
+    /// Creates a sampler for a run that has not begun.
     pub fn new(segment: &'a Segment, spec: &RunSpec, run_id: i64) -> Self {
         Self {
             segment,
@@ -86,48 +85,47 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// The run begins.
-    /// `began` is now, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
+    /// Sets the begin of the run: its time line, and now by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
     pub fn begin(&mut self, timeline: Timeline, began: (i64, i64)) {
         self.timeline = timeline;
         self.began = began;
     }
 
-    /// The first interval begins, as far as it is observed.
+    /// Starts observing the server, at the begin of the first interval.
     pub fn observe(&mut self) {
         // Microseconds since 2000, as a TimestampTz counts, to seconds since 1970.
         let epoch = self.began.1 as f64 / 1e6 + SECS_FROM_1970_TO_2000;
         self.observer.begin(now_ns(), &self.timeline, epoch - self.began.0 as f64 / NS_PER_SEC);
     }
 
-    /// The measuring ends earlier than planned.
+    /// Ends the measurement earlier than planned.
     pub fn end_at(&mut self, end_ns: i64) {
         self.timeline.measure_end_ns = end_ns;
     }
 
-    /// The time line of the run that has begun.
+    /// Returns the run's time line.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
     }
 
-    /// The measuring begins earlier than planned, later than now; nothing else changes before that.
+    /// Replaces the time line by one whose measurement begins earlier than planned, but later than now.
     pub fn move_measurement(&mut self, timeline: Timeline) {
         self.timeline = timeline;
         self.observer.move_measurement(&timeline);
     }
 
-    /// The sample that was read last.
+    /// Returns the last sample.
     pub fn newest(&self) -> Option<&RunSample> {
         self.last.as_ref()
     }
 
-    /// When the interval ends that is to be written next.
+    /// Returns the end of the next interval.
     pub fn interval_end_ns(&self) -> i64 {
         self.timeline.bounds(self.next_interval).1
     }
 
-    /// Reads the next interval, which has ended by the clock. False while a client may still count into it, one that lost
-    /// its processor at the end of a transaction: nobody waits for it here, and nothing is lost if it takes long.
+    /// Reads the next interval, whose end has passed. Returns false while a client may still count into it that lost its
+    /// processor at the end of a transaction; the caller then tries again, and nothing is lost.
     pub fn read_next(&mut self) -> bool {
         let (segment, ring) = (self.segment, self.segment.ring());
         let mut opened = match self.opened.take() {
@@ -160,20 +158,20 @@ impl<'a> Sampler<'a> {
         is_complete
     }
 
-    /// Whether none is left of the intervals that were due together.
+    /// Whether all intervals that were due together have been read.
     pub fn has_read_what_was_due(&self) -> bool {
         self.opened.is_none()
     }
 
-    /// A sample of its own: shown, kept for a rest that may follow, and due to be written.
+    /// Adds a sample: announces it and queues it to be written.
     fn take(&mut self, sample: RunSample) {
         self.announce(&sample);
         self.last = Some(sample.clone());
         self.unwritten.push_back(Unwritten { sample, replaces: None });
     }
 
-    /// Writes what has been read, until there is more to read. A lock on the tables of results only delays it, for a
-    /// while: reading goes on meanwhile, so that the ring of intervals does not overflow.
+    /// Writes the queued samples, until the next interval is due. A lock on the tables of results delays writing for a
+    /// while, but not reading, so that the ring of intervals does not overflow.
     pub fn write(&mut self) -> Result<(), UserError> {
         while !self.unwritten.is_empty() {
             let count = self.unwritten.len().min(WRITTEN_AT_ONCE);
@@ -194,8 +192,7 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// Reads the next interval, which is complete. `end_ns` is where it ends in truth: earlier than planned when the
-    /// run was stopped.
+    /// Reads the next interval, which is complete. `end_ns` is its actual end, earlier than planned if the run was stopped.
     fn read_interval(&mut self, end_ns: i64, observed: Observed) -> RunSample {
         let interval = self.next_interval;
         let (start_ns, _) = self.timeline.bounds(interval);
@@ -211,13 +208,13 @@ impl<'a> Sampler<'a> {
             observed,
         };
         self.segment.ring().read(|tally| sample.totals.add(tally));
-        let at_work = |session: &ClientSession| !session.is_over() || session.ended_ns > start_ns;
-        sample.clients = self.segment.sessions().filter(at_work).count() as u32;
+        let is_active = |session: &ClientSession| !session.is_over() || session.ended_ns > start_ns;
+        sample.clients = self.segment.sessions().filter(is_active).count() as u32;
         self.next_interval += 1;
         sample
     }
 
-    /// Adds a sample to the totals and shows it to those who wait.
+    /// Adds a sample to the totals and shows it as progress to the waiting caller.
     fn announce(&mut self, sample: &RunSample) {
         let progress = &self.segment.header().progress;
         progress.set_figures(ProgressFigures {
@@ -242,22 +239,21 @@ impl<'a> Sampler<'a> {
         wake(self.segment.header().caller_pid.load(Relaxed));
     }
 
-    /// Reads and writes what is left of the intervals after the last client has ended. A rest
-    /// shorter than half an interval is joined to the sample before it.
+    /// Reads and writes the remaining intervals after the last client has ended. A rest shorter than half an interval is
+    /// joined to the sample before it.
     pub fn write_rest(&mut self) -> Result<(), UserError> {
         let planned_end = self.timeline.measure_end_ns;
         let end = if planned_end == i64::MAX { now_ns() } else { planned_end };
         loop {
             let (start_ns, interval_end) = self.timeline.bounds(self.next_interval);
-            // Transactions that ended just after a stop, in intervals that the run no longer has, still count: they
-            // go to the last sample.
+            // Transactions that ended in intervals after a stop still count: they are joined to the last sample.
             let is_past = start_ns >= end;
             if is_past && !self.holds_more() {
                 break;
             }
             let end_ns = if is_past { start_ns } else { interval_end.min(end) };
             for client in 0..self.segment.shape().slots {
-                // Given up as it may be, in the middle of a transaction's end.
+                // Even of an abandoned client that may be counting right now.
                 self.segment.ring().collect_rest(self.segment.intervals(client), self.next_interval);
             }
             let observed = self.opened.take().and_then(|opened| opened.observed);
@@ -276,8 +272,8 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// What was measured of each script, when all clients have ended, with all clients that errors have ended, and with the
-    /// latencies of what was under way at the end.
+    /// Returns the totals of each script after all clients have ended, with aborted clients, and with the latencies of
+    /// transactions under way at the end.
     pub fn scripts(&self) -> Vec<Totals> {
         let scripts = self.segment.shape().scripts as usize;
         let mut totals = vec![Totals::default(); scripts];
@@ -294,27 +290,27 @@ impl<'a> Sampler<'a> {
         totals
     }
 
-    /// What was measured, when all clients have ended, with the latencies of what was under way at the end: a stall that
-    /// lasts longer than the run would leave none.
+    /// Returns the totals after all clients have ended, with the latencies of transactions under way at the end: otherwise a
+    /// stall until after the run would leave no trace.
     pub fn with_drained(&self) -> Totals {
         let mut whole = self.measured.clone();
         self.drained().iter().for_each(|tally| whole.add_drained(tally));
         whole
     }
 
-    /// By script, what ended after the measured time; nothing where a stop came before it.
+    /// Returns for each script the transactions that ended after the measured time; none if the run was stopped before it.
     fn drained(&self) -> &[Tally] {
         let is_measured = self.timeline.measure_end_ns > self.timeline.measure_start_ns;
         if is_measured { self.segment.drained() } else { &[] }
     }
 
-    /// Whether anything has been counted that is not read.
+    /// Whether clients have counted anything that has not been read.
     fn holds_more(&self) -> bool {
         let clients = 0..self.segment.shape().slots;
         self.segment.ring().holds_more(clients.map(|client| self.segment.intervals(client)))
     }
 
-    /// Joins a short rest to the sample before it; the first of its phase stays alone.
+    /// Joins a short rest to the sample before it, unless it is the first of its phase.
     fn join(&mut self, mut rest: RunSample) {
         match self.last.take() {
             Some(mut last) if last.in_warmup == rest.in_warmup => {
@@ -334,12 +330,11 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Rows of one transaction, which takes some 20 ms: for so long nothing is read.
+/// The most rows written in one transaction, which takes about 20 ms, during which nothing is read.
 const LOG_WRITTEN_AT_ONCE: usize = 4096;
 
-/// Rows that are taken and not written. What the clients log beyond that, and beyond the room that they have themselves, is
-/// lost.
-const KEPT: usize = 65_536;
+/// The most rows kept in memory until they are written. When these and the clients' queues are full, rows are lost.
+const MAX_KEPT_ROWS: usize = 65_536;
 
 /// The log of one run's transactions.
 pub struct TransactionLog<'a> {
@@ -347,7 +342,7 @@ pub struct TransactionLog<'a> {
     run_id: i64,
     /// When the run began, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
     began: (i64, i64),
-    /// Taken and not yet written, oldest first.
+    /// Rows taken from the queues and not yet written, oldest first.
     kept: VecDeque<Logged>,
     lock_timeout: LockTimeout,
     /// Rows written.
@@ -357,7 +352,7 @@ pub struct TransactionLog<'a> {
 }
 
 impl<'a> TransactionLog<'a> {
-    /// A log of a run that has not begun.
+    /// Creates the log of a run that has not begun.
     pub fn new(segment: &'a Segment, run_id: i64) -> Self {
         Self {
             segment,
@@ -370,7 +365,7 @@ impl<'a> TransactionLog<'a> {
         }
     }
 
-    /// The run begins at this time, by both clocks.
+    /// Sets the begin of the run, by both clocks.
     pub fn begin(&mut self, began: (i64, i64)) {
         self.began = began;
     }
@@ -380,23 +375,23 @@ impl<'a> TransactionLog<'a> {
         self.segment.shape().log > 0
     }
 
-    /// Takes what the clients have logged, as far as there is room for it.
+    /// Takes rows from the clients' queues, up to [`MAX_KEPT_ROWS`].
     fn take(&mut self) {
         let Self { segment, began, kept, .. } = self;
         for slot in 0..segment.shape().slots {
             let Some(queue) = segment.log(slot) else { return };
-            queue.take(KEPT.saturating_sub(kept.len()), |entry| {
+            queue.take(MAX_KEPT_ROWS.saturating_sub(kept.len()), |entry| {
                 let started = began.1 + (entry.start_ns - began.0).div_euclid(1000);
                 kept.push_back(Logged { started, entry });
             });
         }
     }
 
-    /// Takes what there is, and writes some of it: once there is a good deal, or `all` that there is is to be written. True
-    /// where there is more to be written at once.
+    /// Takes rows, and writes up to [`LOG_WRITTEN_AT_ONCE`] of them if there are that many, or with `all` if there are any.
+    /// Returns whether more rows are due.
     ///
     /// # Errors
-    /// What keeps it from being written, but for a lock that may go away.
+    /// Those of writing, except for a lock on the tables of results, which is waited for.
     pub fn follow(&mut self, all: bool) -> Result<bool, UserError> {
         if !self.is_on() {
             return Ok(false);
@@ -407,14 +402,14 @@ impl<'a> TransactionLog<'a> {
             self.lock_timeout = LockTimeout::new();
             return Ok(false);
         }
-        match self.write_some() {
+        match self.write_rows() {
             Ok(()) => Ok(is_due(self.kept.len())),
             Err(error) if self.lock_timeout.allows_retry(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn write_some(&mut self) -> Result<(), UserError> {
+    fn write_rows(&mut self) -> Result<(), UserError> {
         let count = self.kept.len().min(LOG_WRITTEN_AT_ONCE);
         let rows = &self.kept.make_contiguous()[..count];
         recorder::transactions(self.run_id, rows)?;
@@ -424,10 +419,10 @@ impl<'a> TransactionLog<'a> {
         Ok(())
     }
 
-    /// Writes what is left after the last client has ended; until `deadline_ns`, where one is given.
+    /// Writes the remaining rows after the last client has ended, until `deadline_ns` if there is one.
     ///
     /// # Errors
-    /// What keeps it from being written.
+    /// Those of writing.
     pub fn write_rest(&mut self, deadline_ns: Option<i64>) -> Result<(), UserError> {
         if !self.is_on() {
             return Ok(());
@@ -438,7 +433,7 @@ impl<'a> TransactionLog<'a> {
             && result.is_ok()
             && deadline_ns.is_none_or(|deadline| now_ns() < deadline)
         {
-            match self.write_some() {
+            match self.write_rows() {
                 Ok(()) => self.take(),
                 Err(error) if self.lock_timeout.allows_retry(&error) => {}
                 Err(error) => result = Err(error),
@@ -448,68 +443,68 @@ impl<'a> TransactionLog<'a> {
         result
     }
 
-    /// Rows that were to be written and are not.
+    /// Returns the number of rows that were not written.
     pub fn lost(&self) -> u64 {
         let queues = (0..self.segment.shape().slots).filter_map(|slot| self.segment.log(slot));
-        // What is still in a queue has been cut like what was taken.
+        // Rows still in a queue will not be written either.
         queues.map(|queue| queue.ends.lost.get() + queue.left()).sum::<u64>() + self.cut
     }
 }
 
-// Transaction ids: a soak uses up what the server has of them in hours, and the server stops assigning any when its oldest
-// database is two billion behind.
+// Transaction ids: a long run can use them up within hours. The server stops assigning them when the oldest database is two
+// billion transactions old.
 
-/// The age from which on a run says that it is time to act.
-const WARN: i64 = 1_000_000_000;
+/// The age of the oldest database from which on a run warns.
+const WARNING_AGE: i64 = 1_000_000_000;
 
-/// The age at which a run ends: before the server's own last resorts, of which the first changes how it vacuums
-/// (vacuum_failsafe_age) and the last is to refuse all writing.
-const LIMIT: i64 = 1_800_000_000;
+/// The age at which a run ends, not far above the age at which the server changes how it vacuums (vacuum_failsafe_age,
+/// 1.6 billion), and below that at which it refuses writes.
+const MAX_AGE: i64 = 1_800_000_000;
 
-/// How often the databases' ages are read; between, only the next id is.
+/// The time between two readings of the databases' ages. In between only the next id is read, every [`CHECK_EVERY_NS`].
 const READ_EVERY_NS: i64 = 60_000_000_000;
-const LOOK_EVERY_NS: i64 = 500_000_000;
+const CHECK_EVERY_NS: i64 = 500_000_000;
 
-/// The age of the oldest database, watched while a run goes on.
+/// The age of the oldest database, watched during a run.
 #[derive(Default)]
 pub struct XidWatch {
     age: i64,
     /// The next id when `age` was read.
     next: u64,
     read_ns: i64,
-    looked_ns: i64,
+    checked_ns: i64,
 }
 
 impl XidWatch {
-    /// Looks, if it is time to; whether the run may go on.
+    /// Checks the age of the oldest database, every [`CHECK_EVERY_NS`].
     ///
     /// # Errors
-    /// 54000 when it may not.
-    pub fn look(&mut self, header: &Header) -> Result<(), UserError> {
+    /// 54000 for an age from [`MAX_AGE`] on.
+    pub fn check(&mut self, header: &Header) -> Result<(), UserError> {
         let now = now_ns();
-        if now - self.looked_ns < LOOK_EVERY_NS {
+        if now - self.checked_ns < CHECK_EVERY_NS {
             return Ok(());
         }
-        self.looked_ns = now;
+        self.checked_ns = now;
         if self.read_ns == 0 || now - self.read_ns >= READ_EVERY_NS {
             self.read(now);
         }
         let mut age = self.age + database::next_xid().wrapping_sub(self.next).cast_signed();
-        if age >= LIMIT {
-            // It may have been vacuumed meanwhile.
+        if age >= MAX_AGE {
+            // The database may have been vacuumed since the last reading.
             self.read(now);
             age = self.age;
         }
-        if age >= WARN {
+        if age >= WARNING_AGE {
             header.xid_age.store(age, Relaxed);
         }
-        if age < LIMIT { Ok(()) } else { Err(running_out(age)) }
+        if age < MAX_AGE { Ok(()) } else { Err(running_out(age)) }
     }
 
     fn read(&mut self, now: i64) {
         self.read_ns = now;
         self.next = database::next_xid();
-        // What cannot be read is tried again in a minute.
+        // After an error the last known age stays, until the next reading.
         if let Ok(Some(age)) = transaction(store::oldest_age) {
             self.age = age;
         }
@@ -518,6 +513,6 @@ impl XidWatch {
 
 fn running_out(age: i64) -> UserError {
     UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "transaction ids are running out")
-        .detail(format!("The oldest database is {age} transactions old; runs end at {LIMIT}."))
+        .detail(format!("The oldest database is {age} transactions old; runs end at {MAX_AGE}."))
         .hint("VACUUM FREEZE the oldest tables (age(relfrozenxid) in pg_class) of the oldest database (age(datfrozenxid) in pg_database), and find out what holds back autovacuum: old transactions, prepared transactions or replication slots.")
 }

@@ -1,5 +1,5 @@
-//! The ends that a run comes to by itself: of a warm-up, when throughput is steady, and of the clients, in steps from waiting for
-//! them to continuing without clients that cannot be ended.
+//! The end of the warm-up, when throughput is steady, and the end of the clients, in steps from waiting for them to abandoning
+//! those that cannot be ended.
 
 use std::sync::atomic::Ordering::*;
 use std::sync::atomic::fence;
@@ -11,33 +11,33 @@ use crate::server::process::{cancel, nap, now_ns, wake};
 use crate::shm::{ClientSlot, StopReason, WarmupEnd};
 use crate::worker::workers;
 
-/// How long clients have after the end of the measuring for the transaction they are in.
+/// The time that transactions have to end after the measurement.
 const DRAIN_NS: i64 = 60_000_000_000;
 
-/// After a stop: when their statement is canceled, and how long after that they are ended.
+/// After a stop, the time until statements are canceled, and from then until clients are terminated.
 const STOP_CANCEL_NS: i64 = 200_000_000;
 const STOP_TERMINATE_NS: i64 = 300_000_000;
 
-/// The same on another server, to which each word takes its time.
-const STOP_CANCEL_ELSEWHERE_NS: i64 = 1_000_000_000;
-const STOP_TERMINATE_ELSEWHERE_NS: i64 = 1_500_000_000;
+/// As above, for clients of a target, to which messages take longer.
+const STOP_CANCEL_TARGET_NS: i64 = 1_000_000_000;
+const STOP_TERMINATE_TARGET_NS: i64 = 1_500_000_000;
 
-/// After a stop: how long the server has to end the sessions of connections whose clients are over. Thousands take longer;
-/// they end when the run has, and the audit says that their statistics are missing.
+/// After a stop, the time that the server has to end the sessions of connections whose clients are over. Thousands take
+/// longer: they end after the run, and the audit reports that their statistics are missing.
 const STOP_SESSIONS_NS: i64 = 1_000_000_000;
 
-/// How long after they were ended clients have until their connections to other nodes are broken: one that rolls back or
-/// commits on a node that does not answer waits for it where no signal ends it.
+/// The time from the clients' termination until their connections to other nodes are broken: a rollback or commit on a node
+/// that does not answer waits where signals do not end it.
 const SEVER_NS: i64 = 400_000_000;
 
-/// How long after they were ended clients are waited for. What still waits then is not to be ended by anybody.
+/// The time from the clients' termination until those still there are abandoned: nothing can end them.
 const GIVE_UP_NS: i64 = 1_000_000_000;
 
 /// How long the processes of clients that have ended are waited for.
 const EXIT_NS: i64 = 5_000_000_000;
 
 impl RunUnderWay<'_> {
-    /// Waits for the transactions under way; ends what does not end by itself.
+    /// Waits for the transactions under way, and ends clients that do not end by themselves.
     pub(super) fn dismiss(&mut self) {
         let header = self.segment.header();
         let stop = self.stop_reason();
@@ -49,7 +49,7 @@ impl RunUnderWay<'_> {
             self.stopped_at_ns = Some(now);
             self.segment.slots().for_each(|slot| wake(slot.pid.load(Relaxed)));
         } else if now < end_ns.load(Relaxed) {
-            // All clients have ended: so has the run, with the last of them.
+            // If all clients have ended, the run has ended with the last of them.
             let last = self.segment.slots().map(|slot| slot.ended_ns.load(Relaxed)).max();
             let end = if self.all_over() { last.unwrap_or(now).clamp(1, now) } else { now };
             end_ns.store(end, Relaxed);
@@ -57,7 +57,7 @@ impl RunUnderWay<'_> {
         }
         self.stopped_at_ns = self.stopped_at_ns.or(stop.map(|_| now));
         let (cancel_ns, terminate_ns) = match self.spec.target {
-            Some(_) => (STOP_CANCEL_ELSEWHERE_NS, STOP_TERMINATE_ELSEWHERE_NS),
+            Some(_) => (STOP_CANCEL_TARGET_NS, STOP_TERMINATE_TARGET_NS),
             None => (STOP_CANCEL_NS, STOP_TERMINATE_NS),
         };
         let began = now;
@@ -75,7 +75,7 @@ impl RunUnderWay<'_> {
             let only_sessions_are_left = self.spec.options.driver == Driver::Wire
                 && self.segment.slots().all(ClientSlot::has_left_its_loop);
             if only_sessions_are_left && since_stop > STOP_SESSIONS_NS {
-                // The jobs see to their ends.
+                // The jobs wait for these sessions' ends.
                 workers::forget();
                 return;
             }
@@ -96,14 +96,14 @@ impl RunUnderWay<'_> {
             }
             nap(20);
         }
-        // Their statistics are flushed and their locks gone when the processes are.
+        // When the processes have ended, their statistics are flushed and their locks released.
         let deadline = now_ns() + EXIT_NS;
         while self.given_up == 0 && !workers::all_stopped() && now_ns() < deadline {
             nap(10);
         }
     }
 
-    /// Goes on without the clients that have not ended.
+    /// Abandons the clients that have not ended.
     fn give_up(&mut self) {
         for slot in 0..self.segment.shape().slots {
             if !self.segment.slot(slot).is_over() {
@@ -129,12 +129,12 @@ impl RunUnderWay<'_> {
     }
 }
 
-/// How long before it comes the measurement's begin is made known, at least: by then every client can know of it. Nobody
-/// has to be told: a client reads the time line when an interval has ended, and it begins with one.
+/// The least time between the publication of the measurement's begin and that begin. Clients read the time line at the end of
+/// each interval, and the measurement begins with an interval.
 const AHEAD_NS: i64 = 20_000_000;
 
 impl RunUnderWay<'_> {
-    /// Judges the interval that was read last.
+    /// Ends the warm-up if throughput is steady with the last interval.
     pub(super) fn judge_warmup(&mut self) {
         let Some(series) = &mut self.until_steady else { return };
         let Some(sample) = self.sampler.newest().filter(|sample| sample.in_warmup) else { return };
@@ -144,17 +144,17 @@ impl RunUnderWay<'_> {
         }
     }
 
-    /// Lets the measurement begin with the next interval.
+    /// Begins the measurement with the next interval that is at least [`AHEAD_NS`] away.
     fn end_warmup(&mut self) {
         let header = self.segment.header();
         let longest = *self.sampler.timeline();
         let timeline = loop {
             let timeline = longest.with_warmup_until(now_ns() + AHEAD_NS);
             header.timeline.store(&timeline);
-            // A client whose clock shows the begin reads the time line after that.
+            // A client that reads the clock after the begin then sees this time line.
             fence(SeqCst);
-            // This process may have lost its processor before that, and a client have gone on with the warm-up: then a later
-            // interval. Up to the begin all clients count into the same intervals by either time line.
+            // If this process lost its processor before the store, a client may have continued with the warm-up: take a later
+            // interval. Until the begin, both time lines have the same intervals.
             if now_ns() < timeline.measure_start_ns || timeline.measure_start_ns == longest.measure_start_ns {
                 break timeline;
             }
@@ -163,8 +163,8 @@ impl RunUnderWay<'_> {
         self.warmup_has_ended(WarmupEnd::Steady);
     }
 
-    /// Gives up waiting for steady throughput with the last interval of the longest warm-up. Under a rate, what was due
-    /// before that and nobody has taken is dropped: what clients took of it ends within the warm-up, and is not measured.
+    /// Stops waiting for steady throughput in the last interval of the longest warm-up. Under a rate, drops arrivals that are due
+    /// and not taken, so that no backlog of the warm-up is measured.
     pub(super) fn limit_warmup(&mut self, now_ns: i64) {
         let timeline = self.sampler.timeline();
         if self.until_steady.is_some() && now_ns >= timeline.measure_start_ns - timeline.warmup_interval_ns {
