@@ -71,7 +71,7 @@ impl EventWatch {
     /// Reads what was before.
     pub fn prepare(&mut self, now_ns: i64) -> Result<(), UserError> {
         self.redo = database::redo_pointer();
-        guc::was_told_to_read();
+        guc::take_pending_reload();
         self.checkpoint_before_ns = (!is_complete(self.redo)?).then_some(now_ns);
         self.summary = self.summary()?;
         let standbys = self.summary.tasks.iter().filter(|task| task.kind == STANDBY);
@@ -132,7 +132,7 @@ impl EventWatch {
     pub fn look_for_begins(&mut self, now_ns: i64) {
         let elapsed = self.elapsed(now_ns);
         let is_recent = |event: &Event| event.kind == "reload" && elapsed - event.started < RELOAD_SECS;
-        if guc::was_told_to_read() && !self.events.last().is_some_and(is_recent) {
+        if guc::take_pending_reload() && !self.events.last().is_some_and(is_recent) {
             let (started, ended) = (elapsed, Some(elapsed));
             self.events.push(Event { kind: "reload".to_owned(), started, ended, ..Event::default() });
         }

@@ -2,14 +2,14 @@
 //! the server log.
 //!
 //! ALTER SYSTEM writes them to postgresql.auto.conf, and every process reads them. Where sessions that begin afterwards are all
-//! that matters, the file gets back what it had at once, while the processes keep what they have read. So a restart of the server,
-//! whatever its reason, finds its own settings; what is left to be done at the end is to have them read again. Where sessions
-//! that are there already have to read them, the file keeps them until the end: an idle session reads with its next statement.
-//! A crash, which the postmaster survives with what it has read, is followed by the leader's return
-//! ([`WorkerKind::returns_after_crash`](crate::server::background_worker::WorkerKind)), for that alone.
-//! What the file had is written down before, so that it can be put back by whoever comes next: the leader as it is
-//! terminated, or when it returns, or the next sweep or capture of a superuser where the server has lost its power meanwhile.
-//! Only one at a time may do this, in all databases.
+//! that matters, the file gets back what it had at once, while the processes keep what they have read. So a restart of the
+//! server, whatever its reason, finds its own settings; what is left to be done at the end is to have them read again. Where
+//! sessions that are there already have to read them, the file keeps them until the end: an idle session reads with its next
+//! statement. A crash, which the postmaster survives with what it has read, is followed by the leader's return
+//! ([`WorkerKind::returns_after_crash`](crate::server::background_worker::WorkerKind)), for that alone. What the file had is
+//! written down before, so that it can be put back by whoever comes next: the leader as it is terminated, or when it returns,
+//! or the next sweep or capture of a superuser where the server has lost its power meanwhile. Only one at a time may do this,
+//! in all databases.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl ServerParameters {
         match &self.in_force {
             _ if self.names.is_empty() => return Ok(()),
             InForce::Own if wanted.is_empty() => {
-                read_if_told()?;
+                read_pending_reload()?;
                 self.in_force = InForce::Changed { wanted, read: server_settings(&self.names)? };
                 return Ok(());
             }
@@ -110,7 +110,7 @@ impl ServerParameters {
     /// 55000.
     pub fn check(&mut self) -> Result<(), UserError> {
         let InForce::Changed { read, .. } = &self.in_force else { return Ok(()) };
-        read_if_told()?;
+        read_pending_reload()?;
         if server_settings(&self.names)? == *read {
             return Ok(());
         }
@@ -164,7 +164,7 @@ fn write_and_read(
     // The checkpointer reads the files before it does what it is asked for; and all runs of a variant begin alike.
     nap_until_canceled(200)?;
     // What was read above may have been another's reload, and this one's come only now.
-    read_if_told()?;
+    read_pending_reload()?;
     match reach {
         Reach::New => execute(session, "CHECKPOINT"),
         Reach::All(wait) => wait(),
@@ -182,7 +182,7 @@ fn write_into_file(session: &mut Session, wanted: &BTreeMap<String, String>) -> 
 fn reload_and_read() -> Result<(), UserError> {
     guc::reload();
     for _ in 0..LOOKS {
-        if read_if_told()? {
+        if read_pending_reload()? {
             return Ok(());
         }
         nap_until_canceled(20)?;
@@ -258,9 +258,9 @@ fn pending(names: &[String], wanted: &BTreeMap<String, String>) -> Result<Vec<St
     }
 }
 
-/// Reads the files where the postmaster has told this process to, and says whether it has.
-fn read_if_told() -> Result<bool, UserError> {
-    transaction(|| Ok(guc::read_if_told()))
+/// Reads the configuration files if a reload is pending, and returns whether it was.
+fn read_pending_reload() -> Result<bool, UserError> {
+    transaction(|| Ok(guc::read_pending_reload()))
 }
 
 /// What the server has for these parameters, each in its own unit.

@@ -1,16 +1,15 @@
-//! Files that users name: opened without waiting for anybody, and regular ones only. A path may lead to a pipe without a
-//! writer, to a terminal, or to a device without an end.
+//! Files named by users, which must be regular: a path may lead to a pipe without a writer, a terminal, or an endless device.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A regular file, opened to be read, and what is known of it. What the path leads to is looked at when it is open, so that
-/// nobody puts something else in its place.
+/// Opens a regular file for reading, and returns it with its metadata. Does not block, and checks the type of the open file, so
+/// that the path cannot be replaced in between.
 ///
 /// # Errors
-/// Those of the system; [`ErrorKind::InvalidInput`] for what is no regular file.
+/// Those of the system; [`ErrorKind::InvalidInput`] for other files than regular ones.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -21,7 +20,7 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// A file that lets itself be interrupted.
+/// A file whose reads check for interrupts.
 pub struct Interruptible(pub File);
 
 impl Read for Interruptible {
@@ -31,15 +30,15 @@ impl Read for Interruptible {
     }
 }
 
-/// All of a file that has at most so many bytes.
+/// Reads a whole file of at most `max_bytes`.
 ///
 /// # Errors
-/// Those of the system; [`ErrorKind::FileTooLarge`] for a longer one, of which no more is read.
-pub fn read_small(file: File, most: usize) -> io::Result<Vec<u8>> {
+/// Those of the system; [`ErrorKind::FileTooLarge`] for a longer file.
+pub fn read_small(file: File, max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    Interruptible(file).take(most as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > most {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("It has more than {most} bytes")));
+    Interruptible(file).take(max_bytes as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > max_bytes {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("It has more than {max_bytes} bytes")));
     }
     Ok(bytes)
 }

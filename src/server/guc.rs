@@ -13,7 +13,7 @@ use crate::error::from_caught;
 
 pub use super::spi::{SAFE_PATH, in_nest_level, restrict, set_local, with_search_path, with_setting};
 
-/// A parameter's value in this session; `None` for one that does not exist.
+/// Returns a parameter's value in this session; `None` if it does not exist.
 pub fn current(name: &str) -> Option<String> {
     let name = CString::new(name).ok()?;
     // SAFETY: a NUL-terminated name; missing_ok, not restricted to what the role may see, for
@@ -24,22 +24,22 @@ pub fn current(name: &str) -> Option<String> {
     }
 }
 
-/// The value that a parameter had when this session began; `None` for one that does not exist.
+/// Returns the value that a parameter had when this session began; `None` if it does not exist.
 pub fn initial(name: &str) -> Option<String> {
     current(name)?;
     let name = CString::new(name).ok()?;
-    // SAFETY: a NUL-terminated name of a parameter that exists. An error is raised only for those that superusers alone may
-    // read, of which none is asked for.
+    // SAFETY: a NUL-terminated name of a parameter that exists. An error is raised only for parameters that only superusers may
+    // read, for which this is not called.
     unsafe {
         let value = pg_sys::GetConfigOptionResetString(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
     }
 }
 
-/// Whether the server has accepted a value other than the default for a parameter of [`define_limit`].
+/// Whether the server has accepted another value than the default for a parameter of [`define_limit`].
 static IS_ACCEPTED: AtomicBool = AtomicBool::new(false);
 
-/// Called by the server for each value of such a parameter whose setter may set it, and for the default.
+/// Check hook of such a parameter: the server calls it for values by roles that may set it, and for the default.
 extern "C-unwind" fn note_accepted(
     _value: *mut i32,
     _extra: *mut *mut std::ffi::c_void,
@@ -49,7 +49,7 @@ extern "C-unwind" fn note_accepted(
     true
 }
 
-/// Defines a parameter from 0 up that only superusers set. Returns whether the server has refused the value that this session
+/// Defines a non-negative parameter that only superusers set. Returns whether the server refused the value that this session
 /// began with, so that the parameter has its default.
 pub fn define_limit(
     name: &'static CStr,
@@ -57,7 +57,7 @@ pub fn define_limit(
     details: &'static CStr,
     value: &'static GucSetting<i32>,
 ) -> bool {
-    let given = name.to_str().ok().and_then(initial);
+    let placeholder = name.to_str().ok().and_then(initial);
     IS_ACCEPTED.store(false, Relaxed);
     let (context, flags) = (GucContext::Suset, GucFlags::default());
     let hook = Some(note_accepted as _);
@@ -77,10 +77,10 @@ pub fn define_limit(
             None,
         );
     }
-    given.is_some() && !IS_ACCEPTED.load(Relaxed)
+    placeholder.is_some() && !IS_ACCEPTED.load(Relaxed)
 }
 
-/// Sets a parameter as SET LOCAL would in the current role's session, up to the end of the (sub)transaction.
+/// Sets a parameter as the current role's SET LOCAL would, until the end of the (sub)transaction.
 ///
 /// # Errors
 /// The server's are raised.
@@ -107,8 +107,8 @@ fn c_text(text: &str) -> Result<CString, UserError> {
     CString::new(text).map_err(|_| UserError::invalid("a setting must not contain a zero byte"))
 }
 
-/// The search_path that a new session of this role begins with: the caller's SET does not count, nor does the path of
-/// the role that the caller has logged in as.
+/// Returns the search_path that a new session of the current role begins with, regardless of the caller's SET and of its session
+/// user's settings.
 pub fn initial_search_path() -> Result<String, UserError> {
     let sql = "WITH given AS ( \
                    SELECT s.setrole, s.setdatabase, substr(c.setting, 13) AS path \
@@ -127,7 +127,7 @@ pub fn initial_search_path() -> Result<String, UserError> {
     Ok(fetch::<String>(sql, &[])?.unwrap_or_default())
 }
 
-/// A search_path with schemas put before it, each once.
+/// Puts schemas before a search_path, each once.
 pub fn search_path_with(schemas: &[&str], own: &str) -> String {
     let mut path: Vec<String> = Vec::new();
     for schema in schemas {
@@ -142,7 +142,7 @@ pub fn search_path_with(schemas: &[&str], own: &str) -> String {
     path.join(", ")
 }
 
-/// The elements of a value of a parameter that is a list of names, such as search_path; `None` for other parameters.
+/// Splits the value of a parameter that is a list of names, such as search_path; `None` for other parameters.
 ///
 /// # Errors
 /// 22023 for a malformed list.
@@ -171,7 +171,7 @@ pub fn list_elements(name: &str, value: &str) -> Result<Option<Vec<String>>, Use
     }
 }
 
-/// Whether a parameter that lists libraries, such as shared_preload_libraries, has one, in whichever folder.
+/// Whether a parameter that lists libraries, such as shared_preload_libraries, contains one, in any directory.
 pub fn lists_library(list: &str, library: &str) -> bool {
     let value = current(list).unwrap_or_default();
     let elements = list_elements(list, &value).ok().flatten().unwrap_or_default();
@@ -188,8 +188,8 @@ pub fn check_for_session(name: &str, value: &str, setter: pg_sys::Oid) -> Result
     check_value(name, value, context, pg_sys::GucSource::PGC_S_SESSION, setter)
 }
 
-/// Whether a role may set a parameter in its sessions. One that nobody sets there, and one that no library has defined yet, it may
-/// as well as any other role.
+/// Whether a role may set a parameter in its sessions as well as any other role. Also true for parameters that no session can
+/// set, and for those not defined yet.
 ///
 /// # Errors
 /// The server's.
@@ -205,7 +205,7 @@ pub fn names() -> Result<Vec<String>, UserError> {
     Ok(fetch::<Vec<String>>(sql, &[])?.unwrap_or_default())
 }
 
-/// Whether a parameter changes for the whole server, at a reload of the configuration files.
+/// Whether a parameter is server-wide and changes at a reload of the configuration files.
 pub fn is_reloadable(name: &str) -> bool {
     let sql = "SELECT context FROM pg_settings \
                WHERE lower(name) = lower($1)";
@@ -228,7 +228,7 @@ pub fn check_for_start(name: &str, value: &str) -> Result<(), UserError> {
     check_value(name, value, pg_sys::GucContext::PGC_POSTMASTER, pg_sys::GucSource::PGC_S_FILE, BOOTSTRAP)
 }
 
-/// With whose rights configuration files are read.
+/// The role with whose rights configuration files are read.
 const BOOTSTRAP: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::BOOTSTRAP_SUPERUSERID);
 
 fn check_value(
@@ -257,8 +257,7 @@ fn check_value(
         }
         Ok(())
     })
-    // Nothing was written and nothing is held at this point, and the error is raised again
-    // with its own SQLSTATE by the caller.
+    // Nothing has been changed at this point, and the caller raises the error again.
     .catch_others(|caught| Err(from_caught(caught)))
     .execute()
 }
@@ -282,12 +281,12 @@ pub fn is_for_superusers(name: &str) -> bool {
     flags(&name) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0
 }
 
-/// Whether the planner may depend on the parameter: those that EXPLAIN (SETTINGS) shows, and those of extensions.
+/// Whether plans may depend on the parameter: those that EXPLAIN (SETTINGS) shows, and those of extensions.
 pub fn concerns_plans(name: &CStr) -> bool {
     flags(name) & pg_sys::GUC_EXPLAIN as i32 != 0 || name.to_bytes().contains(&b'.')
 }
 
-/// What the server notes of a parameter; nothing of one that does not exist.
+/// Returns a parameter's GUC_* flags; 0 if it does not exist.
 fn flags(name: &CStr) -> i32 {
     // SAFETY: a NUL-terminated name.
     unsafe { pg_sys::GetConfigOptionFlags(name.as_ptr(), true) }
@@ -299,37 +298,36 @@ pub fn maintenance_work_mem_kb() -> i64 {
     i64::from(unsafe { pg_sys::maintenance_work_mem })
 }
 
-/// Has the postmaster, and by it all processes, read the configuration files.
+/// Makes the postmaster, and through it all processes, read the configuration files.
 pub fn reload() {
     // SAFETY: a signal to this process's own postmaster, as pg_reload_conf sends it.
     unsafe { libc::kill(pg_sys::PostmasterPid, libc::SIGHUP) };
 }
 
-/// Whether the postmaster has told this process since the last time to read the configuration files.
-pub fn was_told_to_read() -> bool {
+/// Whether a reload of the configuration files is pending in this process; resets that.
+pub fn take_pending_reload() -> bool {
     // SAFETY: a flag of this process, which its signal handler sets.
     unsafe {
-        let told = (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0;
-        if told {
+        let is_pending = (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0;
+        if is_pending {
             (&raw mut pg_sys::ConfigReloadPending).write_volatile(0);
         }
-        told
+        is_pending
     }
 }
 
-/// Reads the configuration files where the postmaster has told this process to, and says whether it has. In a transaction.
-pub fn read_if_told() -> bool {
-    let told = was_told_to_read();
-    if told {
+/// Reads the configuration files if a reload is pending, and returns whether it was. Call it in a transaction.
+pub fn read_pending_reload() -> bool {
+    let is_pending = take_pending_reload();
+    if is_pending {
         // SAFETY: what the loops of the server's own processes do (HandleMainLoopInterrupts in postmaster/interrupt.c).
         unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
     }
-    told
+    is_pending
 }
 
-// What workers that do this project's own work have instead of what a role, a database or the server has set for its
-// users' sessions: no limit ends their work, and their transactions are of the usual kind.
-
+/// Parameters of workers that do the extension's own work, regardless of the role's, the database's and the server's settings for
+/// users' sessions: no timeouts, and ordinary transactions.
 const OWN: [(&CStr, &CStr); 9] = [
     (c"transaction_timeout", c"0"),
     (c"statement_timeout", c"0"),
@@ -340,16 +338,16 @@ const OWN: [(&CStr, &CStr); 9] = [
     (c"default_transaction_read_only", c"off"),
     (c"default_transaction_isolation", c"read committed"),
     (c"default_transaction_deferrable", c"off"),
-    // It makes every ERROR the session's last, those that a worker expects as well.
+    // With it, every ERROR would end the worker, including those that it expects.
     (c"exit_on_error", c"off"),
 ];
 
-/// Names and values of those that the server has: transaction_timeout is there from PostgreSQL 17 on.
+/// Returns those of [`OWN`] that the server has: transaction_timeout exists from PostgreSQL 17 on.
 pub fn own_settings() -> impl Iterator<Item = (&'static CStr, &'static CStr)> {
     OWN.into_iter().filter(|(name, _)| name.to_str().is_ok_and(|name| current(name).is_some()))
 }
 
-/// Whether the parameter, in lower case, is one of these.
+/// Whether the parameter, in lower case, is one of [`OWN`].
 pub fn is_own(name: &str) -> bool {
     OWN.iter().any(|(own, _)| own.to_bytes() == name.as_bytes())
 }

@@ -1,7 +1,5 @@
-//! The ground floor: safe wrappers of what the server offers to one of its processes.
-//!
-//! Here is what knows PostgreSQL's functions and globals and nothing of runs, loads and sweeps. With [`crate::shm`] and
-//! [`crate::driver::session`] it is the only place with `unsafe`, beside the reading of other processes' waits.
+//! Safe wrappers of the server's functions and globals. Nothing in this module depends on runs, loads or sweeps. Apart from
+//! [`crate::shm`], [`crate::driver::session`] and the reading of other processes' waits, only this module has `unsafe` code.
 
 pub mod background_worker;
 pub mod database;

@@ -1,4 +1,4 @@
-//! Pages of tables in shared buffers: locks on them, pages that nobody has filled, and prewarming.
+//! Pages of tables in shared buffers: prewarming, locks on pages, and new pages that were never filled.
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
@@ -14,18 +14,19 @@ pub use pgrx::pg_sys::LockBufferInternal as lock_page;
 
 // Reading tables into shared buffers, before a run.
 //
-// As pg_prewarm does with its mode 'buffer' (contrib/pg_prewarm), and without it: its function is in a schema whose owner
-// could put another one in its place, for a sweep's superuser to call. Nothing here is looked up by a name.
+// Like pg_prewarm's mode 'buffer' (contrib/pg_prewarm), which is not called itself: the owner of its schema could replace the
+// function, which a sweep's superuser would then call. Nothing in here is looked up by name.
 
-/// Reads a table, its TOAST table and the indexes of both; the number of blocks. Needs no snapshot, and gives its locks back
-/// with the transaction. None for what has no blocks of its own, as partitioned tables and views, and for a table that is gone.
+/// Reads a table, its TOAST table and the indexes of both, and returns the number of blocks: 0 for relations without blocks of
+/// their own, such as partitioned tables and views, and for a dropped table. Needs no snapshot; the transaction releases the
+/// locks.
 ///
 /// # Errors
-/// 42501 where the current role may not read the table, 57014 when the worker is to end.
+/// 42501 if the current role may not read the table, 57014 if the worker must end.
 pub fn prewarm(table: pg_sys::Oid) -> Result<i64, UserError> {
     check_may_read(table)?;
     let mut blocks = 0;
-    // SAFETY: a relation that is open until `read` closes it.
+    // SAFETY: the relations are open until `read_with_indexes` closes them.
     unsafe {
         let relation = open(table);
         if relation.is_null() {
@@ -43,10 +44,10 @@ pub fn prewarm(table: pg_sys::Oid) -> Result<i64, UserError> {
     Ok(blocks)
 }
 
-/// As pg_prewarm asks for it.
+/// Checks the privilege that pg_prewarm requires.
 ///
 /// # Errors
-/// 42501 where the current role does not have SELECT on the table.
+/// 42501 if the current role does not have SELECT on the table.
 pub fn check_may_read(table: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: catalog look-ups inside a transaction; a palloc'd string, or NULL for a table that is gone.
     unsafe {
@@ -64,7 +65,7 @@ pub fn check_may_read(table: pg_sys::Oid) -> Result<(), UserError> {
     }
 }
 
-/// NULL for one that is gone.
+/// Opens a relation; NULL if it was dropped.
 fn open(relation: pg_sys::Oid) -> pg_sys::Relation {
     // SAFETY: inside a transaction, which gives the lock back.
     unsafe { pg_sys::try_relation_open(relation, pg_sys::AccessShareLock as i32) }
@@ -129,21 +130,20 @@ unsafe fn read(relation: pg_sys::Relation) -> Result<i64, UserError> {
     }
 }
 
-// Locks on the contents of a page: what bufmgr.h has inline from PostgreSQL 19 on, and as a function before.
+// Locks on the contents of a page: inline in bufmgr.h from PostgreSQL 19 on, a function before.
 
 #[cfg(not(since_19))]
 pub const SHARE: i32 = pgrx::pg_sys::BUFFER_LOCK_SHARE as i32;
 #[cfg(not(since_19))]
 pub const EXCLUSIVE: i32 = pgrx::pg_sys::BUFFER_LOCK_EXCLUSIVE as i32;
 
-// Pages that a table has received and nobody has filled. VACUUM leaves new pages, which are all zeros, as they are; it
-// marks initialized empty pages all-visible.
+// New pages of a table, all zeros, that were never filled. VACUUM marks initialized empty pages all-visible, but skips new ones.
 
-/// Sets up the new pages of a heap, to be marked all-visible by the next VACUUM; how many there were. Other relations have
-/// none. In a transaction; takes the lock that VACUUM takes.
+/// Initializes the new pages of a heap, so that the next VACUUM marks them all-visible, and returns their number; 0 for other
+/// relations. Takes the same lock as VACUUM, in the current transaction.
 ///
 /// # Errors
-/// Raises the server's own, for a table that does not exist.
+/// Raises the server's error for a table that does not exist.
 pub fn set_up_new_pages(table: pg_sys::Oid) -> u32 {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
@@ -158,7 +158,7 @@ pub fn set_up_new_pages(table: pg_sys::Oid) -> u32 {
             && (*class).relam == pg_sys::HEAP_TABLE_AM_OID;
         let blocks = if is_heap { pg_sys::RelationGetNumberOfBlocksInFork(relation, MAIN) } else { 0 };
         let mut map = pg_sys::InvalidBuffer as pg_sys::Buffer;
-        let mut found = 0;
+        let mut initialized = 0;
         for block in 0..blocks {
             if pg_sys::visibilitymap_get_status(relation, block, &raw mut map) != 0 {
                 continue;
@@ -171,7 +171,7 @@ pub fn set_up_new_pages(table: pg_sys::Oid) -> u32 {
             if (*page.cast::<pg_sys::PageHeaderData>()).pd_upper == 0 {
                 pg_sys::PageInit(page, pg_sys::BLCKSZ as usize, 0);
                 pg_sys::MarkBufferDirty(buffer);
-                found += 1;
+                initialized += 1;
             }
             pg_sys::UnlockReleaseBuffer(buffer);
         }
@@ -179,6 +179,6 @@ pub fn set_up_new_pages(table: pg_sys::Oid) -> u32 {
             pg_sys::ReleaseBuffer(map);
         }
         pg_sys::relation_close(relation, LOCK);
-        found
+        initialized
     }
 }

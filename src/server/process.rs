@@ -14,7 +14,7 @@ use crate::error::from_caught;
 /// Nanoseconds in a second, for figures in seconds.
 pub const NS_PER_SEC: f64 = 1e9;
 
-/// Nanoseconds of CLOCK_MONOTONIC, the same in every process of the machine.
+/// Returns CLOCK_MONOTONIC in nanoseconds, which is the same in all processes of the machine.
 #[inline]
 pub fn now_ns() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -23,12 +23,12 @@ pub fn now_ns() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Processor time that this process has used, in nanoseconds, by its own clock; 0 where the platform has none.
+/// Returns the processor time of this process in nanoseconds; 0 on platforms without such a clock.
 pub fn own_cpu_ns() -> i64 {
     processor_clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// As [`own_cpu_ns`], of this thread, in which a session executes all: its clock is faster to read.
+/// As [`own_cpu_ns`], for this thread, the only one of a session: its clock is faster to read.
 pub fn thread_cpu_ns() -> i64 {
     processor_clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -40,8 +40,7 @@ fn processor_clock_ns(clock: libc::clockid_t) -> i64 {
     if read == 0 { time.tv_sec * 1_000_000_000 + time.tv_nsec } else { 0 }
 }
 
-/// Processor time that a process has used, in nanoseconds, by its own clock; `None` where there is no such process, or the
-/// platform does not tell.
+/// Returns the processor time of a process in nanoseconds; `None` if there is no such process or the platform has no such clock.
 pub fn cpu_ns(pid: i32) -> Option<i64> {
     #[cfg(target_os = "linux")]
     {
@@ -64,9 +63,9 @@ pub fn cpu_ns(pid: i32) -> Option<i64> {
     }
 }
 
-/// Keeps a process on one of the processors that it may use, the same one for equal numbers (sched_setaffinity(2)): processes that
-/// take turns there have the same caches, and the same neighbour where two processors share a core. Nothing happens where the
-/// platform or the user's rights do not allow it.
+/// Pins a process to one of its allowed processors, the same one for equal numbers (sched_setaffinity(2)): processes that take
+/// turns on it share its caches, and its neighbour if two processors share a core. Does nothing where it is not supported or
+/// allowed.
 pub fn keep_on_processor(pid: i32, number: u32) {
     #[cfg(target_os = "linux")]
     {
@@ -80,7 +79,7 @@ pub fn keep_on_processor(pid: i32, number: u32) {
         let all = libc::CPU_SETSIZE.unsigned_abs() as usize;
         // SAFETY: the number is one of the set's.
         let processors: Vec<usize> =
-            (0..all).filter(|&of| unsafe { libc::CPU_ISSET(of, &allowed) }).collect();
+            (0..all).filter(|&processor| unsafe { libc::CPU_ISSET(processor, &allowed) }).collect();
         let Some(place) = (number as usize).checked_rem(processors.len()) else { return };
         // SAFETY: as above; a process that has ended, or is another user's, makes the call fail.
         unsafe {
@@ -94,8 +93,8 @@ pub fn keep_on_processor(pid: i32, number: u32) {
     }
 }
 
-/// The process that listens at the other end of a Unix-domain socket (SO_PEERCRED; unix(7)); `None` of one in another PID
-/// namespace, and where the system does not tell.
+/// Returns the process at the other end of a Unix-domain socket (SO_PEERCRED; unix(7)); `None` in another PID namespace, and on
+/// other platforms than Linux.
 pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
     #[cfg(target_os = "linux")]
     {
@@ -115,20 +114,20 @@ pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
     }
 }
 
-/// The process that another one is a child of, as /proc/PID/stat has it (proc(5)); `None` where there is no such file.
+/// Returns the parent of a process from /proc/PID/stat (proc(5)); `None` if there is no such file.
 pub fn parent_of(pid: i32) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may have any character.
+    // The process's name, in parentheses before it, may contain any character.
     status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Context switches of this process so far, voluntary or not; 0 where the platform does not count them.
+/// Returns the context switches of this process so far, voluntary and involuntary; 0 where they are not counted.
 pub fn own_switches() -> i64 {
     let usage = own_usage();
     usage.ru_nvcsw + usage.ru_nivcsw
 }
 
-/// Minor page faults of this process so far: pages that the kernel gave it without reading them; 0 where they are not counted.
+/// Returns the minor page faults of this process so far, those without reading from disk; 0 where they are not counted.
 pub fn own_minor_faults() -> i64 {
     own_usage().ru_minflt
 }
@@ -142,7 +141,7 @@ fn own_usage() -> libc::rusage {
     }
 }
 
-/// Raises the number of files that this process may have open as far as it is allowed to; the number then.
+/// Raises this process's limit of open files as far as allowed, and returns it.
 pub fn raise_open_files() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: valid pointers to a plain struct.
@@ -159,14 +158,14 @@ pub fn raise_open_files() -> u64 {
     }
 }
 
-/// The time of day as a TimestampTz: microseconds since 2000-01-01.
+/// Returns the time of day as a TimestampTz: microseconds since 2000-01-01.
 pub fn current_timestamp() -> i64 {
     // SAFETY: reads the clock.
     unsafe { pg_sys::GetCurrentTimestamp() }
 }
 
-/// Keeps Rust's backtraces out of errors' DETAIL, where pgrx puts them if the server's environment has RUST_BACKTRACE. The
-/// standard library decides once for each library that has it linked in, so that others still have theirs.
+/// Keeps Rust's backtraces out of errors' DETAIL, where pgrx puts them if the server's environment has RUST_BACKTRACE. Other
+/// libraries are not affected: each has its own copy of the standard library, which reads the variable once.
 pub fn take_no_backtraces() {
     const VARIABLE: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(VARIABLE);
@@ -182,7 +181,7 @@ pub fn take_no_backtraces() {
     }
 }
 
-/// A seed that nobody can guess.
+/// Returns an unpredictable seed.
 pub fn random_seed() -> i64 {
     let mut bytes = [0; 8];
     // SAFETY: a valid buffer of that length.
@@ -190,13 +189,13 @@ pub fn random_seed() -> i64 {
     if drawn { i64::from_ne_bytes(bytes) } else { now_ns() }
 }
 
-/// Processors of the machine that are online.
+/// Returns the number of processors that are online.
 pub fn processors() -> Option<u32> {
     // SAFETY: asks the C library for a number.
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).ok().filter(|&count| count > 0)
 }
 
-/// Bytes of the machine's memory.
+/// Returns the size of the machine's memory in bytes.
 pub fn memory_bytes() -> i64 {
     // SAFETY: asks the C library for two constants of the machine.
     unsafe { libc::sysconf(libc::_SC_PHYS_PAGES).saturating_mul(libc::sysconf(libc::_SC_PAGESIZE)) }
@@ -220,13 +219,13 @@ pub fn is_backend(pid: i32) -> bool {
     unsafe { !pg_sys::BackendPidGetProc(pid).is_null() }
 }
 
-/// Shows in pg_stat_activity that this process has nothing more to do.
+/// Shows this process as idle in pg_stat_activity.
 pub fn report_idle() {
     // SAFETY: writes this process's own status entry.
     unsafe { pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null()) }
 }
 
-/// Sets the latch of another backend, if it still is there.
+/// Sets the latch of another backend, if it still exists.
 pub fn wake(pid: i32) {
     if pid == 0 {
         return;
@@ -241,56 +240,55 @@ pub fn wake(pid: i32) {
     }
 }
 
-/// Cancels what another backend is doing, as pg_cancel_backend does; false where there is no such backend.
+/// Cancels another backend's statement, as pg_cancel_backend does; returns false if there is no such backend.
 pub fn cancel(pid: i32) -> bool {
-    let is_there = pid != 0 && is_backend(pid);
-    if is_there {
-        // SAFETY: a signal to a backend of this server.
-        unsafe { libc::kill(pid, libc::SIGINT) };
-    }
-    is_there
+    send_signal(pid, libc::SIGINT)
 }
 
-/// Ends another backend, as pg_terminate_backend does; false where there is no such backend.
+/// Terminates another backend, as pg_terminate_backend does; returns false if there is no such backend.
 pub fn terminate(pid: i32) -> bool {
-    let is_there = pid != 0 && is_backend(pid);
-    if is_there {
-        // SAFETY: a signal to a backend of this server.
-        unsafe { libc::kill(pid, libc::SIGTERM) };
-    }
-    is_there
+    send_signal(pid, libc::SIGTERM)
 }
 
-/// Forgets a cancel of this process that has done its work, so that it does not hit what follows.
+fn send_signal(pid: i32, signal: c_int) -> bool {
+    let exists = pid != 0 && is_backend(pid);
+    if exists {
+        // SAFETY: a signal to a backend of this server.
+        unsafe { libc::kill(pid, signal) };
+    }
+    exists
+}
+
+/// Forgets a pending cancel of this process, so that it does not affect later statements.
 pub fn forget_cancel() {
     // SAFETY: a flag of this process's own, which signal handlers write.
     unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
 }
 
-/// Forgets a cancel request once and for all: the postmaster signals the process, and then its process group, in which it is
-/// once more (`signal_child` in postmaster.c), so that the second signal may come when the first has been served.
+/// Forgets a cancel request, including its second signal: the postmaster signals the process and then its process group
+/// (`signal_child` in postmaster.c), and the second signal may arrive after the first one was served.
 pub fn forget_cancel_request() {
     std::thread::sleep(std::time::Duration::from_millis(10));
     forget_cancel();
 }
 
-/// Waits until the latch is set or the time is up, then serves interrupts. Outside a transaction
-/// in workers, so that a barrier of another backend (DROP DATABASE) never waits for this one.
+/// Waits until the latch is set or the time is up, then serves interrupts. Workers call it outside a transaction, so that
+/// barriers of other backends (DROP DATABASE) do not wait for them.
 pub fn nap(milliseconds: i64) {
     wait_for_latch(milliseconds, pg_sys::PG_WAIT_EXTENSION);
     pgrx::check_for_interrupts!();
 }
 
-/// As [`nap`], in a worker that has something to put in order before it gives in to a cancel.
+/// As [`nap`], for a worker that must clean up before a cancel ends it.
 ///
 /// # Errors
-/// The cancel, as an error like others.
+/// The cancel.
 pub fn nap_until_canceled(milliseconds: i64) -> Result<(), UserError> {
     PgTryBuilder::new(|| {
         nap(milliseconds);
         Ok(())
     })
-    // Where a transaction is open, its end is with the caller.
+    // The caller ends an open transaction.
     .catch_others(|caught| Err(from_caught(caught)))
     .execute()
 }
@@ -298,7 +296,7 @@ pub fn nap_until_canceled(milliseconds: i64) -> Result<(), UserError> {
 /// Serves this process's interrupts.
 ///
 /// # Errors
-/// The cancel of the statement under way, as an error like others.
+/// The cancel of the current statement.
 pub fn serve_interrupts() -> Result<(), UserError> {
     PgTryBuilder::new(|| {
         pgrx::check_for_interrupts!();
@@ -308,10 +306,9 @@ pub fn serve_interrupts() -> Result<(), UserError> {
     .execute()
 }
 
-/// Waits until this process's latch is set or so many milliseconds have passed, shown as that wait event. Interrupts are the
-/// caller's to serve.
+/// Waits until this process's latch is set or the time is up, shown as `wait_event`. The caller serves interrupts.
 pub fn wait_for_latch(milliseconds: i64, wait_event: u32) {
-    // The longest that fits the server's milliseconds; whoever waits longer looks again.
+    // WaitLatch takes 31 bits; a caller that must wait longer calls again.
     let milliseconds = milliseconds.clamp(0, i64::from(i32::MAX));
     // SAFETY: this process's own latch; WL_EXIT_ON_PM_DEATH ends the process with the postmaster.
     unsafe {
@@ -321,8 +318,7 @@ pub fn wait_for_latch(milliseconds: i64, wait_event: u32) {
     }
 }
 
-/// Ends this session if its client has gone, as the server does between the messages of one that
-/// is still there.
+/// Ends this session if its client has disconnected, which the server notices only between messages.
 pub fn check_client_connection() {
     unsafe extern "C-unwind" {
         fn pq_check_connection() -> bool;
@@ -338,7 +334,7 @@ pub fn check_client_connection() {
     }
 }
 
-/// Whether the statement under way is to be canceled, or this process is to end, at the next look at interrupts.
+/// Whether a cancel or a termination is pending.
 pub fn is_interrupted() -> bool {
     // SAFETY: plain reads of what signal handlers set.
     unsafe {
@@ -353,7 +349,7 @@ pub fn forget_statistics() {
     unsafe { pg_sys::pgstat_clear_snapshot() };
 }
 
-/// Blocks that this process has accessed in shared buffers, found there or read.
+/// Returns the number of blocks that this process has accessed in shared buffers, hits and reads.
 pub fn accessed_blocks() -> u64 {
     // SAFETY: counters of this process's own.
     unsafe {
@@ -361,13 +357,13 @@ pub fn accessed_blocks() -> u64 {
     }
 }
 
-/// Drops what this transaction has seen of other sessions' activity.
+/// Drops this transaction's copy of other sessions' activity.
 pub fn forget_activity() {
     // SAFETY: frees memory of this process's own.
     unsafe { pg_sys::pgstat_clear_backend_activity_snapshot() };
 }
 
-/// A look at interrupts, for loops of the pure rooms; now and then at the client, too, which may have gone.
+/// Serves interrupts in long loops of the crates without access to the server; also checks the client's connection now and then.
 pub fn check_interrupts() {
     const CHECK_CLIENT_EVERY: Duration = Duration::from_millis(500);
     thread_local! {
@@ -380,8 +376,8 @@ pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
-/// Has a checkpoint made, and waits for its end, as the server does it for the statement (standard_ProcessUtility in
-/// tcop/utility.c), which this session's role may not execute.
+/// Requests a checkpoint and waits for its end, as CHECKPOINT does (standard_ProcessUtility in tcop/utility.c), which this
+/// session's role may not execute.
 pub fn request_checkpoint() {
     // CHECKPOINT_FAST from 19 on.
     #[cfg(not(since_19))]
@@ -393,13 +389,13 @@ pub fn request_checkpoint() {
     unsafe { pg_sys::RequestCheckpoint(flags.cast_signed()) };
 }
 
-// Waits that look to others as a session's that waits for its client.
+// Waits shown as those of a session that waits for its client.
 
-/// A session that waits for its client's next command: so do the sessions of pgbench while a script of
-/// theirs sleeps, or waits for its turn. (WAIT_EVENT_CLIENT_READ, the first of its class in PostgreSQL 15 to 18.)
+/// The wait event of a session that waits for its client's next command, as pgbench's sessions do while a script sleeps or waits
+/// for its turn. (WAIT_EVENT_CLIENT_READ, the first of its class in PostgreSQL 15 to 18.)
 const CLIENT_READ: u32 = pg_sys::PG_WAIT_CLIENT;
 
-/// Shows this session as waiting for its client meanwhile.
+/// Runs `wait`, during which this session is shown as waiting for its client.
 pub fn as_idle<T>(wait: impl FnOnce() -> T) -> T {
     // SAFETY: what pgstat_report_wait_start and pgstat_report_wait_end do (utils/wait_event.h): the word is this
     // process's own, and read by others.
@@ -410,12 +406,12 @@ pub fn as_idle<T>(wait: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Waits until the latch is set or so many milliseconds have passed, as an idle session. Interrupts are the caller's.
+/// As [`wait_for_latch`], shown as waiting for its client.
 pub fn wait_idle(milliseconds: i64) {
     wait_for_latch(milliseconds, CLIENT_READ);
 }
 
-/// Sleeps to a moment of CLOCK_MONOTONIC, or to the next signal.
+/// Sleeps until a time of CLOCK_MONOTONIC, or until the next signal.
 pub fn sleep_until(until_ns: i64) {
     let until = libc::timespec { tv_sec: until_ns / 1_000_000_000, tv_nsec: until_ns % 1_000_000_000 };
     // SAFETY: valid pointers; an early return is the caller's to notice.
@@ -431,15 +427,15 @@ pub fn sleep_until(until_ns: i64) {
 
 // A timer that an event loop can wait for, to the nanosecond: a timerfd(2).
 
-/// Readable from the moment on that it is set to.
+/// A timer whose descriptor becomes readable at a set time.
 pub struct Timer {
     descriptor: OwnedFd,
-    /// When it goes off, by CLOCK_MONOTONIC; `i64::MAX`: never.
+    /// The time by CLOCK_MONOTONIC; `i64::MAX`: not set.
     set_to_ns: i64,
 }
 
 impl Timer {
-    /// One that is not set.
+    /// Creates a timer that is not set.
     pub fn new() -> io::Result<Self> {
         // SAFETY: makes a new descriptor, which nobody else knows, or fails.
         let descriptor = unsafe {
@@ -451,12 +447,12 @@ impl Timer {
         Ok(Self { descriptor, set_to_ns: i64::MAX })
     }
 
-    /// Sets it to a moment of CLOCK_MONOTONIC, which may be past; `i64::MAX`: never.
+    /// Sets it to a time of CLOCK_MONOTONIC, which may be past; `i64::MAX` unsets it.
     pub fn set(&mut self, until_ns: i64) -> io::Result<()> {
         if until_ns == self.set_to_ns {
             return Ok(());
         }
-        // All zeroes would mean never.
+        // 0 unsets a timerfd.
         let at_ns = if until_ns == i64::MAX { 0 } else { until_ns.max(1) };
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let at = libc::timespec { tv_sec: at_ns / 1_000_000_000, tv_nsec: at_ns % 1_000_000_000 };
@@ -478,7 +474,7 @@ impl Timer {
         Ok(())
     }
 
-    /// It has gone off: it is not readable any more until it is set again.
+    /// Makes it unreadable after it has gone off, until it is set again.
     pub fn acknowledge(&mut self) {
         let mut count = 0_u64;
         // SAFETY: its own descriptor, and a buffer of the length that is given.
@@ -493,7 +489,7 @@ impl AsRawFd for Timer {
     }
 }
 
-/// Counters that the server keeps in each process anyway.
+/// Counters that the server keeps in each process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// Blocks of shared buffers looked up, found there or read.
@@ -503,7 +499,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Up to now.
+    /// Returns the counts of this session up to now.
     #[inline]
     pub fn of_session() -> Self {
         // SAFETY: both are of this process, which has one thread, and are plain numbers, read and let go of at once.
@@ -516,16 +512,16 @@ impl Usage {
     }
 }
 
-/// The largest and the smallest blocks that holes of the heap are filled with, in bytes; a larger hole takes several.
+/// The largest and the smallest blocks that fill holes of the heap, in bytes; a larger hole takes several.
 const LARGEST_FILLING: usize = 64 << 10;
 const SMALLEST_FILLING: usize = 1 << 10;
 
-/// Blocks of one size at most.
-const MOST_FILLINGS: usize = 64;
+/// The most blocks of one size.
+const MAX_FILLINGS: usize = 64;
 
-/// Leaves malloc as it is in a backend that has just begun: with no holes between what is in use, and with nothing kept at the end
-/// of the heap. A worker frees much while it prepares. Statements that find room in such holes do not take memory from the kernel
-/// and return it, which in a backend can be a third of what they cost. Does nothing where malloc is not glibc's.
+/// Brings malloc into the state of a new backend: without holes in the heap, which a worker's preparation leaves, and without
+/// free memory at its end. In such holes statements would not need memory from the kernel, which in a backend can be a third of
+/// their cost. Does nothing if malloc is not glibc's.
 pub fn fill_holes() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -534,11 +530,11 @@ pub fn fill_holes() {
             libc::malloc_trim(0);
             libc::sbrk(0) as usize
         };
-        // What is left at the end is less than two pages.
+        // Less than two pages are left at the end.
         let top = end.saturating_sub(2 * 4096);
         let mut size = LARGEST_FILLING;
         while size >= SMALLEST_FILLING {
-            for _ in 0..MOST_FILLINGS {
+            for _ in 0..MAX_FILLINGS {
                 // SAFETY: any size may be asked for. A block that is not freed stays allocated until the process ends: it fills the hole.
                 let block = unsafe { libc::malloc(size) };
                 if block.is_null() || block as usize + size > top {

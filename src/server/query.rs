@@ -1,4 +1,4 @@
-//! The server's parser and lists, and users' own queries, whose columns nobody knows beforehand.
+//! Users' queries, whose columns are not known in advance, and the server's parser and lists.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -15,14 +15,14 @@ pub struct ResultColumn {
     pub type_oid: pg_sys::Oid,
 }
 
-/// What the server's analysis says of a query.
+/// The result of the server's analysis of a query.
 pub struct Described {
     pub columns: Vec<ResultColumn>,
-    /// It inserts, updates, deletes or locks rows.
+    /// Whether it inserts, updates, deletes or locks rows.
     pub writes: bool,
 }
 
-/// Analyses one SELECT, whose parameters have these types, without executing it.
+/// Analyzes one SELECT with parameters of these types, without executing it.
 ///
 /// # Errors
 /// Those of the server are raised.
@@ -59,15 +59,15 @@ pub fn describe(query: &str, parameters: &[pg_sys::Oid]) -> Result<Described, Us
     Spi::connect(describe)
 }
 
-/// A row that the executor has made.
+/// A row of a query's result.
 pub struct ResultRow {
     tuple: pg_sys::HeapTuple,
     description: pg_sys::TupleDesc,
 }
 
 impl ResultRow {
-    /// A column's value as its type's output function writes it, in the server's encoding; `None` for NULL. Every session reads
-    /// the same in it, whatever this one has set.
+    /// Returns a column's value as its type's output function writes it, in the server's encoding, independent of this session's
+    /// settings; `None` for NULL.
     pub fn text(&self, column: usize) -> Option<&CStr> {
         let _portable = PortableOutput::new();
         // SAFETY: tuple and description are of the row that `receive` is at, whose memory is kept until it has been seen;
@@ -79,8 +79,8 @@ impl ResultRow {
     }
 }
 
-/// Values are written as postgres_fdw sends them (set_transmission_modes): dates and times as ISO 8601, with their offset from
-/// UTC, intervals as PostgreSQL does by default, and floating-point numbers to the last digit.
+/// While it exists, output functions write values as postgres_fdw sends them (set_transmission_modes): dates and times in ISO
+/// 8601 with their UTC offset, intervals in PostgreSQL's default style, and floating-point numbers with all digits.
 struct PortableOutput {
     date_style: c_int,
     interval_style: c_int,
@@ -115,15 +115,15 @@ impl Drop for PortableOutput {
     }
 }
 
-/// Takes rows one by one as the executor makes them, so that none is kept beside those that its closures keep.
+/// A receiver of rows that passes each row on without keeping it.
 #[repr(C)]
 struct RowReceiver<'a> {
-    /// First, for the server has a pointer to it.
+    /// The first field, because the server takes a pointer to this struct for one to a DestReceiver.
     methods: pg_sys::DestReceiver,
     begin: &'a mut dyn FnMut(Vec<ResultColumn>) -> Result<(), UserError>,
     row: &'a mut dyn FnMut(&ResultRow) -> Result<bool, UserError>,
     description: pg_sys::TupleDesc,
-    /// Of one row.
+    /// Memory for one row.
     scratch: pg_sys::MemoryContext,
     error: Option<UserError>,
 }
@@ -148,8 +148,7 @@ unsafe extern "C-unwind" fn receive(
     slot: *mut pg_sys::TupleTableSlot,
     receiver: *mut pg_sys::DestReceiver,
 ) -> bool {
-    // SAFETY: as in `start_up`; a slot with a row. What is made of it is in a memory context of its own, which is emptied
-    // behind it.
+    // SAFETY: as in `start_up`; a slot with a row. All allocations are in a memory context of its own, which is then reset.
     unsafe {
         let receiver = &mut *receiver.cast::<RowReceiver>();
         if receiver.error.is_some() {
@@ -170,7 +169,7 @@ unsafe extern "C-unwind" fn receive(
 
 unsafe extern "C-unwind" fn nothing_to_do(_receiver: *mut pg_sys::DestReceiver) {}
 
-/// As [`read`], where the columns are known.
+/// As [`read`], for known columns.
 ///
 /// # Errors
 /// Those of `row`; the server's are raised.
@@ -181,8 +180,8 @@ pub fn each_row(
     read(query, |_| Ok(()), row)
 }
 
-/// Reads a query's rows as a read-only function does; with the latest snapshot, so that what workers have committed meanwhile
-/// is there. `begin` is told the columns; `row` says whether there are to be more.
+/// Reads a query's rows as a read-only function does, with the latest snapshot, which includes what workers have committed.
+/// `begin` receives the columns; `row` returns whether to continue.
 ///
 /// # Errors
 /// Those of the closures; the server's are raised.
@@ -208,7 +207,7 @@ pub fn read(
                     rStartup: Some(start_up),
                     rShutdown: Some(nothing_to_do),
                     rDestroy: Some(nothing_to_do),
-                    // Of DestNone's rows SPI says that there are none.
+                    // With DestNone, SPI would report that there are no rows.
                     mydest: pg_sys::CommandDest::DestTuplestore,
                 },
                 begin: &mut begin,
@@ -271,19 +270,18 @@ unsafe extern "C-unwind" {
     fn internalerrquery(text: *const c_char) -> c_int;
 }
 
-/// Does what may raise errors with places in a text: they are shown with this text, and not as places in the statement that the
-/// session executes.
+/// Runs `work`; error positions refer to `text`, not to the session's statement.
 pub fn in_text<T>(text: &CStr, work: impl FnOnce() -> T) -> T {
-    /// Takes the entry of this call out again, also where an error comes through.
-    struct Back(*mut pg_sys::ErrorContextCallback);
-    impl Drop for Back {
+    /// Restores the stack of callbacks, also after an error.
+    struct RestoreOnDrop(*mut pg_sys::ErrorContextCallback);
+    impl Drop for RestoreOnDrop {
         fn drop(&mut self) {
             // SAFETY: the server's own global, back to what it was before this call, whose frames are alive.
             unsafe { pg_sys::error_context_stack = self.0 };
         }
     }
-    /// As _SPI_error_callback (executor/spi.c) does it.
-    unsafe extern "C-unwind" fn place(text: *mut c_void) {
+    /// Makes an error's position an internal one, like _SPI_error_callback (executor/spi.c).
+    unsafe extern "C-unwind" fn move_position(text: *mut c_void) {
         // SAFETY: an error is being reported within `in_text`, whose text this is.
         unsafe {
             let position = geterrposition();
@@ -297,17 +295,17 @@ pub fn in_text<T>(text: &CStr, work: impl FnOnce() -> T) -> T {
     // SAFETY: reads the server's own global.
     let previous = unsafe { pg_sys::error_context_stack };
     let arg = text.as_ptr().cast_mut().cast();
-    let mut entry = pg_sys::ErrorContextCallback { previous, callback: Some(place), arg };
-    let _back = Back(previous);
-    // SAFETY: the entry is in this frame, and taken out before that ends.
+    let mut entry = pg_sys::ErrorContextCallback { previous, callback: Some(move_position), arg };
+    let _restore = RestoreOnDrop(previous);
+    // SAFETY: the entry is in this frame, and removed before that ends.
     unsafe { pg_sys::error_context_stack = &raw mut entry };
     work()
 }
 
-/// The statements of a text, raw, in the current memory context.
+/// Parses a text into raw statements, in the current memory context.
 ///
 /// # Errors
-/// The parser's own are raised, with their places in this text.
+/// The parser's are raised, with positions in this text.
 pub fn parse(text: &CStr) -> *mut pg_sys::List {
     // SAFETY: a NUL-terminated text.
     in_text(text, || unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| pg_parse_query(text.as_ptr())) })
@@ -331,14 +329,14 @@ pub fn is_one_select(query: &str) -> Result<bool, UserError> {
     })
 }
 
-/// An index as its CREATE INDEX names it.
+/// The names in a CREATE INDEX.
 pub struct NamedIndex {
     pub name: String,
-    /// Without a schema.
+    /// Not qualified.
     pub table: String,
 }
 
-/// The index that a text makes; `None` where it is anything but one CREATE INDEX with a name, on a table without a schema.
+/// Parses a CREATE INDEX; `None` unless the text is one, not CONCURRENTLY, with a name, and on an unqualified table.
 ///
 /// # Errors
 /// The parser's own errors are raised.

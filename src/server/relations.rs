@@ -1,4 +1,4 @@
-//! Tables and schemas by their OIDs and names, and heavyweight locks: of relations, and advisory ones that SQL cannot take.
+//! Lookups of relations and schemas, and heavyweight locks: on relations, and advisory ones that SQL cannot take.
 
 use std::ffi::CStr;
 
@@ -11,10 +11,10 @@ use super::process::my_pid;
 use super::spi::{fetch, in_session, with_own_syntax};
 use crate::error::internal;
 
-/// The owner of a table.
+/// Returns the owner of a table.
 ///
 /// # Errors
-/// XX000 for a table that is gone.
+/// XX000 for a dropped table.
 pub fn owner_of(table: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
     // SAFETY: a syscache look-up; the tuple is released before returning.
     unsafe {
@@ -30,13 +30,13 @@ pub fn owner_of(table: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
     }
 }
 
-/// The relation that a name means under the search_path in effect, as to_regclass has it.
+/// Looks up a relation by name under the current search_path, like to_regclass.
 pub fn named(name: &str) -> Option<pg_sys::Oid> {
     // SAFETY: to_regclass(text), with one argument that is not NULL.
     unsafe { pgrx::direct_function_call(pg_sys::to_regclass, &[name.into_datum()]) }
 }
 
-/// A relation's name as the session writes it: with its schema where that is not on the search_path in effect.
+/// Returns a relation's name, qualified unless it is visible under the session's search_path.
 pub fn shown_name(relation: pg_sys::Oid) -> String {
     // SAFETY: regclassout(regclass), with one argument that is not NULL.
     let name: Option<&CStr> = with_own_syntax(|| unsafe {
@@ -45,7 +45,7 @@ pub fn shown_name(relation: pg_sys::Oid) -> String {
     name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The statement that makes an index, with names as the session writes them.
+/// Returns the CREATE INDEX of an index, with names qualified as by [`shown_name`].
 pub fn index_definition(index: pg_sys::Oid) -> String {
     // SAFETY: pg_get_indexdef(oid), with one argument that is not NULL.
     let text: Option<String> = with_own_syntax(|| unsafe {
@@ -54,7 +54,7 @@ pub fn index_definition(index: pg_sys::Oid) -> String {
     text.unwrap_or_default()
 }
 
-/// What an object of the catalog is, and its name as the session writes it.
+/// Returns the description of a catalog's object, such as `table pk`, with its name qualified as by [`shown_name`].
 pub fn described(class: pg_sys::Oid, object: pg_sys::Oid) -> String {
     let arguments = [class.into_datum(), object.into_datum(), 0i32.into_datum()];
     // SAFETY: pg_describe_object(oid, oid, int4), with arguments that are not NULL.
@@ -63,7 +63,7 @@ pub fn described(class: pg_sys::Oid, object: pg_sys::Oid) -> String {
     text.unwrap_or_default()
 }
 
-/// Whether a relation's bare name means it under the search_path in effect.
+/// Whether a relation is found by its unqualified name under the current search_path.
 pub fn is_visible(relation: pg_sys::Oid) -> bool {
     // SAFETY: look-ups in syscaches; the caller has found the relation in the catalog. An error is raised where it has gone since.
     unsafe { pg_sys::RelationIsVisible(relation) }
@@ -75,7 +75,7 @@ pub fn schema_exists(name: &str) -> Result<bool, UserError> {
     Ok(fetch::<bool>(sql, &[name.into()])?.is_some())
 }
 
-/// Drops tables, as the current role: all at once, for they may refer to each other.
+/// Drops tables as the current role, in one statement, because they may refer to each other.
 pub fn drop_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let names = fetch::<String>(
         "SELECT string_agg(t::regclass::text, ', ') FROM unnest($1) AS t",
@@ -84,7 +84,7 @@ pub fn drop_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     names.map_or(Ok(()), |names| in_session::run(&format!("DROP TABLE {names}"), &[]).map(drop))
 }
 
-/// Tables, and then the partitions that they have, without a lock on any.
+/// Returns the tables, and then all of their partitions. Locks none.
 pub fn with_partitions(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
     let partitions = fetch::<Vec<pg_sys::Oid>>(
         "WITH RECURSIVE tree (relation) AS ( \
@@ -99,10 +99,8 @@ pub fn with_partitions(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserE
     Ok([tables, &partitions.unwrap_or_default()].concat())
 }
 
-/// Levels of a B-tree, from the root to the leaves: 0 for an empty one.
-///
-/// It is the meta page that tells (BTMetaPageData in access/nbtree.h); pageinspect's bt_metap shows
-/// one less, as it counts the leaves' level as 0.
+/// Returns the number of levels of a B-tree from its meta page (BTMetaPageData in access/nbtree.h); 0 for an empty one, `None`
+/// for another index. pageinspect's bt_metap shows one less.
 pub fn btree_levels(index: pg_sys::Oid) -> Option<i32> {
     #[repr(C)]
     struct MetaPage {
@@ -129,10 +127,10 @@ pub fn btree_levels(index: pg_sys::Oid) -> Option<i32> {
     }
 }
 
-/// Compares a B-tree index with its table, by amcheck's bt_index_check(regclass, boolean), given by its OID.
+/// Checks a B-tree index against its table with amcheck's bt_index_check(regclass, boolean), given by its OID.
 ///
 /// # Errors
-/// Those of the function are raised, of an index that does not agree with its table as well.
+/// Those of the function are raised, including its findings.
 pub fn check_btree(function: pg_sys::Oid, index: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: the caller has found the function of these arguments in the catalog; where it has gone, the server raises an error. It
     // returns void.
@@ -153,13 +151,13 @@ pub fn lock(relation: pg_sys::Oid, mode: u32) {
     unsafe { pg_sys::LockRelationOid(relation, mode as i32) };
 }
 
-/// Locks a relation until the transaction ends, unless somebody holds a lock that conflicts: then false.
+/// Locks a relation until the transaction ends, or returns false if another session holds a conflicting lock.
 pub fn try_lock(relation: pg_sys::Oid, mode: u32) -> bool {
     // SAFETY: a lock that the transaction gives back.
     unsafe { pg_sys::ConditionalLockRelationOid(relation, mode as i32) }
 }
 
-/// Gives back a lock that [`lock`] has taken, before the transaction ends.
+/// Releases a lock of [`lock`] before the transaction ends.
 pub fn unlock(relation: pg_sys::Oid, mode: u32) {
     // SAFETY: a lock that is not held is a WARNING.
     unsafe { pg_sys::UnlockRelationOid(relation, mode as i32) };
@@ -171,7 +169,7 @@ pub fn do_conflict(mode: i32, other: i32) -> bool {
     mode != 0 && unsafe { pg_sys::DoLockModesConflict(mode, other) }
 }
 
-/// pg_locks.mode as a number of storage/lockdefs.h; 0 for what is not there.
+/// Converts pg_locks.mode to a number of storage/lockdefs.h; 0 for other texts.
 pub fn mode_of_name(name: &str) -> i32 {
     const MODES: [&str; 8] = [
         "AccessShareLock",
@@ -186,12 +184,12 @@ pub fn mode_of_name(name: &str) -> i32 {
     MODES.iter().position(|mode| *mode == name).map_or(0, |place| place as i32 + 1)
 }
 
-/// A lock of this extension's own, by three numbers. It is one of a user's locks with a fourth field that advisory locks
-/// do not have (1 and 2 are theirs): nobody takes it from SQL.
+/// An advisory lock of the extension's own, by three numbers. Its fourth field is 3, where SQL's advisory locks have 1 or 2, so
+/// that SQL cannot take it.
 pub struct OwnLock(pg_sys::LOCKTAG);
 
 impl OwnLock {
-    /// The first field of advisory locks is the database; 0 is none, for what concerns the whole server.
+    /// Creates the lock's tag. `database` is 0 for locks of the whole server.
     pub fn new(database: u32, second: u32, third: u32) -> Self {
         Self(pg_sys::LOCKTAG {
             locktag_field1: database,
@@ -203,13 +201,13 @@ impl OwnLock {
         })
     }
 
-    /// Waits for it. It is held until [`Self::release`] or the end of the (sub)transaction.
+    /// Takes the lock until [`Self::release`] or the end of the (sub)transaction, waiting for it if necessary.
     pub fn acquire(&self) {
         // SAFETY: a valid tag; the transaction gives the lock back.
         unsafe { pg_sys::LockAcquire(&raw const self.0, pg_sys::ExclusiveLock as i32, false, false) };
     }
 
-    /// Takes it until this process ends, unless another one has it: then false.
+    /// Takes the lock until this process ends, or returns false if another process holds it.
     pub fn try_acquire_for_session(&self) -> bool {
         // SAFETY: a valid tag; the server gives a session's lock back when the process ends.
         let taken =
@@ -217,22 +215,22 @@ impl OwnLock {
         taken != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
     }
 
-    /// Gives it back before the transaction ends.
+    /// Releases the lock before the transaction ends.
     pub fn release(self) {
         // SAFETY: a valid tag; a lock that is not held is a WARNING.
         unsafe { pg_sys::LockRelease(&raw const self.0, pg_sys::ExclusiveLock as i32, false) };
     }
 }
 
-/// Whether the other session waits for a lock that this one holds, or for a session that does.
+/// Whether another session waits for a lock of this one, directly or through other sessions.
 pub fn is_blocked_by_me(pid: i32) -> bool {
-    // Asked again and again within one transaction, whose memory must not grow.
+    // A memory context of its own, because this is called repeatedly in one transaction.
     let mut context = pgrx::PgMemoryContexts::new("pgbench_ext blockers");
-    // SAFETY: nothing of what is allocated is used afterwards.
-    unsafe { context.switch_to(|_| find_me_in_the_way_of(pid)) }
+    // SAFETY: nothing allocated in the context is used afterwards.
+    unsafe { context.switch_to(|_| is_in_wait_chain_of(pid)) }
 }
 
-fn find_me_in_the_way_of(pid: i32) -> bool {
+fn is_in_wait_chain_of(pid: i32) -> bool {
     let mine = my_pid();
     let mut seen = vec![pid];
     let mut next = 0;

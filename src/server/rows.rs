@@ -106,7 +106,7 @@ impl<'de> Deserializer<'de> for FoundRow<'_> {
 
 /// A column's value.
 fn value_of(row: &SpiHeapTupleData, place: usize) -> pgrx::spi::Result<Value> {
-    fn of<T: FromDatum + IntoDatum + Serialize>(
+    fn json_value<T: FromDatum + IntoDatum + Serialize>(
         row: &SpiHeapTupleData,
         place: usize,
     ) -> pgrx::spi::Result<Value> {
@@ -114,21 +114,21 @@ fn value_of(row: &SpiHeapTupleData, place: usize) -> pgrx::spi::Result<Value> {
         Ok(serde_json::to_value(row.get::<T>(place)?).unwrap_or_default())
     }
     match row.get_datum_by_ordinal(place)?.oid() {
-        pg_sys::BOOLOID => of::<bool>(row, place),
-        pg_sys::INT2OID => of::<i16>(row, place),
-        pg_sys::INT4OID => of::<i32>(row, place),
-        pg_sys::INT8OID => of::<i64>(row, place),
-        pg_sys::FLOAT4OID => of::<f32>(row, place),
-        pg_sys::FLOAT8OID => of::<f64>(row, place),
-        pg_sys::OIDOID => of::<pg_sys::Oid>(row, place),
-        pg_sys::JSONBOID => of::<JsonB>(row, place),
-        pg_sys::TIMESTAMPTZOID => of::<TimestampWithTimeZone>(row, place),
-        pg_sys::TEXTARRAYOID => of::<Vec<Option<String>>>(row, place),
-        pg_sys::INT4ARRAYOID => of::<Vec<Option<i32>>>(row, place),
-        pg_sys::INT8ARRAYOID => of::<Vec<Option<i64>>>(row, place),
-        pg_sys::FLOAT8ARRAYOID => of::<Vec<Option<f64>>>(row, place),
-        pg_sys::OIDARRAYOID => of::<Vec<Option<pg_sys::Oid>>>(row, place),
-        _ => of::<String>(row, place),
+        pg_sys::BOOLOID => json_value::<bool>(row, place),
+        pg_sys::INT2OID => json_value::<i16>(row, place),
+        pg_sys::INT4OID => json_value::<i32>(row, place),
+        pg_sys::INT8OID => json_value::<i64>(row, place),
+        pg_sys::FLOAT4OID => json_value::<f32>(row, place),
+        pg_sys::FLOAT8OID => json_value::<f64>(row, place),
+        pg_sys::OIDOID => json_value::<pg_sys::Oid>(row, place),
+        pg_sys::JSONBOID => json_value::<JsonB>(row, place),
+        pg_sys::TIMESTAMPTZOID => json_value::<TimestampWithTimeZone>(row, place),
+        pg_sys::TEXTARRAYOID => json_value::<Vec<Option<String>>>(row, place),
+        pg_sys::INT4ARRAYOID => json_value::<Vec<Option<i32>>>(row, place),
+        pg_sys::INT8ARRAYOID => json_value::<Vec<Option<i64>>>(row, place),
+        pg_sys::FLOAT8ARRAYOID => json_value::<Vec<Option<f64>>>(row, place),
+        pg_sys::OIDARRAYOID => json_value::<Vec<Option<pg_sys::Oid>>>(row, place),
+        _ => json_value::<String>(row, place),
     }
 }
 
@@ -165,7 +165,8 @@ impl<'de> Deserializer<'de> for FieldNames<'_> {
     }
 }
 
-/// What a function with RETURNS TABLE returns, floating-point numbers [`rounded`]. Each of its columns, of which there are two at least, is a field of the struct.
+/// What a function with RETURNS TABLE returns, floating-point numbers [`rounded`]. Each of its columns, of which there are two
+/// at least, is a field of the struct.
 pub type Rows = SetOfIterator<'static, ResultRow>;
 
 /// A row of a function's result.

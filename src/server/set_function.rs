@@ -1,5 +1,5 @@
-//! Calling another extension's set-returning function, which is found by what it is: its schema may belong to anybody
-//! (public is the database's owner's), so that a name could be made to mean another one.
+//! Calls of other extensions' functions, which are looked up by extension, language and library: by name alone, the owner of
+//! the schema (for public, the database's owner) could substitute another function.
 
 use std::ffi::CStr;
 
@@ -9,10 +9,10 @@ use pgrx::pg_sys;
 use super::spi::{fetch_all, quote_identifier};
 use crate::error::internal;
 
-/// A set-returning function in C of one boolean, named as its extension and that extension's library.
+/// A set-returning C function with one boolean argument, named like its extension and its library.
 pub struct SetFunction(pg_sys::Oid);
 
-/// A value of a row, by the type of its column.
+/// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResultValue {
     Null,
@@ -23,12 +23,12 @@ pub enum ResultValue {
 }
 
 impl ResultValue {
-    /// An integer; 0 for anything else.
+    /// Returns an integer; 0 for other values.
     pub fn integer(&self) -> i64 {
         if let Self::Integer(number) = self { *number } else { 0 }
     }
 
-    /// A number; 0 for anything else.
+    /// Returns a number; 0 for other values.
     pub fn float(&self) -> f64 {
         match self {
             Self::Float(number) => *number,
@@ -38,10 +38,11 @@ impl ResultValue {
     }
 }
 
-/// The function, and who else than superusers has a say in it: the owner of its extension or its schema, as `extension "…"` or
-/// `schema "…"`, and that role. Schema public is the database owner's by default (pg_database_owner).
+/// Finds a function of an extension, and if the owner of the extension or of its schema is no superuser, which of both it is
+/// (`extension "…"` or `schema "…"`) and that owner. pg_database_owner, the default owner of schema public, stands for the
+/// database's owner.
 ///
-/// Nobody but a superuser can make a function in C; the path is that of the library which the server was installed with.
+/// Only superusers can create C functions, and the library is one in the server's own directory.
 const FIND: &str = "\
     SELECT p.oid, s.what, s.role FROM pg_extension e \
     JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass \
@@ -64,24 +65,26 @@ const FIND: &str = "\
       AND l.lanname = 'c'::name AND r.rolsuper AND p.proconfig IS NULL \
       AND p.probin = concat('$libdir/', $1) AND ";
 
-/// What is asked of a set-returning function of one boolean.
-const OF_BOOLEAN: &str = "\
+/// The conditions for a set-returning function with one boolean argument.
+const SET_OF_BOOLEAN: &str = "\
     p.proretset AND p.pronargs = 1 \
     AND p.proargtypes[0] = 'bool'::regtype::oid";
 
-/// What is asked of a function of no argument that returns one row.
-const OF_NOTHING: &str = "\
+/// The conditions for a function without arguments that returns one row.
+const ROW_WITHOUT_ARGUMENTS: &str = "\
     NOT p.proretset AND p.pronargs = 0 \
     AND p.prorettype = 'record'::regtype::oid";
 
+/// Finds a function of an extension under [`FIND`]'s and these conditions.
+///
 /// # Errors
-/// 42501 where somebody else than superusers has a say in it.
+/// 42501 if the extension or its schema is not a superuser's.
 fn find(extension: &str, function: &str, conditions: &str) -> Result<Option<pg_sys::Oid>, UserError> {
     let sql = format!("{FIND}{conditions}");
-    let found = fetch_all(&sql, &[extension.into(), function.into()], |row| {
+    let rows = fetch_all(&sql, &[extension.into(), function.into()], |row| {
         Ok((row.get(1)?, row.get::<String>(2)?, row.get::<String>(3)?))
     })?;
-    match found.into_iter().next() {
+    match rows.into_iter().next() {
         Some((_, Some(what), Some(role))) => Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("{what} \"{extension}\" belongs to role \"{role}\", which is not a superuser"),
@@ -90,30 +93,30 @@ fn find(extension: &str, function: &str, conditions: &str) -> Result<Option<pg_s
             "A superuser must create the extension in a superuser's schema: ALTER EXTENSION {} SET SCHEMA.",
             quote_identifier(extension)
         ))),
-        found => Ok(found.and_then(|(function, _, _)| function)),
+        row => Ok(row.and_then(|(function, _, _)| function)),
     }
 }
 
 impl SetFunction {
-    /// The function of the extension with that name; `None` where there is none.
+    /// Finds the function of the extension with this name; `None` if there is none.
     ///
     /// # Errors
-    /// 42501 where extension or schema are not a superuser's.
+    /// 42501 if the extension or its schema is not a superuser's.
     pub fn find(name: &str) -> Result<Option<Self>, UserError> {
-        Ok(find(name, name, OF_BOOLEAN)?.map(Self))
+        Ok(find(name, name, SET_OF_BOOLEAN)?.map(Self))
     }
 
-    /// Calls it and shows the named columns of each row; false when its rows do not have columns of all these names.
+    /// Calls the function, and `visit` with the named columns of each row. Returns false if a column is missing.
     ///
     /// # Errors
-    /// What the function says.
+    /// Those of the function.
     pub fn for_each_row<const N: usize>(
         &self,
         columns: [&CStr; N],
         argument: bool,
         visit: impl FnMut([ResultValue; N]),
     ) -> Result<bool, UserError> {
-        // SAFETY: a function as `call` needs it, by FIND and OF_BOOLEAN.
+        // SAFETY: a function as `call` needs it, by FIND and SET_OF_BOOLEAN.
         unsafe { call(self.0, argument, columns, visit) }
     }
 }
@@ -208,15 +211,15 @@ unsafe fn cell(value: Option<pg_sys::Datum>, type_oid: pg_sys::Oid) -> ResultVal
     }
 }
 
-/// A column of type bigint of the one row that a function of an extension returns; `None` where there is no such function.
+/// Calls an extension's function that returns one row, and returns a bigint column of it; `None` if there is no such function.
 ///
 /// # Errors
-/// As [`SetFunction::find`], and what the function says.
+/// As [`SetFunction::find`], and those of the function.
 pub fn bigint_of_row(extension: &str, function: &str, column: &CStr) -> Result<Option<i64>, UserError> {
-    let Some(function) = find(extension, function, OF_NOTHING)? else {
+    let Some(function) = find(extension, function, ROW_WITHOUT_ARGUMENTS)? else {
         return Ok(None);
     };
-    // SAFETY: a function without arguments that returns a row, by FIND and OF_NOTHING; such a row is a tuple's header.
+    // SAFETY: a function without arguments that returns a row, by FIND and ROW_WITHOUT_ARGUMENTS; such a row is a tuple's header.
     unsafe {
         let row = pg_sys::OidFunctionCall0Coll(function, pg_sys::InvalidOid);
         let mut is_null = false;

@@ -1,4 +1,4 @@
-//! How workers take signals, and how they end: limits to what they execute, callbacks of the process's exit, and its last error.
+//! Signals and ends of workers: signal handlers, time limits for statements, exit callbacks, and the FATAL error that ended one.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int};
@@ -11,23 +11,23 @@ use pgrx::pg_sys;
 
 use super::process::{self, forget_cancel};
 
-/// How a worker takes SIGTERM.
+/// A worker's reaction to SIGTERM.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OnTerminate {
-    /// As a client's session: at the next CHECK_FOR_INTERRUPTS, rolling back.
+    /// Ends like a client's session: at the next CHECK_FOR_INTERRUPTS, rolling back.
     AtInterrupt,
-    /// By a flag, [`termination_requested`], so that there is time to write down how it ended.
+    /// Sets a flag, [`termination_requested`], so that the worker can still write how it ended.
     Flag,
 }
 
 static TERMINATION_REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether SIGTERM has come to a worker that takes it by a flag.
+/// Whether a worker with [`OnTerminate::Flag`] has received SIGTERM or a cancel.
 pub fn termination_requested() -> bool {
     TERMINATION_REQUESTED.load(Relaxed)
 }
 
-/// Sets a worker's handlers, and lets signals in.
+/// Installs a worker's signal handlers, and unblocks signals.
 pub(super) fn install(on_terminate: OnTerminate) {
     let handler = match on_terminate {
         OnTerminate::AtInterrupt => die as Handler,
@@ -45,8 +45,8 @@ pub(super) fn install(on_terminate: OnTerminate) {
     }
 }
 
-/// Has a cancel ([`cancel_or_set_flag`]) reach a process that exits, which the server's own handler does not, and another
-/// termination only set the flag, which nothing asks for there.
+/// Installs the handlers for a process's exit: [`cancel_or_set_flag`] for cancels, which the server's handler ignores there,
+/// and a harmless flag for further terminations.
 fn take_signals_at_exit() {
     // SAFETY: the handlers are of this library, which stays loaded.
     unsafe {
@@ -55,13 +55,13 @@ fn take_signals_at_exit() {
     }
 }
 
-/// Whether SIGTERM has come to a worker that takes it as a session: the server's own word for it is gone as soon as the
-/// session begins to end.
+/// Whether a worker with [`OnTerminate::AtInterrupt`] has received SIGTERM: the server resets its own flag as soon as the session
+/// begins to end.
 static IS_TO_END: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C-unwind" fn die(signal: c_int, #[cfg(since_19)] info: *const pg_sys::pg_signal_info) {
     IS_TO_END.store(true, Relaxed);
-    // SAFETY: the server's own handler, in the same place.
+    // SAFETY: the server's own handler, called as a handler.
     unsafe {
         raw::die(
             signal,
@@ -71,11 +71,11 @@ unsafe extern "C-unwind" fn die(signal: c_int, #[cfg(since_19)] info: *const pg_
     }
 }
 
-/// The first descriptors of a process, among which its connections are.
-const DESCRIPTORS: c_int = 4096;
+/// Descriptors below this number may be connections.
+const MAX_DESCRIPTOR: c_int = 4096;
 
-/// Breaks the connections of a session that is to end and waits where no signal ends it: for another server that does not
-/// answer, as libpq's PQcancel does, whose recv goes on after every signal. As if the network were broken: recv then returns.
+/// Shuts down the connections of a session that must end, but waits for another server where signals do not end the wait:
+/// libpq's PQcancel, for example, restarts its recv after every signal. After the shutdown recv returns.
 unsafe extern "C-unwind" fn sever(_: c_int, #[cfg(since_19)] _: *const pg_sys::pg_signal_info) {
     // SAFETY: calls that are made for signal handlers (POSIX lists all of them as async-signal-safe), on descriptors that may
     // be anything: what is no connection is left alone. `errno` is the interrupted code's.
@@ -84,7 +84,7 @@ unsafe extern "C-unwind" fn sever(_: c_int, #[cfg(since_19)] _: *const pg_sys::p
             return;
         }
         let errno = *libc::__errno_location();
-        for descriptor in 3..DESCRIPTORS {
+        for descriptor in 3..MAX_DESCRIPTOR {
             if is_connection(descriptor) {
                 libc::shutdown(descriptor, libc::SHUT_RDWR);
             }
@@ -122,8 +122,8 @@ fn request_termination() {
     unsafe { raw::SetLatch(pg_sys::MyLatch) };
 }
 
-/// A cancel means the same as a termination: the work as a whole is to end. But timeouts of locks and statements
-/// come as SIGINT as well (LockTimeoutHandler in utils/init/postinit.c), and are the statement's.
+/// Treats a cancel as a termination of the whole work. Only for timeouts of locks and statements, which arrive as SIGINT, too
+/// (LockTimeoutHandler in utils/init/postinit.c), it cancels the statement.
 unsafe extern "C-unwind" fn cancel_or_set_flag(_: c_int, #[cfg(since_19)] _: *const pg_sys::pg_signal_info) {
     // SAFETY: what StatementCancelHandler does (tcop/postgres.c); the indicator is a plain read.
     unsafe {
@@ -145,7 +145,7 @@ type Handler = unsafe extern "C-unwind" fn(c_int);
 #[cfg(since_19)]
 type Handler = unsafe extern "C-unwind" fn(c_int, *const pg_sys::pg_signal_info);
 
-/// Functions that serve as, or in, signal handlers: there no guard may stand around them.
+/// Functions called as, or in, signal handlers, where pgrx's guards must not be used.
 mod raw {
     use std::ffi::c_int;
 
@@ -165,7 +165,7 @@ mod raw {
     }
 }
 
-// A limit to how long a statement of a worker's own may take, as statement_timeout is to a session's.
+// Time limits for a worker's own statements.
 
 /// LOCK_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
 pub const LOCK_TIMEOUT: u32 = 2;
@@ -179,10 +179,10 @@ unsafe extern "C-unwind" {
     fn get_timeout_indicator(id: u32, reset_indicator: bool) -> bool;
 }
 
-/// Cancels `work`, which has to be a transaction of its own that returns its errors, when it takes longer.
+/// Runs `work`, a transaction of its own that returns its errors, and cancels it after `limit_ms`.
 ///
 /// # Errors
-/// Those of the work, 57014 among them.
+/// Those of the work, and 57014 after the limit.
 pub fn within<T>(limit_ms: i32, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     // SAFETY: every backend that is connected to a database has this timeout registered (InitPostgres); neither call
     // raises an error.
@@ -194,18 +194,18 @@ pub fn within<T>(limit_ms: i32, work: impl FnOnce() -> Result<T, UserError>) -> 
     result
 }
 
-/// What [`limited`] fails with where the time runs out.
-const LIMIT: &str = "53400";
+/// The SQLSTATE of [`limited`] after its time limit.
+const LIMIT_STATE: &str = "53400";
 
-/// Whether an error says that the time of [`limited`] has run out.
+/// Whether an error is that of [`limited`] after its time limit.
 pub fn is_limit(error: &UserError) -> bool {
-    error.sqlstate == LIMIT
+    error.sqlstate == LIMIT_STATE
 }
 
-/// As [`within`], in a worker that users may cancel: their cancel is not forgotten, and fails with 57014.
+/// As [`within`], in a worker that users may cancel: their cancel stays pending, and fails with 57014.
 ///
 /// # Errors
-/// Those of the work; 53400 where it took longer.
+/// Those of the work; 53400 after the limit.
 pub fn limited<T>(limit: Duration, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     let began = Instant::now();
     let limit_ms = limit.as_millis() as c_int;
@@ -220,20 +220,20 @@ pub fn limited<T>(limit: Duration, work: impl FnOnce() -> Result<T, UserError>) 
         forget_cancel();
     }
     result.map_err(|error| match error.sqlstate == sqlstate::QUERY_CANCELED && began.elapsed() >= limit {
-        true => UserError::new(LIMIT, format!("a call took more than {limit_ms} ms")),
+        true => UserError::new(LIMIT_STATE, format!("a call took more than {limit_ms} ms")),
         false => error,
     })
 }
 
-/// statement_timeout of this session in seconds, if it has one.
+/// Returns statement_timeout of this session in seconds, if it is set.
 pub fn of_statement() -> Option<f64> {
     // SAFETY: a configuration variable of the process's.
     let milliseconds = unsafe { pg_sys::StatementTimeout };
     (milliseconds > 0).then(|| f64::from(milliseconds) / 1000.0)
 }
 
-/// The error that ended a statement which waited for work; where that was statement_timeout, with what to do. The server's
-/// message is in the language of lc_messages, and so the time tells.
+/// Adds a hint to the error of a waiting statement if statement_timeout canceled it, which is recognized by the elapsed time: the
+/// server's message depends on lc_messages.
 pub fn explain(error: UserError) -> UserError {
     // SAFETY: reads the clock, and when the statement under way began.
     let waited_us = unsafe { pg_sys::GetCurrentTimestamp() - pg_sys::GetCurrentStatementStartTimestamp() };
@@ -246,17 +246,17 @@ pub fn explain(error: UserError) -> UserError {
     error
 }
 
-// What a worker still has to put in order when it is terminated, from a callback of its process's exit.
+// Cleanup by a terminated worker, in a callback of its process's exit.
 //
-// In such a callback the server interrupts no wait: a lock that somebody else holds would keep the process for as long. So interrupts
-// are let in, and locks and statements are limited. And an ERROR is a FATAL error there, which nothing catches (errstart in
-// utils/error/elog.c): so meanwhile the server does not know that the process exits.
+// There the server interrupts no wait, so that another session's lock could keep the process; therefore interrupts are enabled,
+// and locks and statements get time limits. And there each ERROR is promoted to FATAL, which nothing catches (errstart in
+// utils/error/elog.c); therefore proc_exit_inprogress is unset meanwhile.
 
-/// What is called before this process lets go of shared memory, however it ends. A static, by whose address the server knows
-/// it.
+/// A function called before this process detaches from shared memory, however it ends. Must be a static: the server stores its
+/// address.
 pub struct Callback(pub fn());
 
-/// Has the server call it: what was registered last is called first.
+/// Registers a callback; the last one registered is called first.
 pub fn register(callback: &'static Callback) {
     // SAFETY: the function is of this library, which stays loaded, and its argument lives as long.
     unsafe {
@@ -271,17 +271,17 @@ unsafe extern "C-unwind" fn call_back(_code: i32, argument: pg_sys::Datum) {
     function();
 }
 
-/// How long a lock is waited for. A setting of the session's.
+/// lock_timeout during the cleanup.
 const EXIT_LOCK_TIMEOUT: &CStr = c"2s";
 
-/// How long all of it may take.
-const LIMIT_MS: i32 = 5000;
+/// The time limit of the cleanup.
+const EXIT_LIMIT_MS: i32 = 5000;
 
-/// Runs `work`, which opens transactions of its own, within seconds, as the session's user: the exit may have come while a
-/// switch of roles was in force outside of a transaction, which no abort takes back.
+/// Runs `work`, which opens transactions of its own, within [`EXIT_LIMIT_MS`] and as the session's user: a switch of roles
+/// outside of a transaction, which no abort undoes, may be in force.
 ///
 /// # Errors
-/// Those of the work, the server's among them.
+/// Those of the work, including the server's.
 pub fn put_in_order(work: impl FnOnce() -> Result<(), UserError>) -> Result<(), UserError> {
     // SAFETY: leaves whatever was open; outside a transaction it does nothing. The counter is what keeps interrupts off
     // (proc_exit_prepare sets it to 1); with no transaction open nothing is held that an interrupt could leave behind. The
@@ -301,39 +301,38 @@ pub fn put_in_order(work: impl FnOnce() -> Result<(), UserError>) -> Result<(), 
         process::forget_cancel();
         let held_off = pg_sys::InterruptHoldoffCount;
         pg_sys::InterruptHoldoffCount = 0;
-        let result = within(LIMIT_MS, work);
+        let result = within(EXIT_LIMIT_MS, work);
         pg_sys::InterruptHoldoffCount = held_off;
         pg_sys::proc_exit_inprogress = exits;
         result
     }
 }
 
-// The FATAL error that ends this process. No trap catches it, and the server has forgotten it by the time exit
-// callbacks run; so it is recorded on its way to the server's log.
+// The FATAL error that ends this process. Nothing catches it, and it is gone when exit callbacks run, so a hook of the server's
+// log records it.
 
 thread_local! {
     static FATAL: RefCell<Option<SqlError>> = const { RefCell::new(None) };
-    /// Whoever listened before.
-    static NEXT: Cell<pg_sys::emit_log_hook_type> = const { Cell::new(None) };
+    /// The hook installed before.
+    static NEXT_HOOK: Cell<pg_sys::emit_log_hook_type> = const { Cell::new(None) };
 }
 
-/// From now on, takes down a FATAL error. Once in a process.
+/// Starts recording a FATAL error. Call it once in a process.
 pub fn listen() {
     // SAFETY: a hook of this process's; the function is of this library, which stays loaded, and calls on the one that was
     // there before.
     unsafe {
-        NEXT.set(pg_sys::emit_log_hook);
-        pg_sys::emit_log_hook = Some(take_down);
+        NEXT_HOOK.set(pg_sys::emit_log_hook);
+        pg_sys::emit_log_hook = Some(record_fatal);
     }
 }
 
-/// What ended this process, if that was an error of its own: not the command of an administrator, who knows why. Unknown
-/// where log_min_messages is panic.
+/// Returns the FATAL error that ended this process, except for an administrator's command. Unknown if log_min_messages is panic.
 pub fn fatal_error() -> Option<SqlError> {
     FATAL.take().filter(|error| !error.is(sqlstate::ADMIN_SHUTDOWN))
 }
 
-unsafe extern "C-unwind" fn take_down(error: *mut pg_sys::ErrorData) {
+unsafe extern "C-unwind" fn record_fatal(error: *mut pg_sys::ErrorData) {
     // SAFETY: the server passes the error that it reports, whose texts are NUL-terminated or NULL; nothing in here raises
     // another.
     unsafe {
@@ -351,7 +350,7 @@ unsafe extern "C-unwind" fn take_down(error: *mut pg_sys::ErrorData) {
                 is_of_client: false,
             }));
         }
-        if let Some(next) = NEXT.get() {
+        if let Some(next) = NEXT_HOOK.get() {
             next(error);
         }
     }
