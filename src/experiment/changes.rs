@@ -1,5 +1,5 @@
-//! What a sweep's variants change in the database by their statements, as the leader sees it: one after the other, each by a hand
-//! of its own.
+//! The changes that a sweep's variants make to the database by their statements, from the leader's side. One is in force at a
+//! time, made and reverted by a hand, a session of its own.
 
 use std::sync::atomic::Ordering::*;
 
@@ -16,66 +16,65 @@ use crate::server::transaction::transaction;
 use crate::shm::{Header, RunState};
 use crate::store;
 
-/// What a variant has changed.
+/// The change of a variant that has not been reverted.
 struct InForce<'a> {
     round: u32,
     variant: &'a Variant,
-    /// Statements that undo it and are not done.
+    /// The statements that still have to be executed to revert it.
     revert: Vec<String>,
-    /// All of it is done for certain.
+    /// Whether all of its statements are known to have been executed.
     is_complete: bool,
-    /// The session that has changed it and is to undo it; `None`: it has ended, and has not undone all.
+    /// The session that has made the change and reverts it; `None` if it ended without reverting all.
     hand: Option<LaunchHandle>,
 }
 
-/// What a sweep's variants change.
+/// The changes of a sweep's variants.
 pub(super) struct Changes<'a> {
     sweep_id: i64,
     spec: &'a SweepSpec,
-    /// The sweep's.
+    /// The header of the sweep's segment.
     header: &'a Header,
     in_force: Option<InForce<'a>>,
 }
 
 impl<'a> Changes<'a> {
-    /// With what an earlier leader of the sweep has not undone.
+    /// Starts with the change that an earlier leader of the sweep has not reverted.
     ///
     /// # Errors
-    /// Those of the catalog.
+    /// Those of queries.
     pub fn new(sweep_id: i64, spec: &'a SweepSpec, header: &'a Header) -> Result<Self, UserError> {
         let mut changes = Self { sweep_id, spec, header, in_force: None };
         if spec.options.applies_sql() {
-            changes.in_force = changes.left()?;
+            changes.in_force = changes.read_unreverted()?;
         }
         Ok(changes)
     }
 
-    /// What was changed and is not undone, by what was written down.
-    fn left(&self) -> Result<Option<InForce<'a>>, UserError> {
+    /// Reads the recorded change that has not been reverted.
+    fn read_unreverted(&self) -> Result<Option<InForce<'a>>, UserError> {
         let sweep_id = self.sweep_id;
-        let left = transaction(|| store::sweep_change_left(sweep_id))?;
-        Ok(left.and_then(|(round, name)| {
+        let change = transaction(|| store::sweep_change_left(sweep_id))?;
+        Ok(change.and_then(|(round, name)| {
             let variant = self.spec.options.setup.variants.iter().find(|variant| variant.name == name)?;
             let revert = variant.sql.clone()?.revert;
             Some(InForce { round, variant, revert, is_complete: false, hand: None })
         }))
     }
 
-    /// Before a run's fixture is loaded: undoes what another variant, or another round, has changed. Where each run has its
-    /// fixture loaded anew, each undoes what was made of the last one.
+    /// Reverts the change of another variant or round, before a run's fixture is loaded; any change if each run has its fixture
+    /// reloaded.
     ///
     /// # Errors
-    /// Why it could not be undone: the run would begin on a state that nobody asked for.
+    /// Those of the revert: the run would begin on a wrong state.
     pub fn revert_others(&mut self, variant: &Variant, round: u32) -> Result<(), UserError> {
         let stays = !self.spec.options.before.contains(&Before::Reload)
-            && self
-                .in_force
-                .as_ref()
-                .is_some_and(|it| it.is_complete && (it.round, &it.variant.name) == (round, &variant.name));
+            && self.in_force.as_ref().is_some_and(|change| {
+                change.is_complete && (change.round, &change.variant.name) == (round, &variant.name)
+            });
         if stays { Ok(()) } else { self.revert(Revert::Patiently) }
     }
 
-    /// Before a run, on its fixture as it was loaded: changes the database as its variant has it, unless that is done.
+    /// Makes a variant's change before a run, on its fixture as loaded, unless it is in force.
     ///
     /// # Errors
     /// The server's, with the statement.
@@ -87,20 +86,20 @@ impl<'a> Changes<'a> {
         let applied = await_launched_until(self.header, &hand, &mut is_applied);
         if let Err(error) = applied {
             hand::leave(hand);
-            self.in_force = self.left()?;
+            self.in_force = self.read_unreverted()?;
             return Err(error);
         }
         self.in_force = Some(InForce { round, variant, revert, is_complete: true, hand: Some(hand) });
         Ok(())
     }
 
-    /// Sees that what was changed for a run was so until its end.
+    /// Checks at a run's end that its variant's change is still in force.
     ///
     /// # Errors
-    /// 55000.
+    /// 55000 if the hand has ended, and so reverted it.
     pub fn check(&self) -> Result<(), UserError> {
-        let has_ended = |it: &InForce| it.hand.as_ref().is_some_and(|hand| hand.outcome().is_some());
-        let Some(change) = self.in_force.as_ref().filter(|it| has_ended(it)) else { return Ok(()) };
+        let has_ended = |change: &InForce| change.hand.as_ref().is_some_and(|hand| hand.outcome().is_some());
+        let Some(change) = self.in_force.as_ref().filter(|change| has_ended(change)) else { return Ok(()) };
         Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             format!("the changes of variant \"{}\" were reverted during the run", change.variant.name),
@@ -109,7 +108,7 @@ impl<'a> Changes<'a> {
         .hint(format!("bench.resume_sweep({}) repeats the run.", self.sweep_id)))
     }
 
-    /// At the sweep's end: undoes what is in force, whatever has ended the sweep, without waiting long for a lock.
+    /// Reverts the change in force at the sweep's end, whatever ended it, without waiting long for locks.
     ///
     /// # Errors
     /// As of [`revert_others`](Self::revert_others).
@@ -117,15 +116,15 @@ impl<'a> Changes<'a> {
         self.revert(Revert::Certainly)
     }
 
-    /// Undoes what is in force.
+    /// Reverts the change in force.
     fn revert(&mut self, how: Revert) -> Result<(), UserError> {
         let Some(mut change) = self.in_force.take() else { return Ok(()) };
         if let Some(ended) = change.hand.take_if(|hand| hand.outcome().is_some()) {
-            // It undoes its change as it ends.
+            // A hand reverts its change when it ends.
             hand::leave(ended);
-            match self.left()? {
+            match self.read_unreverted()? {
                 None => return Ok(()),
-                Some(left) => change = left,
+                Some(unreverted) => change = unreverted,
             }
         }
         let reverted = self.revert_change(&mut change, how);
@@ -145,7 +144,7 @@ impl<'a> Changes<'a> {
         })
     }
 
-    /// Has its hand undo a change; another one where that has ended.
+    /// Reverts a change by its hand, or by a new one if that has ended.
     fn revert_change(&self, change: &mut InForce, how: Revert) -> Result<(), UserError> {
         let hand = match change.hand.take() {
             Some(hand) => hand,
@@ -159,7 +158,7 @@ impl<'a> Changes<'a> {
             Revert::Patiently => await_launched(self.header, &hand),
             Revert::Certainly => await_end(self.header, &hand),
         };
-        // Another try goes on with the statement that failed.
+        // The next attempt continues with the statement that failed.
         let done = hand.segment.header().sweep.done.load(Acquire) as usize;
         hand::leave(hand);
         change.revert.drain(..done.min(change.revert.len()));
@@ -197,10 +196,10 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// What can be found wrong with variants' statements, and with the role that is to execute them, before the first run.
+/// Checks the variants' statements, and the role that executes them, before the first run.
 ///
 /// # Errors
-/// Those of [`hand::check`] and [`hand_role`], and 28000 for a role that may not log in.
+/// Those of [`hand::check`], [`hand_role`] and [`check_session_of`].
 pub(super) fn check(options: &SweepOptions) -> Result<(), UserError> {
     for variant in options.setup.variants.iter().filter(|variant| variant.sql.is_some()) {
         hand::check(options, variant)?;

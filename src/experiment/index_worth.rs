@@ -1,4 +1,4 @@
-//! What indexes are worth: the variants of the sweep that finds it out, and the copies of tables that they run on.
+//! The variants of a sweep that measures what indexes are worth, and the copies of tables that they run on.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ use crate::server::spi::{fetch, fetch_all, quote_identifier, quote_literal};
 /// More indexes than this are taken for a mistake.
 const MOST_INDEXES: usize = 100;
 
-/// A table with an index that is looked at.
+/// The table of an examined index.
 struct Table {
     oid: pg_sys::Oid,
     schema: String,
@@ -40,8 +40,8 @@ impl Table {
     }
 }
 
-/// An index that is looked at.
-struct Found {
+/// An existing index that is examined.
+struct ExistingIndex {
     index: pg_sys::Oid,
     table: Table,
     schema: String,
@@ -50,21 +50,22 @@ struct Found {
     bytes: Option<i64>,
 }
 
-impl Found {
+impl ExistingIndex {
     fn qualified(&self) -> String {
         format!("{}.{}", quote_identifier(&self.schema), quote_identifier(&self.name))
     }
 }
 
-/// What is asked of a workload's indexes, or of the one named: one that is there, or the text of CREATE INDEX.
+/// Returns the question about a workload's indexes, or about one: the name of an existing index, or a CREATE INDEX.
 ///
 /// # Errors
-/// Those of a run; 42704 for an index that is not there, 22023 for a text without a name, 55000 where there is none to look at.
+/// Those of a run; 42704 for an index that does not exist, 22023 for another text than a CREATE INDEX with a name, 55000 for no
+/// or too many indexes.
 pub fn ask(index: Option<&str>, margin: f64, run: &RunArguments) -> Result<Asked, UserError> {
     let prepared = prepare(run.clone(), RowLimit::First, NodePairs::Try)?.spec;
     let clients = Role { name: prepared.role.clone(), oid: prepared.role_oid };
     let named = names_of_scripts(&prepared);
-    // As the clients look names up.
+    // Names are looked up as by the clients.
     let (path, mut tables) = as_session_of(&clients, || {
         let path = client_path(&prepared.fixtures, run.settings.as_ref())?;
         let tables = with_search_path(&path, || tables_named(&named))?;
@@ -82,18 +83,18 @@ pub fn ask(index: Option<&str>, margin: f64, run: &RunArguments) -> Result<Asked
     let is_text = index.is_some_and(|index| index.trim_start().to_ascii_lowercase().starts_with("create"));
     let (mut indexes, mut variants) = (Vec::new(), Vec::new());
     if let Some(text) = index.filter(|_| is_text) {
-        let (asked, of_it) = candidate(text, &path, &copies)?;
+        let (asked, index_variants) = candidate(text, &path, &copies)?;
         indexes.push(asked);
-        variants.extend(of_it);
+        variants.extend(index_variants);
     } else {
-        let found = match index {
+        let existing_indexes = match index {
             Some(name) => as_session_of(&copies.clients, || with_search_path(&path, || index_named(name)))?,
-            None => of_tables(&tables)?,
+            None => indexes_of(&tables)?,
         };
-        for (place, found) in found.iter().enumerate() {
-            let (asked, of_it) = existing(found, &copies, place)?;
+        for (place, index) in existing_indexes.iter().enumerate() {
+            let (asked, index_variants) = existing(index, &copies, place)?;
             indexes.push(asked);
-            variants.extend(of_it);
+            variants.extend(index_variants);
         }
     }
     if indexes.is_empty() || indexes.len() > MOST_INDEXES {
@@ -104,7 +105,7 @@ pub fn ask(index: Option<&str>, margin: f64, run: &RunArguments) -> Result<Asked
     Ok(Asked { question: Question::IndexWorth(IndexWorth { indexes, margin }), variants })
 }
 
-/// What the scripts could name: schemas, or an empty text, and names.
+/// Returns the names that the scripts could use for tables, each behind its schema or an empty text.
 fn names_of_scripts(run: &RunSpec) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     for script in &run.scripts {
@@ -114,15 +115,15 @@ fn names_of_scripts(run: &RunSpec) -> BTreeSet<(String, String)> {
     all
 }
 
-/// The tables among names, and those behind views, under the search_path in effect. A name that is a column's as well may be a table
-/// too many, whose indexes save nothing then.
+/// Looks up names under the current search_path, and returns the tables among them and those behind views. A column's name may
+/// match an unrelated table, whose indexes then turn out to save nothing.
 fn tables_named(names: &BTreeSet<(String, String)>) -> Result<Vec<pg_sys::Oid>, UserError> {
     let (bare, qualified): (Vec<_>, Vec<_>) =
         names.iter().cloned().partition(|(schema, _): &(String, String)| schema.is_empty());
-    let mut found = Vec::new();
+    let mut visible = Vec::new();
     for (_, name) in bare {
         pgrx::check_for_interrupts!();
-        found.extend(relations::named(&quote_identifier(&name)));
+        visible.extend(relations::named(&quote_identifier(&name)));
     }
     let (schemas, names): (Vec<String>, Vec<String>) = qualified.into_iter().unzip();
     let sql = "WITH RECURSIVE used (oid) AS ( \
@@ -136,11 +137,11 @@ fn tables_named(names: &BTreeSet<(String, String)>) -> Result<Vec<pg_sys::Oid>, 
                SELECT c.oid FROM used JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace \
                WHERE c.relkind = ANY ('{r,p}') AND c.relpersistence <> 't' AND c.oid >= '16384'::oid \
                  AND n.nspname <> ALL ('{bench,bench_internal}')";
-    let tables = select::<(pg_sys::Oid,)>(sql, &[found.into(), schemas.into(), names.into()])?;
+    let tables = select::<(pg_sys::Oid,)>(sql, &[visible.into(), schemas.into(), names.into()])?;
     Ok(tables.into_iter().map(|(table,)| table).collect())
 }
 
-/// Where the clients look names up.
+/// Returns the clients' search_path.
 fn client_path(fixtures: &[FixtureSpec], settings: Option<&Value>) -> Result<String, UserError> {
     let given = settings.and_then(|settings| settings.get("search_path")).and_then(Value::as_str);
     if let Some(path) = given {
@@ -161,32 +162,30 @@ const INDEXES: &str = "\
     JOIN pg_namespace m ON m.oid = c.relnamespace \
     WHERE x.indisvalid = $2 AND NOT r.relispartition AND ";
 
-fn read(condition: &str, tables: &[pg_sys::Oid], is_valid: bool) -> Result<Vec<Found>, UserError> {
-    let arguments = [tables.to_vec().into(), is_valid.into()];
-    let mut found =
-        fetch_all(&format!("{INDEXES}{condition} = ANY ($1) ORDER BY 4, 3"), &arguments, |row| {
-            let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
-            let oid = |place| {
-                Ok::<_, pgrx::spi::Error>(row.get::<pg_sys::Oid>(place)?.unwrap_or(pg_sys::InvalidOid))
-            };
-            Ok(Found {
-                index: oid(1)?,
-                table: Table { oid: oid(2)?, schema: text(6)?, name: text(5)? },
-                schema: text(3)?,
-                name: text(4)?,
-                definition: String::new(),
-                bytes: row.get::<i64>(7)?,
-            })
-        })?;
-    // As the session writes it.
-    for index in &mut found {
+/// Reads the valid or invalid indexes whose `column` is one of `oids`.
+fn read(column: &str, oids: &[pg_sys::Oid], is_valid: bool) -> Result<Vec<ExistingIndex>, UserError> {
+    let arguments = [oids.to_vec().into(), is_valid.into()];
+    let mut indexes = fetch_all(&format!("{INDEXES}{column} = ANY ($1) ORDER BY 4, 3"), &arguments, |row| {
+        let text = |place| Ok::<_, pgrx::spi::Error>(row.get::<String>(place)?.unwrap_or_default());
+        let oid =
+            |place| Ok::<_, pgrx::spi::Error>(row.get::<pg_sys::Oid>(place)?.unwrap_or(pg_sys::InvalidOid));
+        Ok(ExistingIndex {
+            index: oid(1)?,
+            table: Table { oid: oid(2)?, schema: text(6)?, name: text(5)? },
+            schema: text(3)?,
+            name: text(4)?,
+            definition: String::new(),
+            bytes: row.get::<i64>(7)?,
+        })
+    })?;
+    for index in &mut indexes {
         index.definition = relations::index_definition(index.index);
     }
-    Ok(found)
+    Ok(indexes)
 }
 
-/// The valid indexes of tables. A NOTICE names the others.
-fn of_tables(tables: &[pg_sys::Oid]) -> Result<Vec<Found>, UserError> {
+/// Returns the valid indexes of tables, and names the others in a NOTICE.
+fn indexes_of(tables: &[pg_sys::Oid]) -> Result<Vec<ExistingIndex>, UserError> {
     let invalid: Vec<String> =
         read("x.indrelid", tables, false)?.iter().map(|index| index.qualified()).collect();
     if !invalid.is_empty() {
@@ -198,55 +197,57 @@ fn of_tables(tables: &[pg_sys::Oid]) -> Result<Vec<Found>, UserError> {
     read("x.indrelid", tables, true)
 }
 
-/// The index of a name.
-fn index_named(name: &str) -> Result<Vec<Found>, UserError> {
+/// Looks up a valid index by its name.
+///
+/// # Errors
+/// 42704 if it does not exist, 55000 if it is invalid.
+fn index_named(name: &str) -> Result<Vec<ExistingIndex>, UserError> {
     let index: Vec<pg_sys::Oid> = relations::named(name).into_iter().collect();
-    let found = read("x.indexrelid", &index, true)?;
-    if found.is_empty() && !read("x.indexrelid", &index, false)?.is_empty() {
+    let valid = read("x.indexrelid", &index, true)?;
+    if valid.is_empty() && !read("x.indexrelid", &index, false)?.is_empty() {
         let message = format!("index \"{name}\" is invalid");
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
             .hint("No statement uses it, but writes maintain it: REINDEX or DROP it."));
     }
-    if found.is_empty() {
+    if valid.is_empty() {
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("index \"{name}\" does not exist"))
             .hint("Names are looked up where the workload's statements find theirs."));
     }
-    Ok(found)
+    Ok(valid)
 }
 
-/// The schemas of the copies.
+/// The copies of tables that duels run on, each in a schema of its own.
 struct Copies {
-    /// Behind them.
+    /// The clients' search_path, behind the copy's schema.
     path: String,
-    /// Nobody else's.
+    /// A random number, which makes the schemas' names unique.
     number: u32,
-    /// As it was given.
+    /// The argument of the call.
     run_as: Option<String>,
-    /// Whose sessions work on them.
+    /// The role of the clients, which needs privileges on the copies.
     clients: Role,
-    /// What the scripts name.
+    /// The names that the scripts could use for tables.
     named: BTreeSet<(String, String)>,
-    /// No index was named.
+    /// Whether all indexes are examined, so that one without copies is no error.
     are_of_all: bool,
 }
 
-/// gin_pending_list_limit on copies. With the default of 4 MB a duel of a few seconds ends before a pending list is flushed, which
-/// is most of what a GIN index costs. Flushes of 1 MB cost as much per row, those of 256 kB twice as much.
+/// gin_pending_list_limit on copies. With the default of 4 MB a duel of a few seconds ends before a pending list is flushed,
+/// which is most of what a GIN index costs. Flushes of 1 MB cost as much per row, those of 256 kB twice as much.
 const PENDING_LIST: &str = "1MB";
 
 impl Copies {
-    /// That of the copies with or without an index.
+    /// Returns the schema of the copy with or without the index at `place`.
     fn schema(&self, place: usize, with: bool) -> String {
-        let what = if with { "with" } else { "without" };
-        format!("bench_copy_{:08x}_{place}_{what}", self.number)
+        let suffix = if with { "with" } else { "without" };
+        format!("bench_copy_{:08x}_{place}_{suffix}", self.number)
     }
 
     fn path_of(&self, place: usize, with: bool) -> String {
-        let behind = if self.path.trim().is_empty() { String::new() } else { format!(", {}", self.path) };
-        format!("{}{behind}", quote_identifier(&self.schema(place, with)))
+        guc::search_path_with(&[self.schema(place, with).as_str()], &self.path)
     }
 
-    /// What makes a table's copies: the schemas that are there first, and the statements.
+    /// Returns the schemas to create for a table's copies, and the statements that make and drop the copies.
     fn sql(
         &self,
         table: &Table,
@@ -274,20 +275,20 @@ impl Copies {
             revert.push(format!("DROP SCHEMA {quoted} CASCADE"));
             schemas.push(schema);
         }
-        // A superuser's are made for the role that makes the copies, which needs no CREATE on the database then.
+        // In a superuser's call the leader creates the schemas, so that the hand needs no CREATE on the database.
         schemas.retain(|_| superuser());
         Ok((schemas, AppliedSql { apply, revert }))
     }
 
-    /// Why the workload does not work on a table's copies: it would find the table itself.
-    fn passed_by(&self, table: &Table) -> Option<String> {
+    /// Returns the reason if the workload would use the table itself instead of its copy.
+    fn reason_without_copy(&self, table: &Table) -> Option<String> {
         let is_named = self.named.contains(&(table.schema.clone(), table.name.clone()));
         is_named.then(|| {
             format!("the workload names {} with its schema, and would not find a copy", table.qualified())
         })
     }
 
-    /// The duel on copies, whose planner does not see the index: what is left of it is what it costs.
+    /// Returns the duel between the copies. The planner does not see the index, so that the difference is its cost for writes.
     fn duel(&self, place: usize, index: &str) -> Result<Duel, UserError> {
         let hidden = format!("{}.{}", quote_identifier(&self.schema(place, true)), quote_identifier(index));
         let arm = |with: bool| json!({"search_path": self.path_of(place, with), "gin_pending_list_limit": PENDING_LIST});
@@ -297,10 +298,10 @@ impl Copies {
     }
 }
 
-/// The role that makes a table's copies: functions of its columns, constraints and indexes are executed there.
+/// Returns the role that makes a table's copies, with whose rights functions of columns, constraints and indexes are executed.
 ///
 /// # Errors
-/// Those of [`role_for`], and 42501 where a superuser's copies are made by a role that may not read the table.
+/// Those of [`role_for`], and 42501 if in a superuser's call this role may not read the table.
 fn hand_of(table: &Table, run_as: Option<&str>) -> Result<HandRole, UserError> {
     let qualified = table.qualified();
     let owner = owner_of_table(&qualified)?;
@@ -314,10 +315,10 @@ fn hand_of(table: &Table, run_as: Option<&str>) -> Result<HandRole, UserError> {
     let arguments = [pg_sys::Oid::from(role.oid).into(), table.schema.as_str().into(), table.oid.into()];
     let may = fetch_all(sql, &arguments, |row| Ok((row.get::<bool>(1)?, row.get::<bool>(2)?)))?;
     let (may_use, may_read) = may.into_iter().next().unwrap_or_default();
-    let to = quote_identifier(&role.name);
+    let grantee = quote_identifier(&role.name);
     let grants = [
-        (may_use, format!("GRANT USAGE ON SCHEMA {} TO {to}", quote_identifier(&table.schema))),
-        (may_read, format!("GRANT SELECT ON {qualified} TO {to}")),
+        (may_use, format!("GRANT USAGE ON SCHEMA {} TO {grantee}", quote_identifier(&table.schema))),
+        (may_read, format!("GRANT SELECT ON {qualified} TO {grantee}")),
     ];
     let missing: Vec<String> =
         grants.into_iter().filter(|(may, _)| *may != Some(true)).map(|(_, grant)| grant).collect();
@@ -337,24 +338,28 @@ fn hand_of(table: &Table, run_as: Option<&str>) -> Result<HandRole, UserError> {
         )))
 }
 
-/// Names of an index's variants, each once.
-fn names_of(shown: &str) -> (String, String) {
-    (format!("{shown}, reads"), format!("{shown}, writes"))
+/// Returns the names of an index's two variants.
+fn variant_names(index: &str) -> (String, String) {
+    (format!("{index}, reads"), format!("{index}, writes"))
 }
 
-/// What is asked of an index that is there.
-fn existing(found: &Found, copies: &Copies, place: usize) -> Result<(AskedIndex, Vec<Variant>), UserError> {
-    let name = found.qualified();
-    let (reads, writes) = names_of(&name);
-    let of_reads = Variant {
+/// Returns the question about an existing index and its variants: reads on the table itself, writes on copies.
+fn existing(
+    index: &ExistingIndex,
+    copies: &Copies,
+    place: usize,
+) -> Result<(AskedIndex, Vec<Variant>), UserError> {
+    let name = index.qualified();
+    let (reads, writes) = variant_names(&name);
+    let reads_variant = Variant {
         name: reads.clone(),
         duel: Some(Duel::new(&json!({}), &json!({"hide_indexes": [name]}))?),
         ..Variant::default()
     };
-    let mut variants = vec![of_reads];
-    let sql = match copies.passed_by(&found.table) {
+    let mut variants = vec![reads_variant];
+    let sql = match copies.reason_without_copy(&index.table) {
         Some(reason) => Err(reason),
-        None => match copies.sql(&found.table, place, found.index) {
+        None => match copies.sql(&index.table, place, index.index) {
             // The other indexes are measured nevertheless.
             Err(error) if copies.are_of_all && error.sqlstate == sqlstate::INSUFFICIENT_PRIVILEGE => {
                 Err(format!("{}. {}", error.message, error.hint.unwrap_or_default()))
@@ -369,19 +374,19 @@ fn existing(found: &Found, copies: &Copies, place: usize) -> Result<(AskedIndex,
                 name: writes.clone(),
                 schemas,
                 sql: Some(sql),
-                duel: Some(copies.duel(place, &found.name)?),
+                duel: Some(copies.duel(place, &index.name)?),
                 ..Variant::default()
             });
             None
         }
     };
-    let table = found.table.qualified();
-    let definition = found.definition.clone();
-    let asked = AskedIndex { name, definition, bytes: found.bytes, table, reads, writes, unmeasured };
+    let table = index.table.qualified();
+    let definition = index.definition.clone();
+    let asked = AskedIndex { name, definition, bytes: index.bytes, table, reads, writes, unmeasured };
     Ok((asked, variants))
 }
 
-/// What is asked of an index that might be made: all of it on copies.
+/// Returns the question about a new index and its variants, both on copies.
 fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Variant; 2]), UserError> {
     const EXAMPLE: &str = "For example: index => 'CREATE INDEX pk_by_time ON pk (crt_time)'.";
     let NamedIndex { name, table: table_name } = named_index(text)?.ok_or_else(|| {
@@ -390,29 +395,29 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
     })?;
     let sql = "SELECT c.oid, n.nspname::text FROM pg_class c JOIN pg_namespace n \
                ON n.oid = c.relnamespace WHERE c.oid = $1";
-    let found = as_session_of(&copies.clients, || {
+    let row = as_session_of(&copies.clients, || {
         with_search_path(path, || {
             let table = relations::named(&quote_identifier(&table_name));
             select_one::<(pg_sys::Oid, String)>(sql, &[table.into()])
         })
     })?;
-    let Some((oid, schema)) = found else {
+    let Some((oid, schema)) = row else {
         return Err(UserError::new(
             sqlstate::UNDEFINED_TABLE,
             format!("table \"{table_name}\" does not exist"),
         )
         .hint("Names are looked up where the workload's statements find theirs."));
     };
-    let (reads, writes) = names_of(&quote_identifier(&name));
+    let (reads, writes) = variant_names(&quote_identifier(&name));
     let table = Table { oid, schema, name: table_name };
-    if let Some(reason) = copies.passed_by(&table) {
+    if let Some(reason) = copies.reason_without_copy(&table) {
         let message = format!("index \"{name}\" cannot be tried on a copy of its table");
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
             .detail(format!("{reason}."))
             .hint("Name the tables without their schemas, and give it by search_path."));
     }
     let (schemas, mut sql) = copies.sql(&table, 0, pg_sys::InvalidOid)?;
-    // On the copy that is first in the path.
+    // The hand's search_path begins with the schema of the copy with the index.
     sql.apply.push(text.to_owned());
     sql.apply.push(format!(
         "ANALYZE {}.{}",
@@ -422,7 +427,7 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
     let mut settings = Map::new();
     settings.insert("search_path".to_owned(), copies.path_of(0, true).into());
     let hidden = format!("{}.{}", quote_identifier(&copies.schema(0, true)), quote_identifier(&name));
-    let of_reads = Duel::new(&json!({}), &json!({"hide_indexes": [hidden]}))?;
+    let reads_duel = Duel::new(&json!({}), &json!({"hide_indexes": [hidden]}))?;
     let variant = |name: &String, duel: Duel| Variant {
         name: name.clone(),
         settings: settings.clone(),
@@ -431,7 +436,7 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
         duel: Some(duel),
         ..Variant::default()
     };
-    let variants = [variant(&reads, of_reads), variant(&writes, copies.duel(0, &name)?)];
+    let variants = [variant(&reads, reads_duel), variant(&writes, copies.duel(0, &name)?)];
     let table = table.qualified();
     let definition = text.to_owned();
     Ok((AskedIndex { name, definition, bytes: None, table, reads, writes, unmeasured: None }, variants))
@@ -439,8 +444,8 @@ fn candidate(text: &str, path: &str, copies: &Copies) -> Result<(AskedIndex, [Va
 
 // Copies of a table for duels about its indexes: rows, constraints and defaults, with all indexes but one.
 
-/// The statements that make a copy, in their order. Indexes keep their names; unique ones come without their constraints.
-/// Access method, storage parameters and tablespaces are the table's: HOT updates and waits depend on them.
+/// Returns the statements that make a copy, in their order. Indexes keep their names; unique ones lose their constraints. Access
+/// method, storage parameters and tablespaces are those of the table: HOT updates and waits depend on them.
 const STATEMENTS: &str = "\
     SELECT ARRAY[ \
         format('SELECT set_config(''default_tablespace'', %L, true)', COALESCE(s.spcname, '')), \
@@ -485,14 +490,14 @@ const STATEMENTS: &str = "\
     ) AS a \
     WHERE c.oid = $1 AND c.relkind = ANY ('{r,p}') AND a.names IS NOT NULL";
 
-/// A text that copies a table into a schema, with all of its indexes but this one (0: with all), as one transaction. Names in it are
-/// looked up in pg_catalog alone, but for those with a schema.
+/// Returns a text that copies a table into a schema in one transaction, with all of its indexes except `without` (0: with all).
+/// Unqualified names in it are looked up in pg_catalog only.
 ///
 /// # Errors
-/// 42809 for what is no table.
+/// 42809 for a relation that is no table.
 fn copy_text(table: pg_sys::Oid, schema: &str, without: pg_sys::Oid) -> Result<String, UserError> {
-    let made = fetch::<Vec<String>>(STATEMENTS, &[table.into(), schema.into(), without.into()])?;
-    let Some(statements) = made else {
+    let statements = fetch::<Vec<String>>(STATEMENTS, &[table.into(), schema.into(), without.into()])?;
+    let Some(statements) = statements else {
         let message = format!("relation with OID {} is not a table that can be copied", table.to_u32());
         return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message));
     };

@@ -335,7 +335,7 @@ impl<'a> RunningSweep<'a> {
             if !sweep.restarts.is_in_force(variant) {
                 sweep.system.put_back(&mut sweep.session)?;
             }
-            is_done = sweep.restarts.are_done(&mut sweep.session, place, variant)?;
+            is_done = sweep.restarts.ensure_in_force(&mut sweep.session, place, variant)?;
             Ok(())
         });
         if self.header().stop() != StopReason::None { Ok(false) } else { result.map(|()| is_done) }

@@ -1,6 +1,5 @@
-//! Sweeps: from arguments to a started leader, that leader, the search for a capacity, and the state that each of its runs
-//! begins with. The leader, which may be a session of a superuser, executes this project's own statements and no others: what
-//! users have written is executed by hands.
+//! Sweeps: their launch, their leader, the search for a capacity, and the state that each run begins with. The leader, which
+//! may be a superuser's session, executes only the extension's own statements; users' statements are executed by hands.
 
 pub mod answers;
 mod changes;

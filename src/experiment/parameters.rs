@@ -1,4 +1,4 @@
-//! The server that a sweep's variants ask for: parameters of the whole server, restarts that these need, and loads before runs.
+//! The server-wide parameters of a sweep's variants, the restarts that they need, and the loads before runs.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 use crate::store::{self, Changer, Wait};
 
-/// A variant's parameters, as ALTER SYSTEM takes them.
+/// Returns a variant's parameters that a reload changes, as ALTER SYSTEM takes them.
 pub fn wanted(variant: &Variant) -> BTreeMap<String, String> {
     texts(&variant.system)
 }
 
-/// Those of a variant that need a restart.
+/// Returns a variant's parameters that need a restart.
 fn wanted_at_start(variant: &Variant) -> BTreeMap<String, String> {
     texts(&variant.restart)
 }
@@ -32,14 +32,15 @@ fn texts(group: &Map<String, Value>) -> BTreeMap<String, String> {
     group.iter().map(|(name, value)| (name.to_ascii_lowercase(), plain(value))).collect()
 }
 
-/// The names of those that any variant sets.
+/// Returns the names of all variants' parameters that a reload changes.
 pub fn names(options: &SweepOptions) -> Vec<String> {
     options.setup.variants.iter().flat_map(|variant| wanted(variant).into_keys()).collect()
 }
 
+/// Checks the variants' server-wide parameters.
+///
 /// # Errors
-/// 0A000 for several nodes, 42501 for others than superusers, 42704 for an unknown parameter, 55P02 for one that needs a restart, and what the
-/// server says of the value.
+/// 0A000 for several nodes, 42501 for others than superusers; those of [`check_for_reload`] and [`check_for_restart`].
 pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     if options.changes_system() && !superuser() {
         return Err(UserError::new(
@@ -56,19 +57,19 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
         .hint("They would be set on this node only. Set them on each node with ALTER SYSTEM, and run one sweep per value."));
     }
     for (name, value) in options.setup.variants.iter().flat_map(wanted) {
-        check_of_system(&name, &value)?;
+        check_for_reload(&name, &value)?;
     }
     for (name, value) in options.setup.variants.iter().flat_map(wanted_at_start) {
-        check_of_start(&name, &value)?;
+        check_for_restart(&name, &value)?;
     }
     Ok(())
 }
 
-/// Checks a parameter of the whole server as ALTER SYSTEM and a reload would, without changing anything.
+/// Checks a server-wide parameter as ALTER SYSTEM and a reload would, without changing anything.
 ///
 /// # Errors
 /// 42704 for an unknown one, 55P02 for one that a reload does not change; the server's own errors for the rest.
-fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
+fn check_for_reload(name: &str, value: &str) -> Result<(), UserError> {
     let unchangeable = || {
         let message = format!("parameter \"{name}\" cannot be changed without restarting the server");
         UserError::new(sqlstate::CANT_CHANGE_RUNTIME_PARAM, message)
@@ -80,12 +81,12 @@ fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
     }
 }
 
-/// Checks a parameter as a start of the server would. What the machine cannot give, such as memory, shows only then.
+/// Checks a parameter as a start of the server would, except for resources such as memory.
 ///
 /// # Errors
 /// 42704 for an unknown one, 55P02 for one that cannot be set, 22023 for one that needs no restart; the server's own errors
 /// for the rest.
-fn check_of_start(name: &str, value: &str) -> Result<(), UserError> {
+fn check_for_restart(name: &str, value: &str) -> Result<(), UserError> {
     match context(name)?.as_str() {
         "postmaster" => guc::check_for_start(name, value),
         "internal" => Err(UserError::new(
@@ -97,7 +98,7 @@ fn check_of_start(name: &str, value: &str) -> Result<(), UserError> {
     }
 }
 
-/// When a parameter can be set, as pg_settings has it.
+/// Returns a parameter's context in pg_settings.
 ///
 /// # Errors
 /// 42704 for an unknown one.
@@ -109,27 +110,30 @@ pub fn context(name: &str) -> Result<String, UserError> {
     })
 }
 
-// Variants that need a restart of the server, which a sweep cannot make itself.
+// Variants that need a restart of the server, which a sweep cannot do itself.
 //
-// The leader writes a variant's parameters into postgresql.auto.conf and ends. What resumes the sweep after the restart writes
-// them again: where none of them asks for a restart any more, the server has them, and the file gets back what it had. So an
-// end of the server that nobody asked for brings its own settings back.
+// The leader writes a variant's parameters into postgresql.auto.conf and ends. After the restart, the resumed leader writes
+// them again. If none needs a restart any more, the server has them, and the file gets its old contents back, so that later
+// restarts start the server with its own settings.
 
-/// What the server was started with, as far as a sweep's variants say it.
+/// The parameters that the server was started with, compared with those of a sweep's variants.
 pub(super) struct Restarts {
     changer: Changer,
+    /// All variants' parameters that need a restart.
     names: Vec<String>,
-    /// The variant that it was found to be started for.
+    /// The variant whose parameters the server is known to have.
     in_force: Option<String>,
-    /// What an earlier leader waited for, and variants that it found not to start.
+    /// The restart that an earlier leader waited for, with variants that the server did not start with.
     waited: Option<Wait>,
-    /// What is waited for now.
+    /// The restart to wait for now.
     pub waits: Option<Wait>,
 }
 
 impl Restarts {
+    /// Takes up the wait of an earlier leader, if there was one.
+    ///
     /// # Errors
-    /// Those of the catalog.
+    /// Those of queries.
     pub fn new(sweep_id: i64, options: &SweepOptions, resumption: &Resumption) -> Result<Self, UserError> {
         let mut names: Vec<String> =
             options.setup.variants.iter().flat_map(|variant| wanted_at_start(variant).into_keys()).collect();
@@ -143,7 +147,7 @@ impl Restarts {
         Ok(this)
     }
 
-    /// The run from which on those planned are to be made: earlier ones were tried before the restart.
+    /// Returns the place of the first run to make: earlier ones were tried before the restart.
     pub fn first_place(&self) -> i32 {
         self.waited.as_ref().map_or(0, |wait| wait.place)
     }
@@ -153,11 +157,12 @@ impl Restarts {
         self.names.is_empty() || self.in_force.as_ref() == Some(&variant.name)
     }
 
-    /// Whether the server has a variant's parameters. If not, they are in the file when this returns, and are to be waited for.
+    /// Makes sure that the server has a variant's parameters. Returns false if it needs a restart for them, before which they are
+    /// written into the file, and sets `waits`.
     ///
     /// # Errors
-    /// Why it cannot have them.
-    pub fn are_done(
+    /// 55000 if the server does not start with them, or has others after its restart.
+    pub fn ensure_in_force(
         &mut self,
         session: &mut Session,
         place: i32,
@@ -201,7 +206,7 @@ fn does_not_start(variant: &str, reason: &str) -> UserError {
     UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
 }
 
-/// The start of this server, and what restarts it.
+/// Returns a wait with this server's start, and the command that restarts it.
 fn this_start() -> Result<Wait, UserError> {
     let start = fetch::<String>("SELECT pg_postmaster_start_time()::text", &[])?;
     let sql = "SELECT format('%s/pg_ctl restart -D ''%s''', \
@@ -211,7 +216,7 @@ fn this_start() -> Result<Wait, UserError> {
     Ok(Wait { command, server_start: start.unwrap_or_default(), ..Wait::default() })
 }
 
-/// A load as a sweep makes it.
+/// A load before a run of a sweep.
 pub struct SweepLoad {
     pub fixture: String,
     pub rows: Option<i64>,
@@ -219,11 +224,11 @@ pub struct SweepLoad {
     pub options: Map<String, Value>,
 }
 
-/// The fixtures that a run is to find, by name; each once.
+/// Returns the names of the fixtures of a run, each once.
 pub(super) fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
     let mut names = Vec::new();
     let run = RunOptions::new(arguments)?;
-    // A script that stands in the call has none.
+    // A script passed in the call has no fixture.
     let mix = if run.script.is_some() { Vec::new() } else { workload::resolve(&run.mix)? };
     for (workload, _) in mix {
         if let Some(name) = workload.fixture
@@ -235,10 +240,10 @@ pub(super) fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserEr
     Ok(names)
 }
 
-/// The load that a variant asks for, over what the fixture was loaded with.
+/// Returns a variant's load: its options over those of the fixture's load at the sweep's begin.
 ///
 /// # Errors
-/// 22023 where there is not one fixture to be loaded, and for rows and jobs that are no numbers.
+/// 22023 unless the workload has exactly one fixture, and for rows and jobs that are no whole numbers.
 pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, UserError> {
     let names = fixtures_of(options.run_of(variant))?;
     let [name] = &names[..] else {
@@ -263,9 +268,9 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, U
     };
     let rows = number("rows")?;
     let jobs = number("jobs")?;
-    // Out of range for certain where it does not fit.
+    // -1 is out of range as well, and so is reported.
     load.jobs = jobs.map(|jobs| i32::try_from(jobs).unwrap_or(-1));
-    // It says how many rows there are, as rows does.
+    // Options that determine the number of rows, as rows does.
     const SCALES: [&str; 2] = ["scale", "warehouses"];
     if rows.is_some() || SCALES.iter().any(|scale| changes.contains_key(*scale)) {
         SCALES.iter().for_each(|scale| drop(load.options.remove(*scale)));
@@ -275,7 +280,7 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<SweepLoad, U
     Ok(load)
 }
 
-/// How the fixtures of a sweep's runs are loaded at this moment; those that are not are left out.
+/// Returns how the loaded fixtures of a sweep's runs were loaded.
 pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, LoadDescription>, UserError> {
     let mut all = BTreeMap::new();
     for name in fixtures_of(options.run_of(&options.setup.variants[0]))? {
@@ -286,7 +291,7 @@ pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, LoadDescription
     Ok(all)
 }
 
-/// A fixture's load as it was at the sweep's begin; with its defaults where it was not loaded.
+/// Returns a load like that of the fixture at the sweep's begin, or one with defaults if it was not loaded.
 fn reload_of(options: &SweepOptions, name: &str) -> SweepLoad {
     let loaded = options.loaded.get(name);
     SweepLoad {
@@ -305,25 +310,25 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing is loaded yet.
+    /// Starts without a load.
     pub fn new(options: &SweepOptions) -> Self {
         Self { options: options.clone(), loaded: None }
     }
 
-    /// Loads what the variant, or the sweep, wants loaded. `wait` waits for a load's end.
+    /// Makes the loads of the variant, or of the sweep's step 'reload'. `wait` waits for a load's end.
     pub fn load(
         &mut self,
         variant: &Variant,
         round: u32,
         wait: &dyn Fn(&LaunchHandle) -> Result<(), UserError>,
     ) -> Result<(), UserError> {
-        let anew = self.options.before.contains(&Before::Reload);
-        // Once in each round: all rounds begin alike.
+        let reloads = self.options.before.contains(&Before::Reload);
+        // A variant's load is made once in each round, so that all rounds begin alike.
         let place = (round, variant.name.clone());
         let options = std::panic::AssertUnwindSafe(&self.options);
-        let loads = if !variant.load.is_empty() && (anew || self.loaded.as_ref() != Some(&place)) {
+        let loads = if !variant.load.is_empty() && (reloads || self.loaded.as_ref() != Some(&place)) {
             vec![transaction(|| load_of(&options, variant))?]
-        } else if anew {
+        } else if reloads {
             let arguments = self.options.run_of(variant);
             let names = transaction(|| fixtures_of(arguments.clone()))?;
             names.iter().map(|name| reload_of(&options, name)).collect()

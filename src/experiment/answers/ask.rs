@@ -1,4 +1,4 @@
-//! What is asked of a session that compares answers.
+//! The question to a session that compares answers, for bench.answers and bench.recall.
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{ARMS, Duel, RunArguments};
@@ -6,7 +6,7 @@ use bench_questions::answers::StatementAnswers;
 use pgrx::pg_sys;
 use serde_json::Value as Json;
 
-use super::session::{AnswerOptions, Found, KIND, RecallRequest, Request};
+use super::session::{AnswerOptions, KIND, RecallRequest, Request, SessionAnswer};
 use crate::launch::role_session::{Fed, ask_with};
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
@@ -16,16 +16,16 @@ use crate::server::spi::fetch;
 use crate::store;
 
 /// More executions, and more examples, are taken for a mistake.
-const MOST_EXECUTIONS: i32 = 1_000_000;
-const MOST_EXAMPLES: i32 = 100;
+const MAX_EXECUTIONS: i32 = 1_000_000;
+const MAX_EXAMPLES: i32 = 100;
 
 /// A week.
-const MOST_SECS: f64 = 604_800.0;
+const MAX_LIMIT_SECS: f64 = 604_800.0;
 
 fn check(options: &AnswerOptions) -> Result<(), UserError> {
     let AnswerOptions { executions, tolerance, examples, limit_secs, .. } = options;
-    if !(1..=MOST_EXECUTIONS).contains(executions) {
-        let message = format!("executions must be between 1 and {MOST_EXECUTIONS}, not {executions}");
+    if !(1..=MAX_EXECUTIONS).contains(executions) {
+        let message = format!("executions must be between 1 and {MAX_EXECUTIONS}, not {executions}");
         return Err(UserError::invalid(message));
     }
     if !(0.0..1.0).contains(tolerance) {
@@ -33,12 +33,13 @@ fn check(options: &AnswerOptions) -> Result<(), UserError> {
         return Err(UserError::invalid(message)
             .hint("It is the relative difference up to which two floating-point numbers are the same."));
     }
-    if !(0..=MOST_EXAMPLES).contains(examples) {
-        let message = format!("examples must be between 0 and {MOST_EXAMPLES}, not {examples}");
+    if !(0..=MAX_EXAMPLES).contains(examples) {
+        let message = format!("examples must be between 0 and {MAX_EXAMPLES}, not {examples}");
         return Err(UserError::invalid(message));
     }
-    if !(0.001..=MOST_SECS).contains(limit_secs) {
-        let message = format!("limit_secs must be between 0.001 and {MOST_SECS} seconds, not {limit_secs}");
+    if !(0.001..=MAX_LIMIT_SECS).contains(limit_secs) {
+        let message =
+            format!("limit_secs must be between 0.001 and {MAX_LIMIT_SECS} seconds, not {limit_secs}");
         return Err(UserError::invalid(message));
     }
     Ok(())
@@ -54,12 +55,12 @@ pub fn compare_arms(
     options: AnswerOptions,
     run: RunArguments,
 ) -> Result<Vec<StatementAnswers>, UserError> {
-    let Found { mut statements, .. } = ask_session(a, b, options, None, run)?;
+    let SessionAnswer { mut statements, .. } = ask_session(a, b, options, None, run)?;
     statements.iter_mut().try_for_each(name_objects)?;
     Ok(statements)
 }
 
-/// Has a session execute a workload's statements in two arms.
+/// Asks a session to execute a workload's statements in two arms.
 ///
 /// # Errors
 /// As [`compare_arms`].
@@ -69,7 +70,7 @@ pub fn ask_session(
     options: AnswerOptions,
     recall: Option<RecallRequest>,
     run: RunArguments,
-) -> Result<Found, UserError> {
+) -> Result<SessionAnswer, UserError> {
     check(&options)?;
     let duel = Duel::new(a, b)?;
     let unsupported =
@@ -96,10 +97,10 @@ pub fn ask_session(
     let (role, run_as) = (spec.own_role(), spec.options.run_as.clone());
     let request = Request { spec, options, masked, recall };
     let fed = Fed { bytes: &prepared.fed.bytes, feeders: prepared.fed.feeders };
-    ask_with(KIND, &role, run_as.as_deref(), &request, fed, &mut |_| ()).map(|(found, _)| found)
+    ask_with(KIND, &role, run_as.as_deref(), &request, fed, &mut |_| ()).map(|(answer, _)| answer)
 }
 
-/// Puts names in the place of OIDs, which the session had.
+/// Replaces the session's OIDs by names.
 fn name_objects(statement: &mut StatementAnswers) -> Result<(), UserError> {
     if let Some((arm, index)) = statement.wrong_index.take() {
         let index = pg_sys::Oid::from(index);

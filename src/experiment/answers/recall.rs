@@ -1,5 +1,4 @@
-//! How much of the exact answers an approximate index returns: the arms are a, with the index and with each combination of
-//! settings, and b, without the index.
+//! The recall of an approximate index: arm a has the index and each combination of settings, arm b does without it.
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{RunArguments, plain};
@@ -8,13 +7,13 @@ use pgrx::pg_sys;
 use serde_json::{Map, Value as Json, json};
 
 use super::ask::ask_session;
-use super::session::{AnswerOptions, Found, RecallRequest};
+use super::session::{AnswerOptions, RecallRequest, SessionAnswer};
 use crate::server::spi::{fetch, fetch_all};
 
 /// More combinations are taken for a mistake.
-const MOST_COMBINATIONS: usize = 100;
+const MAX_COMBINATIONS: usize = 100;
 
-/// What is asked of an index.
+/// The arguments of bench.recall about the index.
 pub struct RecallQuestion {
     pub index: pg_sys::Oid,
     /// Values of parameters, by name.
@@ -22,18 +21,19 @@ pub struct RecallQuestion {
     pub at_least: f64,
 }
 
-/// A combination of settings, and what it came to; `None` where no execution says anything.
+/// The recall with a combination of settings.
 pub struct CombinationRecall {
     pub settings: Json,
+    /// `None` if no execution used the index and returned rows.
     pub recall: Option<Recall>,
-    /// It is the first one whose mean is high enough.
+    /// Whether it is the first one whose mean is high enough.
     pub is_picked: bool,
 }
 
-/// Compares the answers of a workload's statements with those that they have without an index.
+/// Measures the recall of an index with each combination of settings.
 ///
 /// # Errors
-/// 22023 for arguments, 42704 and 42809 for what is no index, 55000 where no statement uses it; those of a run.
+/// 22023 for arguments, 42704 and 42809 for names that are no index, 55000 if no statement uses it; those of a run.
 pub fn measure(
     question: &RecallQuestion,
     options: AnswerOptions,
@@ -51,12 +51,12 @@ pub fn measure(
     let settings = |combination: &Map<String, Json>| -> Vec<(String, String)> {
         combination.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
     };
-    let asked = RecallRequest {
+    let request = RecallRequest {
         indexes: parts_of(*index)?,
         combinations: combinations.iter().map(settings).collect(),
     };
-    let Found { samples, .. } =
-        ask_session(&json!({ "settings": first }), &without, options, Some(asked), run)?;
+    let SessionAnswer { samples, .. } =
+        ask_session(&json!({ "settings": first }), &without, options, Some(request), run)?;
     let recalls: Vec<Option<Recall>> =
         samples.iter().map(|samples: &Vec<RecallSample>| recall(samples)).collect();
     if recalls.iter().all(Option::is_none) {
@@ -76,14 +76,14 @@ pub fn measure(
         .collect())
 }
 
-/// The index with those of its partitions.
+/// Returns the index and those of its partitions.
 fn parts_of(index: pg_sys::Oid) -> Result<Vec<u32>, UserError> {
     let sql = "SELECT relid::oid FROM pg_partition_tree($1) UNION SELECT $1::oid";
     let parts = fetch_all(sql, &[index.into()], |row| row.get::<pg_sys::Oid>(1))?;
     Ok(parts.into_iter().flatten().map(pg_sys::Oid::to_u32).collect())
 }
 
-/// All combinations of the values, the first parameter's changing last.
+/// Returns all combinations of the parameters' values; the first parameter's value changes last.
 fn combinations(vary: &Json) -> Result<Vec<Map<String, Json>>, UserError> {
     const EXAMPLE: &str = "For example: vary => '{\"hnsw.ef_search\": [40, 80, 160]}'.";
     let malformed =
@@ -94,8 +94,8 @@ fn combinations(vary: &Json) -> Result<Vec<Map<String, Json>>, UserError> {
         if values.iter().any(|value| value.is_object() || value.is_array() || value.is_null()) {
             return Err(malformed());
         }
-        if all.len() * values.len() > MOST_COMBINATIONS {
-            let message = format!("vary has more than {MOST_COMBINATIONS} combinations");
+        if all.len() * values.len() > MAX_COMBINATIONS {
+            let message = format!("vary has more than {MAX_COMBINATIONS} combinations");
             return Err(UserError::invalid(message));
         }
         let with = |one: &Map<String, Json>, value: &Json| {

@@ -1,6 +1,5 @@
-//! Whether two arms return the same rows: a session of the run's role executes the statements of a workload's scripts in arm a,
-//! in arm b and in a again, with the same values and under one snapshot. What statements write is rolled back at the end of
-//! their script.
+//! The comparison of two arms' results: a session of the run's role executes each statement of a workload's scripts in arm a, in
+//! arm b and in a again, with the same values and under one snapshot. Writes are rolled back at the end of their script.
 
 use std::ffi::CString;
 use std::sync::atomic::AtomicI64;
@@ -30,10 +29,10 @@ use crate::shm::{CommandCounters, Segment};
 /// The kind of worker that the session is.
 pub const KIND: WorkerKind = kind(c"pgbench_ext_answers_main", c"pgbench_ext answers");
 
-/// Differences of one statement whose cause is looked for.
-const MOST_SEARCHES: u64 = 3;
+/// The number of differences of one statement whose cause is searched.
+const MAX_SEARCHES: u64 = 3;
 
-/// What of the arms is compared, and how.
+/// The options of bench.answers and bench.recall.
 #[derive(Serialize, Deserialize)]
 pub struct AnswerOptions {
     /// Of each statement.
@@ -55,18 +54,18 @@ impl AnswerOptions {
     }
 }
 
-/// What the session is asked.
+/// The question to the session.
 #[derive(Serialize, Deserialize)]
 pub struct Request {
     pub spec: RunSpec,
     pub options: AnswerOptions,
     /// For each script, whether its values must not be shown.
     pub masked: Vec<bool>,
-    /// Of an index: arm b does without it.
+    /// Set for bench.recall, where arm b does without the index.
     pub recall: Option<RecallRequest>,
 }
 
-/// What is asked of an approximate index.
+/// The index whose recall is measured, and the settings to try.
 #[derive(Serialize, Deserialize)]
 pub struct RecallRequest {
     /// The index, and those of its partitions.
@@ -75,11 +74,11 @@ pub struct RecallRequest {
     pub combinations: Vec<Vec<(String, String)>>,
 }
 
-/// What the session has found.
+/// The session's answer.
 #[derive(Serialize, Deserialize)]
-pub struct Found {
+pub struct SessionAnswer {
     pub statements: Vec<StatementAnswers>,
-    /// Of each combination.
+    /// The samples of each combination.
     pub samples: Vec<Vec<RecallSample>>,
 }
 
@@ -93,7 +92,7 @@ pub extern "C-unwind" fn pgbench_ext_answers_main(segment: pg_sys::Datum) {
     });
 }
 
-fn execute_all(request: &Request, segment: &Segment) -> Result<Found, SqlError> {
+fn execute_all(request: &Request, segment: &Segment) -> Result<SessionAnswer, SqlError> {
     let Request { spec, options, .. } = request;
     check_rights(spec, 0)?;
     let session = Session::new(Results::Serialize);
@@ -107,9 +106,9 @@ fn execute_all(request: &Request, segment: &Segment) -> Result<Found, SqlError> 
         lanes[0].workload.programs.iter().map(|program| program.script.commands.len()).sum();
     let counters: Vec<CommandCounters> = (0..commands).map(|_| CommandCounters::default()).collect();
     let statements = ClientStatements::new(session, &counters, &[]);
-    let of_recall = request.recall.iter().flat_map(|recall| &recall.combinations);
+    let combinations = request.recall.iter().flat_map(|recall| &recall.combinations);
     let combinations =
-        of_recall.map(|settings| with_setters(spec, settings)).collect::<Result<Vec<_>, _>>()?;
+        combinations.map(|settings| with_setters(spec, settings)).collect::<Result<Vec<_>, _>>()?;
     let mut comparer = Comparer {
         request,
         samples: vec![Vec::new(); combinations.len()],
@@ -120,28 +119,28 @@ fn execute_all(request: &Request, segment: &Segment) -> Result<Found, SqlError> 
         statements,
         counters: &counters,
         classes: vec![Class::Meta; commands],
-        found: Vec::new(),
-        place_of: vec![None; commands],
+        answers: Vec::new(),
+        answer_indexes: vec![None; commands],
         until: Instant::now() + Duration::from_secs_f64(options.limit_secs),
         is_over: false,
     };
     comparer.compile(&lanes[0])?;
     comparer.run(lanes)?;
-    Ok(Found { statements: comparer.found, samples: comparer.samples })
+    Ok(SessionAnswer { statements: comparer.answers, samples: comparer.samples })
 }
 
-/// What is done with a command.
+/// The treatment of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    /// It is none of a statement.
+    /// Not a statement.
     Meta,
     /// Executed in both arms and compared.
     Query { reads_only: bool },
     /// Executed once: it may set what later statements need.
     Utility,
-    /// BEGIN and its like. All is one transaction here.
+    /// BEGIN, COMMIT and so on: ignored, because everything runs in one transaction.
     TransactionControl,
-    /// Several statements in one, which may contain BEGIN and its like.
+    /// Several statements in one, which may contain transaction control: not executed.
     Compound,
 }
 
@@ -154,12 +153,12 @@ fn class_of(sql: &Sql, mode: QueryMode, traits: Option<&Traits>) -> Class {
         Some(traits) if traits.changes_the_scene => Class::Utility,
         Some(_) => Class::TransactionControl,
         None if mode == QueryMode::Simple => Class::Compound,
-        // It cannot be prepared yet, and so is no utility.
+        // It cannot be prepared yet; utility commands can.
         None => Class::Query { reads_only: false },
     }
 }
 
-/// An arm's scripts on their way: one for both arms where these have the same.
+/// The execution of an arm's scripts; one lane serves both arms if they have the same scripts.
 struct Lane<'a> {
     workload: ClientWorkload<'a>,
     client: Client,
@@ -167,12 +166,12 @@ struct Lane<'a> {
     initial: Variables,
     own: Vec<Vec<(bench_script::VariableId, Value)>>,
     step: Step,
-    /// How many have begun.
+    /// The number of transactions begun.
     transactions: u64,
 }
 
 impl<'a> Lane<'a> {
-    /// Each script of an arm is executed so many times, all of them once before any is executed again.
+    /// Executes each script of an arm `executions` times, all of them once before any is executed again.
     fn new(spec: &RunSpec, segment: &'a Segment, arm: usize, executions: i32) -> Result<Self, SqlError> {
         let mut workload = workload(spec, Some(segment))?;
         workload.is_deck = true;
@@ -191,7 +190,7 @@ impl<'a> Lane<'a> {
         Ok(Self { workload, client, initial, own, step, transactions: 0 })
     }
 
-    /// Goes on to the next statement, if there is one.
+    /// Advances to the next statement, and returns its program and command, if there is one.
     fn next(&mut self) -> Result<Option<(usize, usize)>, SqlError> {
         let Self { workload, client, step, transactions, .. } = self;
         let recorder = &mut Recorder::default();
@@ -221,7 +220,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Says how the statement went. No transaction is left open, as all are parts of one.
+    /// Advances past the statement with its result. The client sees no open transaction.
     fn executed(&mut self, result: Result<(), SqlError>) {
         let step = self.client.executed(&self.workload, &mut Recorder::default(), result.map(|()| false));
         self.step = step;
@@ -239,28 +238,29 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Statements in both arms.
+/// The execution and comparison of statements in both arms.
 struct Comparer<'a> {
     request: &'a Request,
     arms: Arms,
     statements: ClientStatements<'a>,
     counters: &'a [CommandCounters],
-    /// For each command, and its place in `found`.
+    /// For each command.
     classes: Vec<Class>,
-    place_of: Vec<Option<usize>>,
-    found: Vec<StatementAnswers>,
+    /// For each command, the index of its statement in `answers`.
+    answer_indexes: Vec<Option<usize>>,
+    answers: Vec<StatementAnswers>,
     until: Instant,
-    /// The time is over.
+    /// Whether the time limit has been reached.
     is_over: bool,
-    /// What the last execution took.
+    /// The duration of the last execution.
     took: Duration,
-    /// Parameters of arm a, where recall is measured: all combinations, the one at hand, and what each has come to.
+    /// For recall, the combinations of arm a's parameters, the current one, and the samples of each.
     combinations: Vec<Vec<(CString, CString, pg_sys::Oid)>>,
     combination: usize,
     samples: Vec<Vec<RecallSample>>,
 }
 
-/// A statement of each arm: its program and command.
+/// Program and command of a statement of each arm.
 type Pair = [(usize, usize); 2];
 
 impl Comparer<'_> {
@@ -275,13 +275,13 @@ impl Comparer<'_> {
             let mode = spec.options.query_mode_of(script);
             let commands = &program.script.commands;
             let classes = &mut self.classes[program.first_command..][..commands.len()];
-            let found = self.statements.compile(program, mode, &variables, |place, traits| {
+            let compiled = self.statements.compile(program, mode, &variables, |place, traits| {
                 let at = place - program.first_command;
                 if let Action::Sql(sql) = &commands[at].action {
                     classes[at] = class_of(sql, mode, traits);
                 }
             });
-            found.map_err(|error| explain(error, spec, &spec.own_role(), &script.source))?;
+            compiled.map_err(|error| explain(error, spec, &spec.own_role(), &script.source))?;
             if arm > 0 {
                 continue;
             }
@@ -292,8 +292,8 @@ impl Comparer<'_> {
                     Class::Utility => Some("a utility command, executed once"),
                     Class::Compound => Some("several statements in one, not executed"),
                 };
-                self.place_of[program.first_command + at] = Some(self.found.len());
-                self.found.push(StatementAnswers {
+                self.answer_indexes[program.first_command + at] = Some(self.answers.len());
+                self.answers.push(StatementAnswers {
                     workload: script.name.strip_suffix(" [a]").unwrap_or(&script.name).to_owned(),
                     command: at as u32 + 1,
                     statement: command.source.clone(),
@@ -305,7 +305,7 @@ impl Comparer<'_> {
         Ok(())
     }
 
-    /// Executes all in one transaction, with a subtransaction for each execution of a script.
+    /// Executes all statements in one transaction, with a subtransaction for each execution of a script.
     fn run(&mut self, mut lanes: Vec<Lane>) -> Result<(), SqlError> {
         let counters = CommandCounters::default();
         let begin = c"BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE";
@@ -324,22 +324,22 @@ impl Comparer<'_> {
             }
             let at_b = self.partner(&mut lanes, at_a)?;
             let result = self.perform(&mut lanes, at_a, at_b)?;
-            // What fails in arm a ends the script in both arms, as it ends a client's transaction.
+            // An error in arm a ends the script in both arms, as it ends a client's transaction.
             if let (Some(lane), Some(_)) = (lanes.get_mut(1), at_b) {
                 lane.executed(result.clone());
             }
             lanes[0].executed(result);
             self.is_over |= Instant::now() >= self.until;
         }
-        let waiting = if self.is_over { "limit_secs was over" } else { "no execution came to it" };
-        for statement in self.found.iter_mut().filter(|one| one.executions == 0 && one.cause.is_none()) {
-            statement.cause = Some(waiting.to_owned());
+        let cause = if self.is_over { "limit_secs was over" } else { "no execution came to it" };
+        for statement in self.answers.iter_mut().filter(|one| one.executions == 0 && one.cause.is_none()) {
+            statement.cause = Some(cause.to_owned());
         }
         raw::stay_in_transaction(false);
         self.statements.session.abort()
     }
 
-    /// The query of arm b that is executed beside this one of arm a: its next one in the same transaction.
+    /// Returns arm b's counterpart of a query of arm a: its next query in the same transaction.
     fn partner(&self, lanes: &mut [Lane], at_a: (usize, usize)) -> Result<Option<(usize, usize)>, SqlError> {
         let is_query = |lane: &Lane, at| matches!(self.classes[lane.place(at)], Class::Query { .. });
         if !is_query(&lanes[0], at_a) {
@@ -354,12 +354,12 @@ impl Comparer<'_> {
             if b.transactions == a.transactions && is_query(b, at_b) {
                 return Ok(Some(at_b));
             }
-            // Arm a has nothing to compare it with.
+            // Other statements of arm b have no counterpart in arm a.
             b.executed(Ok(()));
         }
     }
 
-    /// Executes a command of arm a and its partner; the error that ends the script.
+    /// Executes a command of arm a and its partner. The inner error ends the script, the outer one the comparison.
     fn perform(
         &mut self,
         lanes: &mut [Lane],
@@ -367,21 +367,21 @@ impl Comparer<'_> {
         at_b: Option<(usize, usize)>,
     ) -> Result<Result<(), SqlError>, SqlError> {
         let place = lanes[0].place(at_a);
-        let Some(found) = self.place_of[place] else { return Ok(Ok(())) };
+        let Some(index) = self.answer_indexes[place] else { return Ok(Ok(())) };
         match (self.classes[place], at_b) {
             (Class::Query { reads_only: true }, Some(at_b)) if self.request.recall.is_some() => {
                 self.measure_recall(lanes, [at_a, at_b])
             }
-            (Class::Query { reads_only }, Some(at_b)) => self.compare(lanes, [at_a, at_b], reads_only, found),
+            (Class::Query { reads_only }, Some(at_b)) => self.compare(lanes, [at_a, at_b], reads_only, index),
             (Class::Utility | Class::Query { .. }, _) => {
                 let result = self.execute(lanes, 0, at_a, true)?;
                 if let Err(error) = &result {
-                    let error = self.told(error, at_a.0);
-                    self.found[found].cause =
-                        Some(format!("not comparable: {} {}", error.0, error.1).trim_end().to_owned());
+                    let (state, message) = self.shown_error(error, at_a.0);
+                    self.answers[index].cause =
+                        Some(format!("not comparable: {state} {message}").trim_end().to_owned());
                 } else if at_b.is_none() {
                     let cause = "arm b has no statement at this place";
-                    self.found[found].cause.get_or_insert_with(|| cause.to_owned());
+                    self.answers[index].cause.get_or_insert_with(|| cause.to_owned());
                 }
                 Ok(result.map(drop))
             }
@@ -389,13 +389,14 @@ impl Comparer<'_> {
         }
     }
 
-    /// Executes a statement in a, in b and in a again, and keeps what the last one has done.
+    /// Executes a statement in a, in b and in a again, and keeps the effects of the last execution. `index` is its place in
+    /// `answers`.
     fn compare(
         &mut self,
         lanes: &mut [Lane],
         pair: Pair,
         reads_only: bool,
-        found: usize,
+        index: usize,
     ) -> Result<Result<(), SqlError>, SqlError> {
         let values: Vec<Variables> = lanes.iter().map(|lane| lane.client.variables.clone()).collect();
         let reset = |lanes: &mut [Lane]| {
@@ -408,7 +409,7 @@ impl Comparer<'_> {
             reset(lanes);
         }
         let b = self.execute(lanes, 1, pair[1], false)?;
-        let of_b = lanes.last().map(|lane| lane.client.variables.clone());
+        let variables_of_b = lanes.last().map(|lane| lane.client.variables.clone());
         let tolerance = self.request.options.tolerance;
         let compared = match (&a, &b) {
             (Ok(a), Ok(b)) => Some(compare(a, b, tolerance, self.request.options.key.as_deref())),
@@ -416,7 +417,7 @@ impl Comparer<'_> {
         };
         reset(lanes);
         let again = self.execute(lanes, 0, pair[0], true)?;
-        if let ([_, lane], Some(variables)) = (&mut *lanes, of_b) {
+        if let ([_, lane], Some(variables)) = (&mut *lanes, variables_of_b) {
             lane.client.variables = variables;
         }
         if self.is_over {
@@ -434,7 +435,7 @@ impl Comparer<'_> {
             Some(comparison) => Execution::Compared(comparison),
             None => Execution::Failed(
                 [(&a, pair[0]), (&b, pair[1])]
-                    .map(|(result, at)| result.as_ref().err().map(|error| self.told(error, at.0))),
+                    .map(|(result, at)| result.as_ref().err().map(|error| self.shown_error(error, at.0))),
             ),
         };
         let cause = match (&execution, &a, &b) {
@@ -444,13 +445,13 @@ impl Comparer<'_> {
                 Some(Cause::Choice)
             }
             (Execution::Compared(Comparison::Differs(_)), Ok(a), Ok(b)) if reads_only => {
-                self.find_cause(lanes, &values, pair, [a, b], found)?
+                self.find_cause(lanes, &values, pair, [a, b], index)?
             }
             _ => None,
         };
         let shown = self.shown_values(&values[0], &lanes[0], pair[0]);
         let masked = self.request.masked[pair[0].0];
-        let statement = &mut self.found[found];
+        let statement = &mut self.answers[index];
         if let Some(difference) = statement.add(execution) {
             let kind = statement.kind.get_or_insert(difference.kind);
             match cause {
@@ -482,7 +483,7 @@ impl Comparer<'_> {
         Ok(again.map(drop))
     }
 
-    /// The values of the variables in a statement.
+    /// Returns the values of a statement's variables, each cut at 200 characters.
     fn shown_values(&self, values: &Variables, lane: &Lane, at: (usize, usize)) -> ShownRow {
         let mut shown = ShownRow::new();
         for variable in lane.sql(at).into_iter().flat_map(Sql::parameters) {
@@ -495,8 +496,8 @@ impl Comparer<'_> {
         shown
     }
 
-    /// An error as it is shown: what the server says of a value may contain it.
-    fn told(&self, error: &SqlError, program: usize) -> (String, String) {
+    /// Returns an error's SQLSTATE and message; masked without the message, which may contain values.
+    fn shown_error(&self, error: &SqlError, program: usize) -> (String, String) {
         let message = if self.request.masked[program] { String::new() } else { error.message.clone() };
         (unpack(error.sqlstate), message)
     }
@@ -529,7 +530,7 @@ impl Comparer<'_> {
         Ok(answer)
     }
 
-    /// Executes something in a subtransaction and takes its rows. The outer error ends the comparison.
+    /// Runs `execute` in a subtransaction and returns its rows. The outer error ends the comparison.
     fn observe(
         &mut self,
         keep: bool,
@@ -537,14 +538,14 @@ impl Comparer<'_> {
         execute: impl FnOnce(&mut ClientStatements) -> Result<(), SqlError>,
     ) -> Result<Result<Answer, SqlError>, SqlError> {
         self.statements.session.serve_interrupts_of_idle()?;
-        // In whole milliseconds, as the timer counts: what it ends has then taken as long as it may.
+        // Whole milliseconds, as the timer counts, so that `limited` recognizes the end by the timer.
         let left_ms = self.until.saturating_duration_since(Instant::now()).as_millis().max(1);
         let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(u64::MAX));
         self.statements.session.begin_subtransaction()?;
         let before = counters.rows.get();
         watch::begin();
         let began = Instant::now();
-        // What ends a client, as \gset without a row, is not among the errors that it outlives.
+        // Kept through the conversion: errors of the client itself, such as \gset without a row, end it.
         let mut is_of_client = false;
         let result = limited(left, || {
             execute(&mut self.statements).map_err(|error| {
@@ -563,14 +564,14 @@ impl Comparer<'_> {
             Err(error) => {
                 self.is_over |= is_limit(&error);
                 let error = SqlError { is_of_client, ..SqlError::from(error) };
-                // A cancel that is no statement_timeout is of the session.
+                // A cancel without a statement_timeout is for the whole session.
                 if error.is_cancel() && of_statement().is_none() { Err(error) } else { Ok(Err(error)) }
             }
         }
     }
 }
 
-// Recall: arm b has the exact answer.
+// Recall: arm b returns the exact answer.
 
 impl Comparer<'_> {
     /// Executes a query without the index, and then with each combination of parameters.
@@ -596,9 +597,9 @@ impl Comparer<'_> {
                 Err(error) => return Ok(Err(error)),
             };
             let is_used = answer.indexes.iter().any(|index| recall.indexes.contains(index));
-            if let Some(found) = overlap(&exact, &answer, key).filter(|_| is_used) {
+            if let Some(overlapping) = overlap(&exact, &answer, key).filter(|_| is_used) {
                 self.samples[combination].push(RecallSample {
-                    found,
+                    found: overlapping,
                     exact: exact.processed,
                     returned: answer.processed,
                     index_ms: self.took.as_secs_f64() * 1e3,
@@ -614,19 +615,18 @@ fn is_same(comparison: &Comparison) -> bool {
     matches!(comparison, Comparison::Same | Comparison::Tied | Comparison::Close)
 }
 
-/// What is shown instead of values that must not be.
+/// Replaces values that must not be shown.
 fn mask(row: ShownRow) -> ShownRow {
     row.into_iter().map(|(name, value)| (name, value.map(|_| "(masked)".to_owned()))).collect()
 }
 
-// Why answers differ: what in one arm makes it answer otherwise, or as the other one does.
-
+/// The cause of a difference between answers.
 enum Cause {
     /// The statement lets the server choose the rows.
     Choice,
-    /// An arm, and an index that it uses.
+    /// An arm, and an index without which it answers differently.
     Index(usize, u32),
-    /// A parameter, and whether it decides how values are written.
+    /// A parameter with whose value of arm a arm b answers like arm a, and whether it is one of [`RENDERING`].
     Parameter(String, bool),
 }
 
@@ -635,17 +635,18 @@ const RENDERING: [&str; 6] =
     ["timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output", "lc_monetary"];
 
 impl Comparer<'_> {
-    /// Executes a statement without each index that an arm has used, and with each parameter of arm b as arm a has it.
+    /// Searches the cause of a difference: executes a statement without each index that an arm used, and in arm b with arm a's
+    /// value of each parameter.
     fn find_cause(
         &mut self,
         lanes: &[Lane],
         values: &[Variables],
         pair: Pair,
         answers: [&Answer; 2],
-        found: usize,
+        index: usize,
     ) -> Result<Option<Cause>, SqlError> {
-        let statement = &self.found[found];
-        if statement.differ >= MOST_SEARCHES || statement.cause.is_some() || statement.wrong_index.is_some() {
+        let statement = &self.answers[index];
+        if statement.differ >= MAX_SEARCHES || statement.cause.is_some() || statement.wrong_index.is_some() {
             return Ok(None);
         }
         let tolerance = self.request.options.tolerance;
@@ -676,7 +677,7 @@ impl Comparer<'_> {
         Ok(None)
     }
 
-    /// Executes a statement under the settings at hand, with a plan of its own.
+    /// Executes a statement under the current settings, with a new plan.
     fn execute_anew(
         &mut self,
         lanes: &[Lane],
@@ -698,7 +699,7 @@ impl Comparer<'_> {
     }
 }
 
-/// Counts nothing, and knows no time: clients neither wait nor end by the clock.
+/// A recorder that counts nothing and whose clock stands still, so that clients neither wait nor end by time.
 #[derive(Default)]
 struct Recorder {
     unused: AtomicI64,
