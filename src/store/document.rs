@@ -341,15 +341,15 @@ fn lines_of_indexes(
     let mut duels: BTreeMap<String, VariantDuels> = BTreeMap::new();
     for run in sweep_runs_of(sweep_id)? {
         pgrx::check_for_interrupts!();
-        let of = duels.entry(run.variant.clone()).or_default();
-        of.variant.clone_from(&run.variant);
+        let variant = duels.entry(run.variant.clone()).or_default();
+        variant.variant.clone_from(&run.variant);
         match (run.run_id, run.error) {
-            (_, Some(error)) => of.error = Some(error),
+            (_, Some(error)) => variant.error = Some(error),
             (Some(run_id), None) if run.status.as_deref() == Some("completed") => {
-                of.run_id = Some(run_id);
-                match elsewhere(&asked.indexes, &run.variant, run_id)? {
-                    Some(error) => of.error = Some(error),
-                    None => of.batches.extend(duel_batches(run_id)?),
+                variant.run_id = Some(run_id);
+                match write_to_original(&asked.indexes, &run.variant, run_id)? {
+                    Some(error) => variant.error = Some(error),
+                    None => variant.batches.extend(duel_batches(run_id)?),
                 }
             }
             _ => {}
@@ -359,23 +359,27 @@ fn lines_of_indexes(
     Ok(index_worth(asked, &duels, of_processor))
 }
 
-/// The share of their time that clients wait for a processor from which on latencies tell of other processes.
+/// The share of their time for which clients wait for a processor, from which on other processes affect latencies.
 const BUSY: f64 = 0.05;
 
-/// Whether other processes had the processors while a sweep's runs were measured, whose clients have processor time.
+/// Whether clients of a sweep's runs waited for processors that other processes had, by [`BUSY`].
 fn was_busy(sweep_id: i64) -> Result<bool, UserError> {
     let sql = "SELECT sum(w.share) FILTER (WHERE 'Runnable' IN (w.wait_event_type, w.wait_event)) / count(DISTINCT w.run_id) \
                FROM bench_internal.sweep_run_log s JOIN bench_internal.wait_log w USING (run_id) WHERE s.sweep_id = $1";
     Ok(read::<f64>(sql, &[sweep_id.into()])?.is_some_and(|share| share > BUSY))
 }
 
-/// That a run on copies has written to the table itself, so that it says nothing of the copies.
-fn elsewhere(indexes: &[AskedIndex], variant: &str, run_id: i64) -> Result<Option<String>, UserError> {
+/// Returns the error of a run on copies that wrote to the table itself, so that it says nothing about the copies.
+fn write_to_original(
+    indexes: &[AskedIndex],
+    variant: &str,
+    run_id: i64,
+) -> Result<Option<String>, UserError> {
     let Some(index) = indexes.iter().find(|index| index.writes == variant) else { return Ok(None) };
     let sql = "SELECT true FROM bench_internal.relation_log WHERE run_id = $1 AND relation = $2 \
                AND COALESCE(inserted, 0) + COALESCE(updated, 0) + COALESCE(deleted, 0) > 0 LIMIT 1";
-    let found = read::<bool>(sql, &[run_id.into(), index.table.as_str().into()])?;
-    Ok(found.map(|_| {
+    let has_written = read::<bool>(sql, &[run_id.into(), index.table.as_str().into()])?;
+    Ok(has_written.map(|_| {
         format!("the workload wrote to {} itself, and not to its copies: it names the schema", index.table)
     }))
 }

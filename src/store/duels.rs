@@ -144,7 +144,10 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
             a: given.get(ARMS[0]).cloned().unwrap_or_default(),
             b: given.get(ARMS[1]).cloned().unwrap_or_default(),
             sessions: sessions(&given),
-            versions: given.get("versions").cloned().and_then(|of| serde_json::from_value(of).ok()),
+            versions: given
+                .get("versions")
+                .cloned()
+                .and_then(|versions| serde_json::from_value(versions).ok()),
             margin: given.get("margin").and_then(Value::as_f64),
             secs: given.get("secs").and_then(Value::as_f64).unwrap_or_default(),
             batches,

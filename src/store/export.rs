@@ -1,4 +1,4 @@
-//! Runs as one document, and the document in parts.
+//! The export of runs as a document, whole or in parts.
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
@@ -12,24 +12,21 @@ use crate::error::{from_caught, internal};
 use crate::server::jsonb::StoredJsonb;
 use crate::server::spi::{fetch, fetch_all};
 
-// The tables that a run's results are in, with their columns as the catalog has them, and the version of the document that
-// has these tables.
-
-/// The version of the document that bench.export makes and bench.import reads. Tables and columns may be added within
-/// a version: readers pass over what they do not know, and what is missing is NULL or has its default.
+/// The version of the document that bench.export makes and bench.import reads. Tables and columns may be added within a version:
+/// readers ignore unknown ones, and missing ones are NULL or have their default.
 pub const FORMAT_VERSION: i32 = 1;
 
-/// The table with one row per run. Its `segment`, `coordinator_pid`, `role` and `sweep_id` are this server's own.
+/// The table with one row per run. Its `segment`, `coordinator_pid`, `role` and `sweep_id` are meaningful only on this server.
 pub const RUN_LOG: &str = "run_log";
 
-/// A table of results with its schema: what only views show is internal.
+/// Returns the qualified name of a table of results. Tables shown by views only are in bench_internal.
 pub fn qualified(table: &str) -> String {
     let schema = if table.ends_with("_log") { "bench_internal" } else { "bench" };
     format!("{schema}.{table}")
 }
 
-/// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`], and goes with it.
-/// A document has an object for each, under its name, with a list for each column.
+/// The other tables with rows of a run, by the column run_id, which are deleted with the run. A document has an object for each
+/// table, under its name, with a list for each column.
 pub const RESULT_TABLES: [&str; 17] = [
     "samples",
     "warmup_samples",
@@ -52,16 +49,15 @@ pub const RESULT_TABLES: [&str; 17] = [
 
 /// A column of a table of results.
 pub struct Column {
-    /// Quoted where it has to be.
+    /// The name, quoted if necessary.
     pub name: String,
-    /// As SQL writes it.
     pub sql_type: String,
     /// The expression of its default.
     pub default: Option<String>,
 }
 
 impl Column {
-    /// The value in a row `x` of texts, as [`rows_of_lists`] has them: arrays are lists of JSON.
+    /// Returns the expression for the column's value in a row `x` of texts from [`rows_of_lists`], where arrays are JSON.
     pub fn read(&self) -> String {
         let Self { name, sql_type, .. } = self;
         match sql_type.strip_suffix("[]") {
@@ -74,7 +70,7 @@ impl Column {
     }
 }
 
-/// A table's columns, in their order.
+/// Reads a table's columns, in their order.
 pub fn columns(table: &str) -> Result<Vec<Column>, UserError> {
     fetch_all(
         "SELECT quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), \
@@ -94,18 +90,19 @@ pub fn columns(table: &str) -> Result<Vec<Column>, UserError> {
     )
 }
 
-/// What there is of each column, with commas between.
+/// Joins a text for each column with commas.
 pub fn joined(columns: &[Column], piece: impl Fn(&Column) -> String) -> String {
     columns.iter().map(piece).collect::<Vec<_>>().join(", ")
 }
 
-/// The rows `x` of a document's table, an object `d.t` with a list for each column, as texts: an item of FROM.
+/// Returns an item of FROM with the rows `x`, as texts, of a document's table, which is the object `d.t` with a list for each
+/// column.
 pub fn rows_of_lists(columns: &[Column]) -> String {
     let lists = joined(columns, |c| format!("jsonb_array_elements_text(d.t -> '{}')", c.name));
     format!("ROWS FROM ({lists}) AS x ({})", joined(columns, |c| c.name.clone()))
 }
 
-/// The columns of a table's primary key, in their order, as ORDER BY takes them.
+/// Returns the columns of a table's primary key for ORDER BY.
 pub fn key(table: &str) -> Result<String, UserError> {
     let key = fetch::<String>(
         "SELECT string_agg('y.' || quote_ident(a.attname), ', ' ORDER BY k.place) \
@@ -117,18 +114,17 @@ pub fn key(table: &str) -> Result<String, UserError> {
     Ok(key.unwrap_or_else(|| "y".to_owned()))
 }
 
-/// Everything that is kept of these runs, in their order.
+/// Exports all rows of these runs, in their order. The caller has checked that the runs are visible and have ended.
 ///
-/// One statement, and so one snapshot: a bench.prune meanwhile leaves no half of a run. The caller has made sure that
-/// the runs may be seen and are over.
+/// Uses a single statement, and so a single snapshot: a concurrent bench.prune does not split a run.
 ///
 /// # Errors
-/// 54000 when it is more than a jsonb can hold.
+/// 54000 for more than a jsonb can hold.
 pub fn export(run_ids: &[i64]) -> Result<StoredJsonb, UserError> {
     export_piece(run_ids, None)
 }
 
-/// As [`export`], of one part of the document: with the rows of all runs, and of their results those in the part's windows.
+/// As [`export`], for one part of the document: with all rows of `run_log`, and the rows of other tables in the part's windows.
 ///
 /// # Errors
 /// As [`export`].
@@ -147,7 +143,7 @@ pub fn export_piece(run_ids: &[i64], piece: Option<&DocumentChunk>) -> Result<St
     .execute()
 }
 
-/// The identifier that initdb gave to this cluster; `None` where the extension's owner may not read it.
+/// Returns the system identifier of this database cluster; `None` if the extension's owner may not read it.
 fn system_identifier() -> Result<Option<String>, UserError> {
     let may_read = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')";
     if fetch::<bool>(may_read, &[])? != Some(true) {
@@ -156,8 +152,8 @@ fn system_identifier() -> Result<Option<String>, UserError> {
     fetch::<String>("SELECT system_identifier::text FROM pg_control_system()", &[])
 }
 
-/// All of it is put together as json, which is text, and parsed once: jsonb's functions take their arguments apart and
-/// put them together again, at a hundred bytes for each value, at every level.
+/// Returns the query for a document. It builds json, a text, which is parsed once: functions of jsonb would rebuild their
+/// arguments at every level, with about 100 bytes of memory for each value.
 fn document_query(piece: Option<&DocumentChunk>) -> Result<String, UserError> {
     let mut lists = String::new();
     for table in RESULT_TABLES {
@@ -186,8 +182,8 @@ fn document_query(piece: Option<&DocumentChunk>) -> Result<String, UserError> {
     ))
 }
 
-/// A table's rows as an object of its columns, those without any value left out: a name beside each value would be
-/// half of the document. `window`: only so many rows, after so many others.
+/// Returns the query for a table's rows as an object with a list for each column that has values: an object for each row would
+/// double the document with names. `window` is the first row and the number of rows.
 fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, UserError> {
     let listed: Vec<String> = columns(table)?
         .iter()
@@ -196,7 +192,7 @@ fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, User
         })
         .collect();
     let rows = match table {
-        // Which runs were in the way of an audit is known only here, beside them.
+        // The reason can depend on other runs, which exist only on this server, so the view's result is exported.
         "audit_log" => {
             "SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.judged AND v.reason = a.reason AS judged, v.reason \
              FROM bench_internal.audit_log a JOIN bench.audits v USING (run_id, node, counter) WHERE v.run_id = ANY ($1)"
@@ -205,9 +201,9 @@ fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, User
         _ => format!("SELECT * FROM {}", qualified(table)),
     };
     let (order, window) = match window {
-        // Each table's columns begin with its primary key, so rows compare by that.
+        // Each table's columns begin with its primary key, so that rows are sorted by it.
         None => ("y".to_owned(), String::new()),
-        // By its index, so that a part does not sort what all others have.
+        // By the key's index, so that a part does not sort the rows of all others.
         Some((from, rows)) => (key(table)?, format!(" OFFSET {from} LIMIT {rows}")),
     };
     Ok(format!(
@@ -217,29 +213,29 @@ fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, User
     ))
 }
 
-/// The limits of jsonb are 256 MB of elements in an array or an object (JENTRY_OFFLENMASK, utils/jsonb.h), and a
-/// palloc of 1 GB.
+/// Replaces the server's errors about the limits of jsonb: 256 MB of elements in an array or an object (JENTRY_OFFLENMASK,
+/// utils/jsonb.h), and a palloc of 1 GB.
 fn explain(error: UserError, piece: Option<&DocumentChunk>) -> UserError {
     let is_too_large = error.sqlstate == sqlstate::PROGRAM_LIMIT_EXCEEDED
         || error.message.contains("invalid memory alloc request size");
     if !is_too_large {
         return error;
     }
-    let what = match piece {
+    let subject = match piece {
         None => "the runs are".to_owned(),
         Some(piece) => format!("part {} of the runs is", piece.number),
     };
-    UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, format!("{what} too large for a document"))
+    UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, format!("{subject} too large for a document"))
         .detail(error.message)
         .hint("Export fewer runs at once: each part has the rows of all of them in bench.runs.")
 }
 
 // A document in parts, each far below the limits of jsonb.
 
-/// As many bytes as a part has, roughly: a quarter of what a connection to another node takes at once.
+/// The approximate size of a part: a quarter of the longest answer that a connection to another node takes.
 const PART_BYTES: i64 = 16 << 20;
 
-/// Bytes that a row of a table takes as JSON, on the large side; `None` where its texts can be of any length, as plans are.
+/// Returns an upper estimate of a row's size as JSON, in bytes; `None` for tables with texts of any length, such as plans.
 fn row_bytes(table: &str) -> Option<i64> {
     match table {
         "statement_log" | "error_log" | "event_log" | "relation_log" | "node_log" => None,
@@ -249,7 +245,7 @@ fn row_bytes(table: &str) -> Option<i64> {
     }
 }
 
-/// A table's rows of these runs with their sizes, in the order of an export.
+/// Returns the sizes of a table's rows of these runs, in the order of an export.
 fn stretches(table: &str, run_ids: &[i64]) -> Result<Vec<RowRange>, UserError> {
     let (runs, relation) = (run_ids.to_vec(), qualified(table));
     let Some(bytes) = row_bytes(table) else {
@@ -266,11 +262,11 @@ fn stretches(table: &str, run_ids: &[i64]) -> Result<Vec<RowRange>, UserError> {
 }
 
 thread_local! {
-    /// The parts that this session has planned last, and of which runs.
+    /// The parts that this session has planned last, behind the runs.
     static PLANNED: RefCell<(Vec<i64>, Vec<DocumentChunk>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
-/// The parts of a document of these runs; at least one.
+/// Plans the parts of a document of these runs; at least one.
 ///
 /// # Errors
 /// Those of the queries.
@@ -284,17 +280,17 @@ pub fn chunks(run_ids: &[i64]) -> Result<Vec<DocumentChunk>, UserError> {
     Ok(chunks)
 }
 
-/// One of the parts, as they were planned when this session last asked for these runs' [`chunks`]: whoever reads all parts does
-/// that first, and rows of a run that is over stay as they are.
+/// Returns one of the parts as planned by this session's last call of [`chunks`] for these runs, or plans them. The plan stays
+/// valid, because rows of ended runs do not change.
 ///
 /// # Errors
-/// 22023 for a number that is none of a part; those of the queries.
+/// 22023 for a number of no part; those of the queries.
 pub fn chunk(run_ids: &[i64], number: i32) -> Result<DocumentChunk, UserError> {
-    let planned = PLANNED.with_borrow(|(of, chunks)| (of == run_ids).then(|| chunks.clone()));
+    let planned = PLANNED.with_borrow(|(runs, chunks)| (runs == run_ids).then(|| chunks.clone()));
     let chunks = planned.map_or_else(|| chunks(run_ids), Ok)?;
-    let of = chunks.len();
+    let count = chunks.len();
     chunks
         .into_iter()
         .find(|chunk| chunk.number == number)
-        .ok_or_else(|| UserError::invalid(format!("part must be between 1 and {of}, not {number}")))
+        .ok_or_else(|| UserError::invalid(format!("part must be between 1 and {count}, not {number}")))
 }

@@ -1,4 +1,4 @@
-//! Work on the extension's tables as its owner, who may see what is in them, and how long their locks are waited for.
+//! Access to the extension's tables as its owner, ownership of their rows, and the wait for their locks.
 
 use std::time::{Duration, Instant};
 
@@ -19,11 +19,11 @@ use crate::server::rows::select_one;
 use crate::server::signals::termination_requested;
 use crate::server::spi::{fetch, run};
 
-/// Locks the anchor against DROP EXTENSION until the transaction ends.
+/// Locks the anchor table against DROP EXTENSION until the transaction ends. Otherwise a table that somebody created in place of
+/// the extension's, with a trigger, could be written to as a superuser.
 ///
 /// # Errors
-/// 42704 when the extension has gone. Without this a table that somebody made in its place, with
-/// a trigger, would be written to as a superuser. 55000 when its SQL is another version's.
+/// 42704 if the extension was dropped, 55000 if its SQL has another version.
 pub fn hold_extension() -> Result<pg_sys::Oid, UserError> {
     check_is_no_client()?;
     let table = anchor()?;
@@ -35,22 +35,21 @@ pub fn hold_extension() -> Result<pg_sys::Oid, UserError> {
     Ok(table)
 }
 
-/// Runs `body` as the extension's owner, with a search_path of pg_catalog, and goes back. An
-/// error goes back as well: the end of the (sub)transaction restores role and settings.
+/// Runs `body` as the extension's owner, with pg_catalog as search_path. After an error the end of the (sub)transaction restores
+/// role and settings.
 ///
 /// # Errors
-/// 42501 where something of the extension is not a superuser's; those of [`hold_extension`] and of `body`.
+/// 42501 if an object of the extension is not a superuser's; those of [`hold_extension`] and of `body`.
 pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     let table = hold_extension()?;
     let result = as_role(owner_of(table)?, || on_own_tables(body));
-    // Not until the transaction ends: a caller that waits for its run must not stand in the
-    // way of what waits for this table, and so of its own recorder. What was written keeps
-    // the locks of its own tables.
+    // Released before the transaction ends: a caller that waits for its run must not block a session that waits for this table,
+    // behind which its own recorder would wait. Written tables stay locked.
     relations::unlock(table, pg_sys::AccessShareLock);
     result
 }
 
-/// Runs a statement as the extension's owner, for its effect.
+/// Runs a statement as the extension's owner.
 ///
 /// # Errors
 /// As [`as_owner`].
@@ -58,10 +57,10 @@ pub(super) fn write(sql: &str, arguments: &[DatumWithOid]) -> Result<(), UserErr
     as_owner(|| run(sql, arguments).map(drop))
 }
 
-/// Reads the only column of the first row as the extension's owner; `None`: it is NULL, or there is no row.
+/// Reads the only column of the first row as the extension's owner; `None` if it is NULL or there is no row.
 ///
 /// # Errors
-/// As [`as_owner`], and XX000 for a value that is not of this type.
+/// As [`as_owner`], and XX000 for a value of another type.
 pub(super) fn read<T: DeserializeOwned>(
     sql: &str,
     arguments: &[DatumWithOid],
@@ -70,45 +69,44 @@ pub(super) fn read<T: DeserializeOwned>(
     Ok(row.and_then(|(value,)| value))
 }
 
-/// The extension's owner, for [`as_role`] when the extension may have gone.
+/// Returns the extension's owner, for [`as_role`] when the extension may have been dropped.
 pub fn extension_owner() -> Result<pg_sys::Oid, UserError> {
     owner_of(anchor()?)
 }
 
-/// The rule of who sees what belongs to a run, a load or a sweep of this role: who has its privileges or those of
-/// pg_read_all_stats, and superusers. What a role has left that no longer exists is for the latter two.
+/// Whether the caller may see runs, loads and sweeps of a role: members of the role or of pg_read_all_stats may, and superusers.
+/// Those of a dropped role are visible to the latter two.
 pub fn may_see(role: pg_sys::Oid) -> bool {
     acts_for(role) || acts_for(roles::READ_ALL_STATS)
 }
 
-// Whether the SQL of the extension is this library's: `make install` replaces the library for all databases at once, and
-// each of them has its SQL updated by itself, later.
-
-/// Checks the version of the extension in this database.
+/// Checks that this database's extension has the library's version: `make install` replaces the library for all databases at
+/// once, but each database is updated separately.
 ///
 /// # Errors
-/// 55000 when it is another one: tables and functions may be others than this library knows.
+/// 55000 for another version, whose tables and functions may differ.
 fn check_version() -> Result<(), UserError> {
     let sql = "SELECT extversion FROM pg_extension \
                WHERE extname = 'pgbench_ext'::name";
     match fetch::<String>(sql, &[])? {
-        Some(of_sql) if of_sql != LIBRARY_VERSION => Err(mismatch(&of_sql)),
+        Some(version) if version != LIBRARY_VERSION => Err(mismatch(&version)),
         _ => Ok(()),
     }
 }
 
-fn mismatch(of_sql: &str) -> UserError {
+fn mismatch(extension_version: &str) -> UserError {
     UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
         "the library of pgbench_ext and the extension in this database have different versions",
     )
-    .detail(format!("The library has version {LIBRARY_VERSION}, the extension has version {of_sql}."))
+    .detail(format!(
+        "The library has version {LIBRARY_VERSION}, the extension has version {extension_version}."
+    ))
     .hint("Run ALTER EXTENSION pgbench_ext UPDATE. If the extension is the newer one, install its library.")
 }
 
-// Whose rows are whose: a row of the tables below belongs to the role with the OID that it has, whatever its name.
-
-/// The tables whose rows belong to roles, each with the column that keeps the name; then those whose rows run code.
+/// The tables whose rows belong to roles, each with the column of the role's name; those whose rows contain code come last. The
+/// owner is the role with the OID in column owner_oid, whatever its name.
 const OWNED: [(&str, &str); 7] = [
     ("bench_internal.run_log", "role"),
     ("bench_internal.load_log", "role"),
@@ -119,11 +117,11 @@ const OWNED: [(&str, &str); 7] = [
     ("bench_internal.custom_fixtures", "owner"),
 ];
 
-/// How many of them come first.
+/// The number of tables in [`OWNED`] without code.
 const WITHOUT_CODE: usize = 4;
 
-/// Leaves to superusers what belongs to roles that no longer exist, once and for all: when the server's OIDs have wrapped
-/// around, a new role can get that of a dropped one. As the extension's owner.
+/// Sets the owner of dropped roles' rows to 0: after a wraparound of OIDs a new role could get the OID of a dropped one. Runs as
+/// the extension's owner.
 pub(super) fn settle_owners() -> Result<(), UserError> {
     OWNED.iter().try_for_each(|(table, _)| {
         let sql = format!(
@@ -134,21 +132,22 @@ pub(super) fn settle_owners() -> Result<(), UserError> {
     })
 }
 
-/// Gives a role the rows that have this name and whose role does not exist; how many. Runs that the role has imported
-/// already stay, and what runs code stays before a superuser of another name: who takes that over is to read it first.
+/// Gives a role the rows of a dropped role by the name `old`, and returns their number. Runs that the new role has imported
+/// already are left out, and, for a superuser of another name, rows with code, which the superuser should read before taking
+/// them over.
 pub fn reassign_owned(old: &str, new: pg_sys::Oid) -> Result<i64, UserError> {
     let name = name_of(new).unwrap_or_default();
     as_owner(|| {
         let mut count = 0;
         let is_to_be_read = is_superuser(new) && name != old;
         for (table, kept) in OWNED.into_iter().take(if is_to_be_read { WITHOUT_CODE } else { OWNED.len() }) {
-            let also = match table {
+            let condition = match table {
                 "bench_internal.run_log" => {
                     "AND (t.origin IS NULL OR NOT EXISTS (SELECT FROM bench_internal.run_log o WHERE o.owner_oid = $3 \
                          AND o.origin @> (t.origin - '{exported_at,imported_at,parts}'::text[])))"
                 }
                 "bench.workloads" => "AND NOT t.builtin",
-                // One that can be resumed executes what its variants apply and revert.
+                // A resumed sweep executes its variants' statements.
                 "bench_internal.sweep_log" if is_to_be_read => {
                     "AND NOT jsonb_path_exists(t.options, '$.**.apply')"
                 }
@@ -156,7 +155,7 @@ pub fn reassign_owned(old: &str, new: pg_sys::Oid) -> Result<i64, UserError> {
             };
             count += run(
                 &format!(
-                    "UPDATE {table} t SET {kept} = $2, owner_oid = $3 WHERE t.{kept} = $1 {also} \
+                    "UPDATE {table} t SET {kept} = $2, owner_oid = $3 WHERE t.{kept} = $1 {condition} \
                        AND NOT EXISTS (SELECT FROM pg_authid r WHERE r.oid = t.owner_oid)"
                 ),
                 &[old.into(), name.as_str().into(), new.into()],
@@ -166,17 +165,18 @@ pub fn reassign_owned(old: &str, new: pg_sys::Oid) -> Result<i64, UserError> {
     })
 }
 
-// How long writers of results wait for locks in their way.
+/// How long writers of results wait for locks on the tables: longer than VACUUM FULL of a small table takes.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// How long the recorder waits for a lock on the tables of results.
+/// The time limit of a writer of results for locks on the tables.
 pub struct LockTimeout {
     until: Instant,
 }
 
 impl LockTimeout {
-    /// Ten seconds from now: VACUUM FULL of a small table passes, a forgotten session does not.
+    /// Starts the time of [`LOCK_WAIT`].
     pub fn new() -> Self {
-        Self { until: Instant::now() + Duration::from_secs(10) }
+        Self { until: Instant::now() + LOCK_WAIT }
     }
 
     /// Whether to try again after this error.
@@ -184,13 +184,13 @@ impl LockTimeout {
         error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE && self.is_left()
     }
 
-    /// Whether to wait for a lock. Not when the server wants the recorder gone.
+    /// Whether to wait for a lock. False after a request for termination.
     pub fn is_left(&self) -> bool {
         Instant::now() < self.until && !termination_requested()
     }
 }
 
-/// Runs `work` until no lock on the tables of results is in its way, for ten seconds at most.
+/// Repeats `work` as long as a lock on the tables of results prevents it, for [`LOCK_WAIT`] at most.
 pub fn with_lock_timeout(work: impl Fn() -> Result<(), UserError>) -> Result<(), UserError> {
     let lock_timeout = LockTimeout::new();
     loop {
@@ -201,11 +201,11 @@ pub fn with_lock_timeout(work: impl Fn() -> Result<(), UserError>) -> Result<(),
     }
 }
 
-/// Tries again and again to write how something ended, whatever is in the way, until `timeout` has passed since it
-/// `began`. When what the row belongs to has gone, there is nothing to wait for.
+/// Repeats `write` after any error until `timeout` has passed since `began`, except after the error that the row or the extension
+/// is gone.
 ///
 /// # Errors
-/// What the last try has met.
+/// The last one.
 pub fn try_to_write(
     began: Instant,
     timeout: impl Fn() -> Duration,
@@ -214,7 +214,7 @@ pub fn try_to_write(
     loop {
         match write() {
             Err(error) if error.sqlstate != sqlstate::UNDEFINED_OBJECT && began.elapsed() < timeout() => {
-                // A cancel hurries nobody here. A lock has been waited for already.
+                // Cancels are ignored here. After a failed lock, the wait for it was the pause.
                 if error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE {
                     drop(nap_until_canceled(100));
                 }

@@ -1,4 +1,4 @@
-//! A run of a capture beside what was captured.
+//! The comparison of a capture's replay with the capture.
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::{
@@ -13,7 +13,7 @@ use super::{as_owner, may_see};
 use crate::server::rows::{select, select_one};
 use crate::server::spi::{fetch, fetch_all};
 
-/// The parts of a run's fidelity; nothing for a run that replays no capture, or of which nothing was counted.
+/// Returns the parts of a run's fidelity; none for a run that replays no capture, or whose statements were not counted.
 ///
 /// # Errors
 /// The server's.
@@ -25,16 +25,16 @@ pub fn parts_of_replay(run_id: i64) -> Result<Vec<FidelityPart>, UserError> {
     }
     match of_run(run_id) {
         Err(error) if error.sqlstate == sqlstate::NOT_IN_PREREQUISITE_STATE => Ok(Vec::new()),
-        found => Ok(found?.parts),
+        fidelity => Ok(fidelity?.parts),
     }
 }
 
-/// What a run of a capture leaves out of it; `None` for other runs, and where that is nothing.
+/// Returns the statements of a capture that its replay leaves out; `None` for other runs, and if there are none.
 ///
 /// # Errors
 /// The server's.
 pub fn unreplayed(run_id: i64) -> Result<Option<Unreplayed>, UserError> {
-    // Scripts of a duel have their arm behind their names.
+    // Scripts of a duel have their arm as a suffix of their name.
     let left_out = "FROM bench_internal.run_log r JOIN bench_internal.capture_list k ON k.name = r.workload \
         JOIN bench.capture_statements s ON s.capture = k.name \
         WHERE r.run_id = $1 AND r.started_at > k.finished_at AND NOT (s.kept AND EXISTS ( \
@@ -44,17 +44,17 @@ pub fn unreplayed(run_id: i64) -> Result<Option<Unreplayed>, UserError> {
         format!("SELECT count(*), coalesce(sum(s.share), 0), coalesce(min(k.owner_oid), 0) {left_out}");
     let list = format!(
         "SELECT s.query, coalesce(s.reason, 'its workload was dropped') AS reason, s.share {left_out} \
-         ORDER BY s.number LIMIT {MOST_LISTED}"
+         ORDER BY s.number LIMIT {MAX_LISTED}"
     );
-    let found = as_owner(|| select_one::<(u64, f64, pg_sys::Oid)>(&sums, &[run_id.into()]))?;
-    let Some((statements, share, owner_oid)) = found.filter(|(statements, ..)| *statements > 0) else {
+    let row = as_owner(|| select_one::<(u64, f64, pg_sys::Oid)>(&sums, &[run_id.into()]))?;
+    let Some((statements, share, owner_oid)) = row.filter(|(statements, ..)| *statements > 0) else {
         return Ok(None);
     };
     let listed = if may_see(owner_oid) { as_owner(|| select(&list, &[run_id.into()]))? } else { Vec::new() };
     Ok(Some(Unreplayed { statements, share, listed }))
 }
 
-/// What the runs of a sweep leave out of a capture, by the first completed one.
+/// As [`unreplayed`], for the first completed run of a sweep.
 ///
 /// # Errors
 /// The server's.
@@ -64,10 +64,10 @@ pub fn unreplayed_of_sweep(sweep_id: i64) -> Result<Option<Unreplayed>, UserErro
     as_owner(|| fetch::<i64>(sql, &[sweep_id.into()]))?.map_or(Ok(None), unreplayed)
 }
 
-/// How many statements that are not replayed a report names.
-const MOST_LISTED: usize = 1000;
+/// The most statements that are listed as not replayed.
+const MAX_LISTED: usize = 1000;
 
-/// A statement or transaction, or the whole where it has no workload.
+/// A statement or transaction; without a workload, the whole run.
 #[derive(Clone, Debug, Default)]
 pub struct FidelityLine {
     pub workload: Option<String>,
@@ -75,17 +75,17 @@ pub struct FidelityLine {
     pub captured: Option<Call>,
     pub replayed: Option<Call>,
     pub score: Option<f64>,
-    /// Transactions of the run that errors ended.
+    /// Transactions of the run that ended with errors.
     pub failed: i64,
-    /// What makes the whole's score low.
+    /// The reason for a low score of the whole.
     pub reason: Option<String>,
 }
 
-/// A run and what it replays.
+/// The fidelity of a run to its capture.
 pub struct Fidelity {
-    /// The statements or transactions, and the whole behind them.
+    /// The statements or transactions, and last the whole.
     pub lines: Vec<FidelityLine>,
-    /// What the whole's score is made of.
+    /// The parts of the whole's score.
     pub parts: Vec<FidelityPart>,
 }
 
@@ -93,10 +93,10 @@ fn call(counts: &Counts) -> Option<Call> {
     Call::of(counts.calls, counts.rows, counts.hit, counts.read, counts.exec_ms)
 }
 
-/// The statements of a run that were captured, and the whole.
+/// Compares a run with its capture.
 ///
 /// # Errors
-/// 55000 for a run without captured statements, or without what pg_stat_statements counted of them.
+/// 55000 for a run without captured statements, or whose statements pg_stat_statements has not counted.
 pub fn of_run(run_id: i64) -> Result<Fidelity, UserError> {
     check_visible(run_id)?;
     let pairs = calls_of_captured(run_id)?;
@@ -121,12 +121,12 @@ pub fn of_run(run_id: i64) -> Result<Fidelity, UserError> {
     let mut lines: Vec<FidelityLine> = pairs.iter().map(line).collect();
     let mut all = parts_of_run(run_id, &pairs)?;
     all.push(calls(&replayed_calls(&lines, pairs.iter().map(|pair| pair.share))));
-    // The whole is that of the captured mix.
-    let weighted = |of: fn(&FidelityLine) -> Option<&Call>| {
+    // The whole is weighted as in the capture.
+    let weighted = |call_of: fn(&FidelityLine) -> Option<&Call>| {
         let (mut sum, mut weights) = (Call::default(), 0.0);
         for (line, pair) in lines.iter().zip(&pairs).filter(|(line, _)| line.replayed.is_some()) {
             let weight = pair.captured.calls as f64;
-            of(line).into_iter().for_each(|call| sum.add(call, weight));
+            call_of(line).into_iter().for_each(|call| sum.add(call, weight));
             weights += weight;
         }
         (weights > 0.0).then(|| sum.times(1.0 / weights))
@@ -139,7 +139,7 @@ pub fn of_run(run_id: i64) -> Result<Fidelity, UserError> {
 
 fn line(pair: &Replayed) -> FidelityLine {
     let captured = call(&pair.captured);
-    // A captured call is a transaction of so many statements.
+    // A captured call is a transaction of this many statements.
     let statements = pair.statements as f64;
     let replayed = pair.replayed.as_ref().and_then(call).map(|call| call.times(statements));
     let alike = captured.as_ref().zip(replayed.as_ref()).map(|(one, other)| likeness(one, other).score);
@@ -148,13 +148,13 @@ fn line(pair: &Replayed) -> FidelityLine {
         calls: pair.replayed.map_or(0, |counts| counts.calls / pair.statements.max(1)),
         captured,
         replayed,
-        score: alike.map(|score| score * spared(&pair.ended).unwrap_or(1.0)),
+        score: alike.map(|score| score * share_without_error(&pair.ended).unwrap_or(1.0)),
         failed: pair.ended.failed,
         reason: None,
     }
 }
 
-/// The parts of the whole run, where it is the replay of one whole capture; otherwise nothing.
+/// Returns the parts of the whole run if it replays one whole capture; otherwise none.
 fn parts_of_run(run_id: i64, pairs: &[Replayed]) -> Result<Vec<FidelityPart>, UserError> {
     let Some(replay) = replay_of_capture(run_id)? else { return Ok(Vec::new()) };
     let (mut counted, mut transactions, mut measured, mut ended) =
@@ -168,33 +168,36 @@ fn parts_of_run(run_id: i64, pairs: &[Replayed]) -> Result<Vec<FidelityPart>, Us
         ended.processed += pair.ended.processed;
         ended.failed += pair.ended.failed;
     }
-    // The calls were counted in the warm-up, too: as many as the measured transactions have that were counted.
-    let times = measured as f64 / transactions;
-    let part = |total: f64| (total * times).round() as i64;
+    // Calls were counted in the warm-up, too: scale them to the measured transactions.
+    let scale = measured as f64 / transactions;
+    let part = |total: f64| (total * scale).round() as i64;
     let replayed = Activity {
         statements: part(counted.calls as f64),
         rows: Some(part(counted.rows as f64)),
         blocks: Some(part((counted.hit + counted.read) as f64)),
-        exec_ms: Some(counted.exec_ms * times),
+        exec_ms: Some(counted.exec_ms * scale),
         ..replay.replayed
     };
-    let shares =
-        ReplayShares { kept: Some(replay.kept), without_error: spared(&ended), writes: replay.writes };
+    let shares = ReplayShares {
+        kept: Some(replay.kept),
+        without_error: share_without_error(&ended),
+        writes: replay.writes,
+    };
     Ok(parts(replay.captured.as_ref(), &replayed, shares))
 }
 
 fn replayed_calls<'a>(lines: &'a [FidelityLine], shares: impl Iterator<Item = f64>) -> Vec<ReplayedCall<'a>> {
-    let of = |(line, share): (&'a FidelityLine, f64)| ReplayedCall {
+    let call = |(line, share): (&'a FidelityLine, f64)| ReplayedCall {
         workload: line.workload.as_deref().unwrap_or_default(),
         share,
         captured: line.captured,
         replayed: line.replayed,
         score: line.score,
     };
-    lines.iter().zip(shares).map(of).collect()
+    lines.iter().zip(shares).map(call).collect()
 }
 
-/// The line of the whole.
+/// Returns the line of the whole.
 fn total(lines: &[FidelityLine], parts: &[FidelityPart]) -> FidelityLine {
     let (score, reason) = whole(parts).map_or((None, None), |(score, reason)| (Some(score), reason));
     FidelityLine {
@@ -206,7 +209,7 @@ fn total(lines: &[FidelityLine], parts: &[FidelityPart]) -> FidelityLine {
     }
 }
 
-/// Of transactions from a log by itself, which says neither rows nor blocks: how many went without an error.
+/// Returns the fidelity of transactions captured from a log alone, without rows and blocks: the share without errors.
 fn of_shapes(shapes: Vec<ReplayedShape>) -> Fidelity {
     let mut lines: Vec<FidelityLine> = Vec::with_capacity(shapes.len() + 1);
     for shape in &shapes {
@@ -214,11 +217,11 @@ fn of_shapes(shapes: Vec<ReplayedShape>) -> Fidelity {
             workload: Some(shape.workload.clone()),
             calls: shape.ended.processed,
             failed: shape.ended.failed,
-            score: spared(&shape.ended),
+            score: share_without_error(&shape.ended),
             ..FidelityLine::default()
         });
     }
-    // One that has not been drawn says nothing of the others.
+    // Shapes that the run has not drawn do not count.
     let mut drawn = replayed_calls(&lines, shapes.iter().map(|shape| shape.share));
     drawn.retain(|call| call.score.is_some());
     let parts = vec![calls(&drawn)];
@@ -226,34 +229,34 @@ fn of_shapes(shapes: Vec<ReplayedShape>) -> Fidelity {
     Fidelity { lines, parts }
 }
 
-/// The share of the transactions that went without an error; `None` without any.
-fn spared(ended: &Ended) -> Option<f64> {
+/// Returns the share of transactions without an error; `None` without transactions.
+fn share_without_error(ended: &Ended) -> Option<f64> {
     let all = ended.processed + ended.failed;
     (all > 0).then(|| ended.processed as f64 / all as f64)
 }
 
-/// What was counted of a captured statement, and of its replay in a run.
+/// The counts of a captured statement, and of its replay in a run.
 struct Replayed {
     workload: String,
-    /// Of the captured execution time of the run's statements and those that were not kept.
+    /// The captured execution time in milliseconds, as the statement's weight.
     share: f64,
     captured: Counts,
     replayed: Option<Counts>,
     ended: Ended,
-    /// Statements of a transaction.
+    /// The number of statements in a transaction.
     statements: i64,
 }
 
-/// How the transactions of a script of a run ended.
+/// The numbers of a script's transactions by their end.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Ended {
-    /// Those that went without an error.
+    /// Those without an error.
     processed: i64,
-    /// Those that errors ended.
+    /// Those ended by errors.
     failed: i64,
 }
 
-/// The statements of a run that are a capture's.
+/// Reads the statements of a run that belong to a capture.
 fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
     as_owner(|| {
         let sql = "SELECT s.workload, s.exec_ms, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
@@ -294,15 +297,15 @@ fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
     })
 }
 
-/// What a run that is the replay of one whole capture did while it measured.
+/// The activity of a run that replays one whole capture, during its measurement.
 #[derive(Deserialize)]
 struct ReplayOfCapture {
-    /// The capture's.
+    /// The capture's activity.
     captured: Option<Activity>,
-    /// Of the whole run, without what pg_stat_statements counted.
+    /// The run's activity, without the counts of pg_stat_statements.
     #[serde(flatten)]
     replayed: Activity,
-    /// Share of the captured execution time of the statements that the run has.
+    /// The share of the captured execution time that the run's statements have.
     #[serde(default)]
     kept: f64,
     /// Whether statements of the run write.
@@ -310,7 +313,7 @@ struct ReplayOfCapture {
     writes: bool,
 }
 
-/// The replay of a capture by a run of its name; `None` for other runs.
+/// Reads the activity of a run of a whole capture; `None` for other runs.
 fn replay_of_capture(run_id: i64) -> Result<Option<ReplayOfCapture>, UserError> {
     as_owner(|| {
         let sql = "SELECT k.activity AS captured, \
@@ -333,17 +336,17 @@ fn replay_of_capture(run_id: i64) -> Result<Option<ReplayOfCapture>, UserError> 
     })
 }
 
-/// How a run replayed the transactions of one shape of a log.
+/// The replay of the transactions of one shape of a log.
 #[derive(Deserialize)]
 struct ReplayedShape {
     workload: String,
-    /// Of the captured transactions.
+    /// The share of the captured transactions.
     share: f64,
     #[serde(flatten)]
     ended: Ended,
 }
 
-/// The scripts of a run that are a capture's from the log.
+/// Reads the scripts of a run that belong to a capture from a log.
 fn shapes_of_captured(run_id: i64) -> Result<Vec<ReplayedShape>, UserError> {
     as_owner(|| {
         let sql = "SELECT s.workload, min(s.share) AS share, sum(l.transactions)::int8 AS processed, \

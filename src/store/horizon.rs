@@ -6,26 +6,25 @@ use pgrx::pg_sys;
 use super::as_owner;
 use crate::server::spi::fetch;
 
-/// The transaction id that comes next, as text: those of all that has committed until now are before it.
+/// Returns the next transaction id as a text; those of all committed transactions are before it.
 pub fn next_transaction_id() -> Result<String, UserError> {
     let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text";
     Ok(fetch::<String>(sql, &[])?.unwrap_or_default())
 }
 
-/// The transaction id that comes next as a number that does not wrap, and as the text of [`next_transaction_id`], which
-/// does.
+/// Returns the next transaction id as a 64-bit number, and as the text of [`next_transaction_id`], which wraps around.
 pub fn next_transaction_ids() -> Result<(i64, String), UserError> {
     let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8";
     Ok((fetch::<i64>(sql, &[])?.unwrap_or_default(), next_transaction_id()?))
 }
 
-/// Transaction ids since the oldest that the oldest database has not frozen: by that one the server stops.
+/// Returns the age of the oldest database in transaction ids, which decides when the server stops assigning them.
 pub fn oldest_age() -> Result<Option<i64>, UserError> {
     fetch::<i64>("SELECT max(age(datfrozenxid))::int8 FROM pg_database", &[])
 }
 
-/// Whoever has the oldest horizon that is before a transaction id. A vacuum's is nobody's hindrance (PROC_IN_VACUUM
-/// in ComputeXidHorizons, procarray.c).
+/// Returns a description of the holder of the oldest horizon before a transaction id. Vacuums hold back no horizon
+/// (PROC_IN_VACUUM in ComputeXidHorizons, procarray.c).
 pub fn horizon_holder(transaction_id: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {
         fetch::<String>(
@@ -47,13 +46,13 @@ pub fn horizon_holder(transaction_id: &str) -> Result<Option<String>, UserError>
     })
 }
 
-/// Whether the last VACUUM could not mark all pages of the tables as all-visible; partitions are not looked at.
+/// Whether some pages of the tables, without partitions, were not all-visible after the last VACUUM.
 pub fn has_invisible_pages(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
-    let found = fetch::<bool>(
+    let invisible = fetch::<bool>(
         "SELECT true FROM pg_class \
          WHERE oid = ANY ($1) AND relkind = 'r'::\"char\" \
            AND relallvisible < relpages LIMIT 1",
         &[tables.to_vec().into()],
     )?;
-    Ok(found.is_some())
+    Ok(invisible.is_some())
 }

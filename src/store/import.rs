@@ -1,7 +1,7 @@
-//! Runs of a document, written as runs of the caller's.
+//! The import of a document's runs as runs of the caller.
 //!
-//! Whoever has written the document: nothing of it is taken for this server's own, each value passes through the
-//! column's own type, and what the recorder would not have written is refused.
+//! The document is not trusted: its ids are not used as this server's, each value passes through the column's type, and values
+//! that the recorder would not have written are refused.
 
 use std::cell::Cell;
 
@@ -19,10 +19,10 @@ use crate::server::roles::{current_role_oid, name_of};
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
 use crate::server::transaction::all_or_nothing;
 
-/// How an imported run can have ended.
-const FINAL: [&str; 5] = ["completed", "incomplete", "canceled", "failed", "crashed"];
+/// The statuses of imported runs.
+const FINAL_STATUSES: [&str; 5] = ["completed", "incomplete", "canceled", "failed", "crashed"];
 
-/// A run by its id in the document and the one that it has got here.
+/// The ids of an imported run: in the document and on this server.
 pub struct Imported {
     pub id_in_document: i64,
     pub run_id: i64,
@@ -31,12 +31,12 @@ pub struct Imported {
 /// Writes the document's runs, in its order.
 ///
 /// # Errors
-/// 0A000 for a document of a later version, 23505 for a run that the role has imported already, 22xxx and 23xxx for
-/// what is not a document of bench.export.
+/// 0A000 for a document of a later version, 23505 for a run that the role has imported already, 22xxx and 23xxx for a text that
+/// is no document of bench.export.
 pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
     let role = current_role_oid();
     let place = Cell::new(None);
-    // The server's own errors, apart from those that are returned.
+    // The outer result has the server's errors, the inner one those of this module.
     let result = all_or_nothing(|| {
         Ok(as_owner(|| {
             check_format(document)?;
@@ -55,12 +55,12 @@ pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
     })?
 }
 
-/// The server's own error about a value, with where in the document it is.
+/// Adds to the server's error about a value the table of the document, or the value that is out of range.
 fn explained(error: UserError, document: StoredJsonb, table: &str) -> UserError {
     if error.sqlstate == sqlstate::CHECK_VIOLATION
-        && let Ok(Some(found)) = as_owner(|| out_of_range(document, table))
+        && let Ok(Some(range_error)) = as_owner(|| out_of_range(document, table))
     {
-        return found;
+        return range_error;
     }
     if !error.sqlstate.starts_with("22") && !error.sqlstate.starts_with("23") {
         return error;
@@ -94,11 +94,11 @@ fn check_format(document: StoredJsonb) -> Result<(), UserError> {
     Ok(())
 }
 
-/// The document's runs in the tables: new ones, or those that another part of the same document has brought.
+/// Returns the document's runs: new ones, or those that another part of the same document has imported.
 fn runs_of(document: StoredJsonb, role: pg_sys::Oid) -> Result<Vec<Imported>, UserError> {
     let part = part_of(document)?;
     if let Some(part) = &part {
-        let known = brought(document, role, part)?;
+        let known = runs_of_other_parts(document, role, part)?;
         if !known.is_empty() {
             return Ok(known);
         }
@@ -111,39 +111,41 @@ fn runs_of(document: StoredJsonb, role: pg_sys::Oid) -> Result<Vec<Imported>, Us
     Ok(runs)
 }
 
-/// Which part of a document one is, where it is not the whole.
+/// A part of a document: its number, and the number of parts.
 struct PartOfDocument {
     number: i32,
     of: i32,
 }
 
+/// Reads which part of a whole a document is; `None` if it is the whole.
+///
 /// # Errors
-/// 22023 for a part that is none.
+/// 22023 for an invalid part.
 fn part_of(document: StoredJsonb) -> Result<Option<PartOfDocument>, UserError> {
-    let whole = |name: &str| {
+    let integer = |name: &str| {
         let member = format!("SELECT $1 #>> '{{part,{name}}}'");
         Ok::<_, UserError>(
             fetch::<String>(&member, &[document.into()])?.and_then(|text| text.parse::<i32>().ok()),
         )
     };
     let is_part = fetch::<bool>("SELECT $1 ? 'part'", &[document.into()])? == Some(true);
-    match (is_part, whole("number")?, whole("of")?) {
+    match (is_part, integer("number")?, integer("of")?) {
         (false, ..) | (_, _, Some(1)) => Ok(None),
         (_, Some(number), Some(of)) if (1..=of).contains(&number) => Ok(Some(PartOfDocument { number, of })),
         _ => Err(UserError::invalid("the part of the document has no number")),
     }
 }
 
-/// Runs of the document that its other parts have brought, with this part noted as there; none: it is the first.
+/// Returns the runs that other parts of the document have imported, and records this part; none if it is the first.
 ///
 /// # Errors
-/// 23505 for a part that is there already.
-fn brought(
+/// 23505 for a part that has been imported already.
+fn runs_of_other_parts(
     document: StoredJsonb,
     role: pg_sys::Oid,
     part: &PartOfDocument,
 ) -> Result<Vec<Imported>, UserError> {
-    let found = locked_rows(
+    let rows = locked_rows(
         &format!(
             "WITH d AS MATERIALIZED (SELECT $1 AS d) \
              SELECT x.run_id, r.run_id, r.origin #> '{{parts,have}}' @> to_jsonb($3) \
@@ -159,19 +161,19 @@ fn brought(
             Ok((Imported { id_in_document: id(1)?, run_id: id(2)? }, row.get::<bool>(3)? == Some(true)))
         },
     )?;
-    if let Some((run, _)) = found.iter().find(|(_, is_there)| *is_there) {
+    if let Some((run, _)) = rows.iter().find(|(_, has_part)| *has_part) {
         let message = format!("part {} of run {} has already been imported", part.number, run.id_in_document);
         return Err(UserError::new(sqlstate::UNIQUE_VIOLATION, message)
             .hint("Column origin of bench.runs shows which parts are there."));
     }
-    let runs: Vec<Imported> = found.into_iter().map(|(run, _)| run).collect();
+    let runs: Vec<Imported> = rows.into_iter().map(|(run, _)| run).collect();
     if !runs.is_empty() {
         note_part(&runs, part)?;
     }
     Ok(runs)
 }
 
-/// Notes that a part is there; when all are, nothing is left to note.
+/// Records that a part was imported; removes the record when all parts were.
 fn note_part(runs: &[Imported], part: &PartOfDocument) -> Result<(), UserError> {
     run(
         &format!(
@@ -187,35 +189,36 @@ fn note_part(runs: &[Imported], part: &PartOfDocument) -> Result<(), UserError> 
     .map(drop)
 }
 
-/// Where a run of a document, `x` of `d`, comes from. The origin of one that was imported where it was exported stays the first.
+/// The expression for the origin of a run `x` of a document `d`. A run that was imported before it was exported keeps its first
+/// origin.
 const ORIGIN: &str = "coalesce(x.origin, jsonb_build_object('run_id', x.run_id, 'role', x.role, 'started_at', x.started_at, \
      'system_identifier', d.d #> '{server,system_identifier}', 'database', d.d #> '{server,database}', \
      'exported_at', d.d -> 'exported_at'))";
 
-/// The runs of the document with ids of this server's.
+/// Checks the runs of the document, and gives them ids of this server.
 fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
     let sql = format!(
         "SELECT x.run_id, x.status, count(*) OVER (PARTITION BY x.run_id), jsonb_typeof(x.origin) \
          FROM ROWS FROM (jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')) WITH ORDINALITY AS x \
          ORDER BY x.ordinality"
     );
-    let found = fetch_all(&sql, &[document.into()], |row| {
+    let rows = fetch_all(&sql, &[document.into()], |row| {
         let status = row.get::<String>(2)?.unwrap_or_default();
         Ok((row.get::<i64>(1)?, status, row.get::<i64>(3)?, row.get::<String>(4)?))
     })?;
-    let mut runs = Vec::with_capacity(found.len());
-    for (id, status, count, origin) in found {
+    let mut runs = Vec::with_capacity(rows.len());
+    for (id, status, count, origin) in rows {
         let id_in_document = id.ok_or_else(|| UserError::invalid("a run of the document has no run_id"))?;
         if count != Some(1) {
             return Err(UserError::invalid(format!(
                 "run {id_in_document} is in the document more than once"
             )));
         }
-        if !FINAL.contains(&&*status) {
+        if !FINAL_STATUSES.contains(&&*status) {
             return Err(UserError::invalid(format!(
                 "run {id_in_document} of the document has status \"{status}\""
             ))
-            .hint(format!("The status of an ended run is {}.", FINAL.join(", "))));
+            .hint(format!("The status of an ended run is {}.", FINAL_STATUSES.join(", "))));
         }
         if origin.is_some_and(|kind| kind != "object") {
             return Err(UserError::invalid(format!(
@@ -232,10 +235,10 @@ fn ids_of(runs: &[Imported]) -> (Vec<i64>, Vec<i64>) {
     runs.iter().map(|run| (run.id_in_document, run.run_id)).unzip()
 }
 
-/// What a column is given: the value, else its default.
+/// Returns the expression for a column: the value, or else its default.
 fn value_of(Column { name, default, .. }: &Column, value: &str) -> String {
     match default {
-        // The version of this server is not that of the run's.
+        // The default is this server's version, not that of the run.
         Some(default) if name != "server_version" => format!("coalesce({value}, {default})"),
         _ => value.to_owned(),
     }
@@ -265,13 +268,13 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> R
     let arguments = [document.into(), old.into(), new.clone().into(), name.as_str().into(), role.into()];
     let written = run(&sql, &arguments)?;
     if written < runs.len() {
-        let there = fetch::<Vec<i64>>(
+        let imported = fetch::<Vec<i64>>(
             "SELECT array_agg(run_id) FROM bench_internal.run_log WHERE run_id = ANY ($1)",
             &[new.into()],
         )?
         .unwrap_or_default();
         let missing =
-            runs.iter().find(|run| !there.contains(&run.run_id)).map_or(0, |run| run.id_in_document);
+            runs.iter().find(|run| !imported.contains(&run.run_id)).map_or(0, |run| run.id_in_document);
         return Err(UserError::new(
             sqlstate::UNIQUE_VIOLATION,
             format!("role \"{name}\" has already imported run {missing} of the document"),
@@ -281,8 +284,8 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> R
     Ok(())
 }
 
-/// Writes the runs' rows of another table, as those of `node` where one is given. The planner copies a parameter wherever it
-/// is mentioned, and so it is once.
+/// Writes the runs' rows of another table, as those of `node` if given. The query mentions the document once: the planner
+/// copies a parameter at each mention.
 fn insert_results(
     document: StoredJsonb,
     table: &str,
@@ -328,13 +331,13 @@ fn insert_results(
     Ok(())
 }
 
-// A run's part on another node, taken over from the document that it comes as.
+// The results of another node's part of a run, which arrive as a document.
 
-/// Writes what a node has measured as that node's share of a run of this one's: a part of it, the first of which takes the
-/// place of what an attempt before has left. Only with the last is the node's part there, by `bench.nodes.status`.
+/// Writes part `number` of `of` of a document with a node's results into this node's run. The first part replaces the rows of an
+/// earlier attempt; the last one sets `bench.nodes.status`.
 ///
 /// # Errors
-/// 22xxx and 23xxx for what is not a document of bench.export with one run.
+/// 22xxx and 23xxx for a text that is no document of bench.export with one run.
 pub fn take_part(run_id: i64, node: i32, document: &str, (number, of): (i32, i32)) -> Result<(), UserError> {
     as_owner(|| {
         let document = fetch::<StoredJsonb>("SELECT $1::jsonb", &[document.into()])?
@@ -354,28 +357,28 @@ pub fn take_part(run_id: i64, node: i32, document: &str, (number, of): (i32, i32
     })
 }
 
-/// A run's samples with more than so many seconds elapsed, in their order, at most [`MOST_SAMPLES`]: an array of rows of
-/// bench.samples. `None` if there are none.
+/// Returns a run's samples after `elapsed_secs`, in their order, at most [`MAX_SAMPLES`], as an array of rows of bench.samples;
+/// `None` if there are none.
 pub fn samples_after(run_id: i64, elapsed_secs: f64) -> Result<Option<JsonB>, UserError> {
     as_owner(|| {
         fetch::<JsonB>(
             &format!(
                 "SELECT jsonb_agg(to_jsonb(x)) FROM (SELECT s.* FROM bench.samples s \
-                 WHERE s.run_id = $1 AND s.node = 0 AND s.elapsed > $2 ORDER BY s.elapsed LIMIT {MOST_SAMPLES}) x"
+                 WHERE s.run_id = $1 AND s.node = 0 AND s.elapsed > $2 ORDER BY s.elapsed LIMIT {MAX_SAMPLES}) x"
             ),
             &[run_id.into(), elapsed_secs.into()],
         )
     })
 }
 
-/// No node has more in the time between two questions: all together leave 100 a second.
-const MOST_SAMPLES: u32 = 1000;
+/// More than a node writes between two questions: all nodes together write at most 100 a second.
+const MAX_SAMPLES: u32 = 1000;
 
-/// Writes what [`samples_after`] returned on a node as that node's samples of a run of this one's; [`take_part`] puts the
-/// whole in their place. Returns the elapsed seconds of the last.
+/// Writes a node's result of [`samples_after`] as its samples of this node's run, until [`take_part`] replaces them. Returns the
+/// elapsed seconds of the last.
 ///
 /// # Errors
-/// 22xxx for what does not come from there.
+/// 22xxx for a text that [`samples_after`] did not return.
 pub fn take_samples(run_id: i64, node: i32, after_secs: f64, samples: &str) -> Result<f64, UserError> {
     let elapsed_of = |row: &Value| row.get("elapsed").and_then(Value::as_f64);
     let mut rows: Vec<Value> = serde_json::from_str(samples).map_err(|e| internal(e.to_string()))?;
@@ -397,7 +400,7 @@ pub fn take_samples(run_id: i64, node: i32, after_secs: f64, samples: &str) -> R
 /// The table that has a row for each node.
 const NODES: &str = "node_log";
 
-/// The node's figures, with which its part is there.
+/// Writes the node's row, which completes its part.
 fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserError> {
     run(
         &format!(
@@ -436,10 +439,8 @@ fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserE
     .map(drop)
 }
 
-// Which value of a document is out of range, after a CHECK constraint has refused it.
-
-/// The error for the first value of a document's table that breaks a constraint of schema/tables/12_ranges.sql; `None` if
-/// there is no such value.
+/// Returns the error for the first value of a document's table that violates a constraint of schema/tables/12_ranges.sql;
+/// `None` if there is no such value.
 ///
 /// # Errors
 /// Those of values that are not of their column's type.
@@ -472,9 +473,9 @@ fn out_of_range(document: StoredJsonb, table: &str) -> Result<Option<UserError>,
     let sql = format!(
         "SELECT b FROM (SELECT CASE{cases} END AS b FROM {rows} AS x) AS y WHERE b IS NOT NULL LIMIT 1"
     );
-    let Some(found) = fetch::<Vec<Option<String>>>(&sql, &[document.into()])? else { return Ok(None) };
-    let mut found = found.into_iter().map(Option::unwrap_or_default);
-    let mut next = || found.next().unwrap_or_default();
+    let Some(violation) = fetch::<Vec<Option<String>>>(&sql, &[document.into()])? else { return Ok(None) };
+    let mut fields = violation.into_iter().map(Option::unwrap_or_default);
+    let mut next = || fields.next().unwrap_or_default();
     let (place, run_id, value) = (next(), next(), next());
     let Some((column, holds)) = place.parse::<usize>().ok().and_then(|place| rules.get(place)) else {
         return Ok(None);

@@ -1,8 +1,7 @@
-//! Loads: a row of bench_internal.load_log for the last one of each fixture, and a schema that the tables are made in.
+//! Loads: a row of bench_internal.load_log for the last one of each fixture, and a staging schema for its tables.
 //!
-//! The schema belongs to the extension's owner, and the calling role may create in it: so a role that may
-//! create in one schema only can load, and nobody else can put anything among the tables. What is left of a
-//! load whose leader is gone is removed by the next one.
+//! The staging schema belongs to the extension's owner, and the calling role may create in it: the role needs CREATE on one
+//! schema only, and nobody else can add objects. The remains of a load whose leader died are removed by the next load.
 
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
@@ -27,7 +26,7 @@ use crate::server::spi::{define, fetch, quote_identifier, run};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work};
 
-/// The schema that a load makes its tables in.
+/// Returns the schema that a load creates its tables in.
 pub fn staging_schema(load_id: i64) -> String {
     format!("bench_loading_{load_id}")
 }
@@ -36,14 +35,14 @@ pub fn staging_schema(load_id: i64) -> String {
 #[derive(Clone, Copy)]
 pub struct OwnLoad {
     pub load_id: i64,
-    /// The owner of the schema that the tables are made in: the extension's.
+    /// The owner of the staging schema, which is the extension's.
     owner: pg_sys::Oid,
 }
 
-/// Takes the right to load this fixture in its schema, and makes the schema for its tables.
+/// Begins a load of this fixture in its schema: writes its row, and creates the staging schema.
 ///
 /// # Errors
-/// 55006 when another session is loading it.
+/// 55006 if another session is loading it.
 pub fn begin_load(
     fixture: &str,
     schema: &str,
@@ -76,7 +75,7 @@ pub fn begin_load(
     })
 }
 
-/// Makes a schema as a load has one, for a transaction that is rolled back.
+/// Creates a staging schema in a transaction that will be rolled back.
 pub fn try_staging_schema(role: pg_sys::Oid) -> Result<String, UserError> {
     as_owner(|| {
         let schema = staging_schema(new_load_id()?);
@@ -84,7 +83,7 @@ pub fn try_staging_schema(role: pg_sys::Oid) -> Result<String, UserError> {
     })
 }
 
-/// One without a schema: a restored database may have what a crash has left in another one.
+/// Returns a new id whose staging schema does not exist yet: a restored database may contain the remains of a crash.
 fn new_load_id() -> Result<i64, UserError> {
     loop {
         let load_id = fetch::<i64>("SELECT nextval('bench_internal.load_id_seq')", &[])?.unwrap_or_default();
@@ -94,7 +93,7 @@ fn new_load_id() -> Result<i64, UserError> {
     }
 }
 
-/// The error for a fixture that another load has.
+/// Returns the error for a fixture with another load under way, or with remains that could not be removed.
 fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
     let others = entries("fixture = $1 AND schema = $2", &[fixture.into(), schema.into()])?;
     let leftover = others.iter().find(|entry| !is_led(Work::Load(entry.load_id), entry.segment));
@@ -114,20 +113,20 @@ fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
     })
 }
 
-/// Makes a schema of the extension's owner in which a role may create.
+/// Creates a schema of the extension's owner in which a role may create.
 ///
 /// # Errors
-/// 42P06 when there is one of that name.
+/// 42P06 if it exists.
 fn grant_staging_schema(schema: &str, role: pg_sys::Oid) -> Result<(), UserError> {
     let (schema, role) = (quote_identifier(schema), quote_identifier(&existing(role)?));
     define(&format!("CREATE SCHEMA {schema}"))?;
     define(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"))
 }
 
-/// The name of a role that must be there.
+/// Returns the name of a role.
 ///
 /// # Errors
-/// 42704 when it has gone.
+/// 42704 if it was dropped.
 fn existing(role: pg_sys::Oid) -> Result<String, UserError> {
     let gone = || {
         UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role with OID {} does not exist", role.to_u32()))
@@ -135,17 +134,17 @@ fn existing(role: pg_sys::Oid) -> Result<String, UserError> {
     name_of(role).ok_or_else(gone)
 }
 
-/// How a load has ended.
+/// The end of a load.
 #[derive(Clone, Copy)]
 pub enum LoadEnd<'a> {
     Completed,
     Failed(&'a UserError),
-    /// Its leader has gone without a word.
+    /// Its leader died without recording an end.
     Crashed,
 }
 
 impl LoadEnd<'_> {
-    /// As bench.loads has it.
+    /// Returns the status in bench.loads.
     fn status(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -160,33 +159,32 @@ impl LoadEnd<'_> {
     }
 }
 
-/// Ends a load whose tables have gone to their place: the schema that they were made in must be empty.
+/// Completes a load whose tables have been moved to their schema.
 ///
 /// # Errors
-/// 2BP01 when it is not.
+/// 2BP01 if the staging schema is not empty.
 pub fn end_load(load: OwnLoad) -> Result<(), UserError> {
     as_owner(|| close(load, LoadEnd::Completed, "RESTRICT"))
 }
 
-/// Removes everything that a load has left, in a transaction of its own, unless others hold locks on it for longer than
-/// this: then the next load will. More than one of the `tries` where there is time for it: a DROP EXTENSION that was under way
-/// may have come first, or have been in the way.
+/// Removes the remains of a load in a transaction of its own. If other sessions hold locks on them for longer than `timeout`,
+/// they are left to the next load. Other errors are followed by up to `tries` - 1 further attempts: a concurrent DROP EXTENSION
+/// may have caused them.
 pub fn abandon(load: OwnLoad, timeout: Duration, tries: u32, end: LoadEnd) {
     for left in (0..tries).rev() {
         match transaction(AssertUnwindSafe(|| abandon_load(load, timeout, end))) {
             Ok(()) => break,
             Err(error) if left > 0 && error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
             Err(error) => {
-                tell_left_over(load, &error);
+                log_remains(load, &error);
                 break;
             }
         }
     }
 }
 
-/// Writes to the server's log that what a load has made is still there. An event trigger on sql_drop may forbid its
-/// removal, or a lock on something that depends on it.
-fn tell_left_over(load: OwnLoad, reason: &UserError) {
+/// Writes to the server's log that a load's tables still exist. Locks can prevent their removal, or an event trigger on sql_drop.
+fn log_remains(load: OwnLoad, reason: &UserError) {
     let message = format!("could not remove the tables of load {}: {}", load.load_id, reason.message);
     crate::error::log(
         UserError::new(&reason.sqlstate, message)
@@ -195,14 +193,14 @@ fn tell_left_over(load: OwnLoad, reason: &UserError) {
     );
 }
 
-/// Removes everything that a failed load has made, within a transaction.
+/// Removes everything that a failed load has created, within a transaction.
 ///
 /// # Errors
-/// 55P03 when others hold locks.
+/// 55P03 if other sessions hold locks.
 fn abandon_load(load: OwnLoad, timeout: Duration, end: LoadEnd) -> Result<(), UserError> {
     let schema = staging_schema(load.load_id);
     if anchor().is_err() {
-        // The extension has gone meanwhile, and its table with it.
+        // The extension was dropped, and the load's row with it.
         return as_role(load.owner, || {
             lock_tables(&schema, timeout)?;
             drop_schema(load.load_id, load.owner, "CASCADE")
@@ -214,7 +212,7 @@ fn abandon_load(load: OwnLoad, timeout: Duration, end: LoadEnd) -> Result<(), Us
     })
 }
 
-/// Locks what is in a schema, without standing in the way of others while they have it.
+/// Locks the relations of a schema. Takes each lock conditionally, so that other sessions do not queue behind a waiting one.
 fn lock_tables(schema: &str, timeout: Duration) -> Result<(), UserError> {
     let began = Instant::now();
     let tables = fetch::<Vec<pg_sys::Oid>>(
@@ -223,7 +221,7 @@ fn lock_tables(schema: &str, timeout: Duration) -> Result<(), UserError> {
          WHERE n.nspname = $1::text AND c.relkind IN ('r', 'p', 'S', 'i', 'I')",
         &[schema.into()],
     )?;
-    // For what else there may be in it. The setting lasts until the transaction ends.
+    // For other objects in the schema. The setting lasts until the transaction ends.
     let setting = CString::new(timeout.as_millis().to_string()).unwrap_or_default();
     set_local(c"lock_timeout", &setting);
     for table in tables.unwrap_or_default() {
@@ -240,7 +238,7 @@ fn lock_tables(schema: &str, timeout: Duration) -> Result<(), UserError> {
     Ok(())
 }
 
-/// As the extension's owner. Who closes the row removes the schema.
+/// Closes the row, and then drops the staging schema; does nothing if the row is closed. Runs as the extension's owner.
 fn close(load: OwnLoad, end: LoadEnd, dependents: &str) -> Result<(), UserError> {
     let error = match end {
         LoadEnd::Failed(error) => Some(JsonB(json_of(error))),
@@ -254,7 +252,7 @@ fn close(load: OwnLoad, end: LoadEnd, dependents: &str) -> Result<(), UserError>
     drop_schema(load.load_id, load.owner, dependents)
 }
 
-/// Drops the schema, if it is the one that the load has made.
+/// Drops the staging schema, if the load has created it.
 fn drop_schema(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(), UserError> {
     let schema = staging_schema(load_id);
     let is_ours = "SELECT true FROM pg_namespace WHERE nspname = $1::text AND nspowner = $2";
@@ -264,8 +262,8 @@ fn drop_schema(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(),
     define(&format!("DROP SCHEMA {} {dependents}", quote_identifier(&schema)))
 }
 
-/// Removes what crashes and killed leaders have left. What cannot be removed now stays for a later load: nobody's
-/// leftovers may keep others from loading.
+/// Removes the remains of loads whose leaders died. Those that cannot be removed now are left to a later load, so that they do
+/// not keep other roles from loading.
 pub fn remove_dead_loads() -> Result<(), UserError> {
     const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
     for entry in transaction(|| as_owner(|| entries("true", &[])))? {
@@ -279,8 +277,8 @@ pub fn remove_dead_loads() -> Result<(), UserError> {
     Ok(())
 }
 
-/// Those of a load's tables that only an INSERT can fill, as something else than the row itself has a say in what
-/// becomes of it, in the table or in a partition, or as the rows do not belong here but to other nodes.
+/// Returns those of a load's tables that only INSERT can fill: tables that have, or whose partitions have, rules, forced row
+/// security, insert triggers or generated columns, foreign tables and the like, and distributed tables.
 pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
     let or_distributed = if citus::is_installed()? {
         "OR EXISTS (SELECT FROM pg_dist_partition p WHERE p.logicalrelid::oid = c.oid)"
@@ -312,20 +310,20 @@ pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
     Ok(tables.unwrap_or_default())
 }
 
-/// Whether the caller may see a load under way; false for one that there is not.
+/// Whether the caller may see a load; false if it does not exist.
 pub fn may_see_load(load_id: i64) -> Result<bool, UserError> {
     let sql = "SELECT owner_oid FROM bench_internal.load_log WHERE load_id = $1";
     Ok(as_owner(|| fetch::<pg_sys::Oid>(sql, &[load_id.into()]))?.is_some_and(may_see))
 }
 
-/// A row of bench_internal.load_log that has not been closed: a load under way, or one whose leader is gone.
+/// An open row of bench_internal.load_log: a load under way, or one whose leader died.
 #[derive(Deserialize)]
 struct LoadLogRow {
     load_id: i64,
     segment: u32,
 }
 
-/// As the extension's owner: rows of bench_internal.load_log.
+/// Reads the open rows of bench_internal.load_log that satisfy a condition, as the extension's owner.
 fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<LoadLogRow>, UserError> {
     select_from(&format!("bench_internal.load_log WHERE status = 'running' AND {condition}"), arguments)
 }

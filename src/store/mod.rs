@@ -1,9 +1,8 @@
 //! The only place with SQL on the bench.* tables.
 //!
-//! In a caller's session the tables are read and written as the extension's owner, whatever the
-//! caller may do with them, after the question who may do what has been answered; in the
-//! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. The
-//! search_path is pg_catalog. [`crate::guard::own_tables`] sees to it that what is touched belongs to superusers.
+//! In a caller's session the tables are read and written as the extension's owner, after checks of the caller's privileges;
+//! in the coordinator, which is connected as the bootstrap superuser, by [`recorder`]. The search_path is pg_catalog.
+//! [`crate::guard::own_tables`] checks that the tables belong to superusers.
 
 mod captures;
 mod deletion;

@@ -1,4 +1,4 @@
-//! What is kept of a run's nodes, and of a run that is another node's part of one.
+//! The rows of a run's nodes, and the results of a run on several nodes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::*;
@@ -19,7 +19,7 @@ use crate::server::spi::{fetch, run};
 use crate::server::transaction::transaction;
 use crate::shm::NodeCell;
 
-/// Schemas and names of tables, in their order.
+/// Returns schema and name of each table, in their order.
 pub fn names_of(tables: &[pg_sys::Oid]) -> Result<Vec<(String, String)>, UserError> {
     select(
         "SELECT n.nspname::text, c.relname::text \
@@ -30,7 +30,7 @@ pub fn names_of(tables: &[pg_sys::Oid]) -> Result<Vec<(String, String)>, UserErr
     )
 }
 
-/// The table of that schema and name, whatever the current role may do with it.
+/// Looks up a table by schema and name, regardless of the current role's privileges.
 pub fn table_of(schema: &str, name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
     fetch::<pg_sys::Oid>(
         "SELECT c.oid FROM pg_class c \
@@ -47,7 +47,7 @@ pub fn may_run() -> Result<bool, UserError> {
     Ok(fetch::<bool>(may, &[])? == Some(true))
 }
 
-/// Whether a run is a part of another node's.
+/// Whether a run is a part of another node's run.
 pub fn is_part(run_id: i64) -> Result<bool, UserError> {
     as_owner(|| {
         let sql = "SELECT part_of IS NOT NULL FROM bench_internal.run_log WHERE run_id = $1";
@@ -55,7 +55,7 @@ pub fn is_part(run_id: i64) -> Result<bool, UserError> {
     })
 }
 
-/// Why a run did not complete.
+/// Reads the error of a run.
 pub fn run_error(run_id: i64) -> Result<Option<Value>, UserError> {
     as_owner(|| {
         let sql = "SELECT error FROM bench_internal.run_log WHERE run_id = $1";
@@ -63,7 +63,7 @@ pub fn run_error(run_id: i64) -> Result<Option<Value>, UserError> {
     })
 }
 
-/// The state of a node before and after the run, as far as it has told.
+/// The state of a node before and after the run, if it could be read.
 type States = (Option<NodeState>, Option<NodeState>);
 
 fn states(cell: &NodeCell) -> States {
@@ -71,7 +71,7 @@ fn states(cell: &NodeCell) -> States {
     (state(cell.before.get()), state(cell.after.get()))
 }
 
-/// For each node the first one on the same machine.
+/// Returns for each node the first node on the same machine.
 fn machines_of(nodes: &[(&NodeSpec, &NodeCell)], states: &[States]) -> Vec<i32> {
     let identity = |(before, after): &'_ States| -> Option<String> {
         after.as_ref().or(before.as_ref())?.machine.clone()
@@ -89,7 +89,7 @@ fn machines_of(nodes: &[(&NodeSpec, &NodeCell)], states: &[States]) -> Vec<i32> 
     machines(&tenants)
 }
 
-/// What a node's state says of the run, by the columns of bench_internal.node_log; the rest stays NULL.
+/// Returns the columns of bench_internal.node_log that come from a node's state; others stay NULL.
 fn figures(node: &NodeSpec, cell: &NodeCell, (before, after): States, begins_us: i64, machine: i32) -> Value {
     let clock = cell.clock();
     let began_us = cell.began_us.load(Relaxed);
@@ -115,7 +115,7 @@ fn figures(node: &NodeSpec, cell: &NodeCell, (before, after): States, begins_us:
     columns
 }
 
-/// What has happened between two readings.
+/// Returns the columns for the changes between two readings.
 fn since(before: &NodeState, after: &NodeState) -> BTreeMap<String, Value> {
     let mut columns = BTreeMap::new();
     let mut put = |name: &str, value: Value| columns.insert(name.to_owned(), value);
@@ -139,8 +139,8 @@ fn since(before: &NodeState, after: &NodeState) -> BTreeMap<String, Value> {
     columns
 }
 
-/// Writes what is known of the nodes, beside what [`super::take_part`] has brought. `begins_us` is the instant that was
-/// agreed.
+/// Writes the rows of the nodes, in addition to the columns from [`super::take_part`]. `begins_us` is the agreed begin of the
+/// run.
 pub fn write_nodes<'a>(
     run_id: i64,
     nodes: impl Iterator<Item = (&'a NodeSpec, &'a NodeCell)>,
@@ -185,10 +185,10 @@ fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
     })
 }
 
-/// What kept a part from completing, with its node's name: of several the one that tells most, and of those
-/// rather that of the node that was the `first` to end. `None` where all have completed.
+/// Returns the error of a part that did not complete, with its node's name: that with the most telling status, and among these
+/// that of the node that was the `first` to end. `None` if all have completed.
 pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, UserError> {
-    let found = transaction(|| {
+    let row = transaction(|| {
         hold()?;
         select_one::<(String, Option<UserError>)>(
             "SELECT name, error FROM bench_internal.node_log WHERE run_id = $1 AND status <> 'completed' \
@@ -197,13 +197,13 @@ pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, 
             &[run_id.into(), first.into()],
         )
     })?;
-    Ok(found.map(|(name, error)| {
+    Ok(row.map(|(name, error)| {
         let error = error.unwrap_or_else(|| crate::error::internal("its part of the run ended unexpectedly"));
         UserError { message: format!("node {name}: {}", error.message), ..error }
     }))
 }
 
-/// Writes the figures of all nodes together, and how the run ended; `written` is what became of the nodes' own.
+/// Writes the results of all nodes together, and the end of the run. `written` is the result of writing the nodes' own rows.
 pub fn finish(
     run_id: i64,
     status: RunStatus,
@@ -216,8 +216,8 @@ pub fn finish(
         end.miss("bench.nodes", reason);
     }
     end.part("bench.audit", || audit_of_nodes(run_id, shards));
-    let told = "bench.nodes has the results of each node.";
-    end.close(status, error, told, |status, error, row| match row {
+    let detail = "bench.nodes has the results of each node.";
+    end.close(status, error, detail, |status, error, row| match row {
         RunColumns::Whole => {
             let error = error.map(|error| serde_json::to_value(error).unwrap_or_default());
             row_of_nodes(run_id, status.as_str(), error)
@@ -226,7 +226,7 @@ pub fn finish(
     })
 }
 
-/// Adds up the nodes' counters.
+/// Sums the nodes' counters for the audit of the whole run.
 fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> Result<(), UserError> {
     run(
         "INSERT INTO bench_internal.audit_log (run_id, node, counter, harness, server, judged, reason) \
@@ -256,7 +256,7 @@ fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> 
     }
 }
 
-/// The run's row, from its nodes'.
+/// Updates the run's row from those of its nodes.
 fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize, UserError> {
     let changed = run(
         "UPDATE bench_internal.run_log r SET status = $2, finished_at = coalesce(r.finished_at, clock_timestamp()), error = $3, \

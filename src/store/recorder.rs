@@ -1,7 +1,7 @@
-//! What the coordinator writes: a run's row, its samples and its results.
+//! The writes of the coordinator: a run's row, its samples and its results.
 //!
-//! Each function is a transaction of its own, so that what was measured stays whatever comes
-//! after. The extension is held by a lock meanwhile, see [`super::extension_owner::hold_extension`].
+//! Each function is a transaction of its own, so that results survive later errors, and locks the extension, see
+//! [`super::extension_owner::hold_extension`].
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
@@ -39,14 +39,14 @@ use crate::worker::drop_extension;
 pub use super::totals::{ErrorRow, RunSample, Totals, ms};
 
 thread_local! {
-    /// The extension's table of runs as it was at the run's beginning.
+    /// The extension's anchor table at the run's begin.
     static RUN_LOG: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
 }
 
-/// Holds the extension, the very one that the run began with.
+/// Locks the extension, which must be the one that the run began with.
 ///
 /// # Errors
-/// 42501 where something of it is not a superuser's, 42704 where it was dropped; those of [`hold_extension`].
+/// 42501 if an object of it is not a superuser's, 42704 if it was dropped; those of [`hold_extension`].
 pub fn hold() -> Result<(), UserError> {
     let table = hold_extension()?;
     on_own_tables_for_good()?;
@@ -62,7 +62,7 @@ pub fn hold() -> Result<(), UserError> {
     }
 }
 
-/// Writes the row of a run that is about to start; its id.
+/// Writes the row of a run that is about to start, and returns its id.
 pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
     transaction(|| {
         hold()?;
@@ -79,7 +79,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
              FROM pg_extension e, jsonb_populate_record(NULL::bench_internal.run_log, $1) r \
              WHERE e.extname = 'pgbench_ext' RETURNING run_id"
         );
-        // The role may have been renamed since it called.
+        // role_name() is current even if the role was renamed after the call.
         let run_id = call::<i64>(&sql, &[JsonB(row.into()).into(), spec.owner().name.into()])?
             .ok_or_else(|| crate::error::internal("could not record the run"))?;
         segment.claim(Work::Run(run_id));
@@ -90,18 +90,18 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
 /// Options of a run that are not columns of its row.
 const NOT_RECORDED: [&str; 3] = ["mix", "exit_on_abort", "continue_on_error"];
 
-/// The columns of a run's row that are known when it starts: its options by their names, and what was found for them.
+/// Returns the columns of a run's row that are known at its start: its options by their names, and resolved values.
 fn row_of(spec: &RunSpec, segment: &Segment) -> Map<String, Value> {
-    let o = &spec.options;
-    let found = json!({
+    let options = &spec.options;
+    let resolved = json!({
         "script": script_as_run(spec),
         "fixture": spec.fixture_names(),
         "fixture_rows": spec.fixture_rows(),
         "fixture_options": spec.fixture_options(),
         "feeders": spec.fed(),
         "seed": spec.seed,
-        "jobs": (o.driver == Driver::Wire).then(|| segment.shape().slots),
-        "duel": o.duel.as_ref().map(Duel::recorded),
+        "jobs": (options.driver == Driver::Wire).then(|| segment.shape().slots),
+        "duel": options.duel.as_ref().map(Duel::recorded),
         "run_as": spec.run_as(),
         "owner_oid": spec.owner().oid,
         "status": "starting",
@@ -113,12 +113,12 @@ fn row_of(spec: &RunSpec, segment: &Segment) -> Map<String, Value> {
         "system": spec.system,
         "applied": spec.applied,
     });
-    let mut row = merged([json_of(o), found]);
+    let mut row = merged([json_of(options), resolved]);
     row.retain(|name, _| !NOT_RECORDED.contains(&name.as_str()));
     row
 }
 
-/// The script of a run; those of a mix one after the other, each under a comment with its name and weight.
+/// Returns the script of a run; those of a mix one after the other, each behind a comment with its name and weight.
 fn script_as_run(spec: &RunSpec) -> String {
     match &spec.scripts[..] {
         [script] => script.source.clone(),
@@ -129,8 +129,8 @@ fn script_as_run(spec: &RunSpec) -> String {
     }
 }
 
-/// The clients stand at the gate: the run starts at this moment. `counted_from` is when the reading of the server's
-/// counters began, a TimestampTz.
+/// Records that the run starts now, with all clients ready. `counted_from`, a TimestampTz, is the begin of the first reading of
+/// the server's counters.
 pub fn running(run_id: i64, environment: &Environment, counted_from: i64) -> Result<(), UserError> {
     let environment = json_of(environment);
     transaction(|| {
@@ -144,7 +144,7 @@ pub fn running(run_id: i64, environment: &Environment, counted_from: i64) -> Res
     })
 }
 
-/// Writes samples, each over the one whose interval ended at the time beside it, if there is one; all of them or none.
+/// Writes samples in one transaction. Each may replace an earlier one, given by its elapsed seconds.
 pub fn samples(run_id: i64, samples: &[(&RunSample, Option<f64>)]) -> Result<(), UserError> {
     let samples = std::panic::AssertUnwindSafe(samples);
     transaction(|| {
@@ -192,22 +192,23 @@ fn write_sample(run_id: i64, sample: &RunSample, replaces: Option<f64>) -> Resul
     totals::standby_lines(run_id, sample.elapsed_secs, &sample.observed.standbys)
 }
 
-/// A line of bench.transactions.
+/// A row of bench.transactions.
 pub struct Logged {
-    /// When it started, or was skipped, a TimestampTz.
+    /// The time when it started or was skipped, a TimestampTz.
     pub started: i64,
     pub entry: LogRecord,
 }
 
-/// Writes transactions that clients have logged, all of them or none.
+/// Writes logged transactions in one transaction.
 pub fn transactions(run_id: i64, rows: &[Logged]) -> Result<(), UserError> {
-    let of = |entry: &LogRecord, ns: u64| (entry.outcome != LoggedOutcome::Skipped).then(|| ms(ns as f64));
+    let latency_ms =
+        |entry: &LogRecord| (entry.outcome != LoggedOutcome::Skipped).then(|| ms(entry.latency_ns as f64));
     let clients: Vec<i32> = rows.iter().map(|row| row.entry.client.cast_signed()).collect();
     let numbers: Vec<i64> = rows.iter().map(|row| row.entry.transaction.cast_signed()).collect();
     let scripts: Vec<i32> = rows.iter().map(|row| row.entry.script.cast_signed()).collect();
     let started: Vec<Option<TimestampWithTimeZone>> = rows.iter().map(|row| timestamp(row.started)).collect();
     let lags: Vec<f64> = rows.iter().map(|row| ms(row.entry.lag_ns as f64)).collect();
-    let latencies: Vec<Option<f64>> = rows.iter().map(|row| of(&row.entry, row.entry.latency_ns)).collect();
+    let latencies: Vec<Option<f64>> = rows.iter().map(|row| latency_ms(&row.entry)).collect();
     let retries: Vec<i32> =
         rows.iter().map(|row| i32::try_from(row.entry.retries).unwrap_or(i32::MAX)).collect();
     let outcomes: Vec<&str> = rows.iter().map(|row| row.entry.outcome.as_str()).collect();
@@ -237,8 +238,8 @@ pub fn transactions(run_id: i64, rows: &[Logged]) -> Result<(), UserError> {
     if written < rows.len() { Err(gone(run_id)) } else { Ok(()) }
 }
 
-// The end of a run, in parts: each is a transaction of its own, so that one that cannot be written takes none of the
-// others with it. The status comes last: who reads that a run is over finds what there is of it.
+// The end of a run, in parts, each a transaction of its own, so that one that cannot be written does not affect the others. The
+// status comes last: when it shows that a run is over, its results are there.
 
 words! {
     /// How a run, or a sweep of them, ended, as the columns status have it.
@@ -252,21 +253,21 @@ words! {
     }
 }
 
-/// A part of the end, by the view that users read it in.
+/// A part of the end, named by the view that shows it.
 pub type Part = &'static str;
 
-/// What of a run's row is written together with its status.
+/// The columns of a run's row that are written with its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunColumns {
     Whole,
-    /// The status, the error and the time: the least there must be.
+    /// Only the status, the error and the time.
     StatusOnly,
 }
 
 /// The writing of a run's end.
 pub struct RunEnd {
     run_id: i64,
-    /// With locks, for all parts together.
+    /// For all parts together.
     lock_timeout: LockTimeout,
     missing: UnwrittenParts,
 }
@@ -277,12 +278,12 @@ impl RunEnd {
         Self { run_id, lock_timeout: LockTimeout::new(), missing: UnwrittenParts::default() }
     }
 
-    /// A part that cannot be written, as it could not be read.
+    /// Records a part that cannot be written because it could not be read.
     pub fn miss(&mut self, part: Part, reason: UserError) {
         self.missing.add(part, reason);
     }
 
-    /// Writes a part. What prevents it is kept for the run's error.
+    /// Writes a part, or keeps its error for that of the run.
     pub fn part(&mut self, part: Part, write: impl Fn() -> Result<(), UserError>) {
         loop {
             let may_wait = self.lock_timeout.is_left();
@@ -291,7 +292,7 @@ impl RunEnd {
                     set_local(c"lock_timeout", c"50ms");
                 }
                 hold()?;
-                still_there(self.run_id)?;
+                check_exists(self.run_id)?;
                 write()
             }));
             match result {
@@ -302,19 +303,20 @@ impl RunEnd {
         }
     }
 
-    /// Writes how the run ended: with `write`, which returns how many rows it has changed. Complete is only what is there
-    /// with all of its parts. Tries for a while, and then leaves it to the server's log, with `told`, the figures in short.
+    /// Writes the status of the run with `write`, which returns the number of changed rows. A run with missing parts is not
+    /// complete. If the status cannot be written for a while, writes it to the server's log instead, with `detail`, a summary
+    /// of the results.
     ///
     /// # Errors
-    /// What could not be written.
+    /// That of the status, or of missing parts.
     pub fn close(
         mut self,
         status: RunStatus,
         error: Option<&UserError>,
-        told: &str,
+        detail: &str,
         write: impl Fn(RunStatus, Option<&UserError>, RunColumns) -> Result<usize, UserError>,
     ) -> Result<(), UserError> {
-        // Whoever has seen how this run ended may start another one before this process is gone.
+        // A caller that has seen the status may start another run before this process has ended, which must not see it as active.
         report_idle();
         let began = Instant::now();
         let mut row = RunColumns::Whole;
@@ -336,7 +338,7 @@ impl RunEnd {
             let Err(reason) = written else {
                 return if self.missing.is_empty() { Ok(()) } else { error.map_or(Ok(()), Err) };
             };
-            // Who deletes a run, or drops the extension, asks for nothing more.
+            // The run was deleted, or the extension dropped.
             if reason.sqlstate == sqlstate::UNDEFINED_OBJECT {
                 return Err(reason);
             }
@@ -344,32 +346,34 @@ impl RunEnd {
                 self.missing.add("the figures in bench.summary", reason);
                 row = RunColumns::StatusOnly;
             } else {
-                tell_log(self.run_id, status, &reason, error.as_ref(), told);
+                log_status(self.run_id, status, &reason, error.as_ref(), detail);
                 return Err(reason);
             }
         }
     }
 }
 
-/// How long it is tried to write a status. A shutdown is not held up for longer than it takes a lock to be given up.
+/// Returns how long to try to write a status; shorter during a shutdown.
 fn status_timeout() -> Duration {
     Duration::from_secs(if termination_requested() { 2 } else { 10 })
 }
 
+/// Checks that the run's row exists: rows of a deleted run would stay forever.
+///
 /// # Errors
-/// 42704: lines of a run that has been deleted would stay for ever.
-fn still_there(run_id: i64) -> Result<(), UserError> {
+/// 42704 if it was deleted.
+fn check_exists(run_id: i64) -> Result<(), UserError> {
     let sql = "SELECT true FROM bench_internal.run_log WHERE run_id = $1";
     fetch::<bool>(sql, &[run_id.into()])?.map(drop).ok_or_else(|| gone(run_id))
 }
 
-/// The error for a run whose row was deleted meanwhile.
+/// Returns the error for a run whose row was deleted.
 pub fn gone(run_id: i64) -> UserError {
     UserError::new(sqlstate::UNDEFINED_OBJECT, format!("the row of run {run_id} is gone"))
 }
 
-fn tell_log(run_id: i64, status: RunStatus, reason: &UserError, error: Option<&UserError>, told: &str) {
-    let own = error.map(|error| format!(" Its error: {error}.")).unwrap_or_default();
+fn log_status(run_id: i64, status: RunStatus, reason: &UserError, error: Option<&UserError>, detail: &str) {
+    let run_error = error.map(|error| format!(" Its error: {error}.")).unwrap_or_default();
     let log = UserError::new(
         &reason.sqlstate,
         format!(
@@ -378,39 +382,39 @@ fn tell_log(run_id: i64, status: RunStatus, reason: &UserError, error: Option<&U
             reason.message
         ),
     )
-    .detail(format!("{told}{own}"))
+    .detail(format!("{detail}{run_error}"))
     .hint("bench.runs shows it as \"crashed\"; results recorded before that are kept.");
     crate::error::log(log);
 }
 
-/// Everything that is known at a run's end.
+/// The results of a run.
 pub struct Closing<'a> {
-    /// How it ended, if all of it can be written.
+    /// The status if all parts can be written.
     pub status: RunStatus,
     pub error: Option<&'a UserError>,
-    /// Parts that could not be read, or not be written before.
+    /// Parts that could not be read, or not be written earlier.
     pub missing: Vec<(Part, UserError)>,
     pub horizon_held: bool,
-    /// What was measured, with the latencies of what was under way at the end.
+    /// The totals, with the latencies of transactions under way at the end.
     pub measured: &'a Totals,
     /// Under a rate: transactions due before the end and neither started nor skipped.
     pub backlog: u64,
-    /// Lines of bench.transactions: written, and lost.
+    /// Rows of bench.transactions, written and lost.
     pub logged: (u64, u64),
     /// Processes of clients that could not be ended.
     pub clients_stuck: &'a [i32],
     /// Processor time of the clients' processes for each committed transaction, in microseconds.
     pub server_cpu_us: Option<f64>,
-    /// How long connections took that were opened while measuring, as latencies.
+    /// Latencies of connections opened during the measurement.
     pub connects: &'a Totals,
     pub spec: &'a RunSpec,
     /// One for each script.
     pub scripts: &'a [Totals],
     pub statements: &'a [CommandSummary],
     pub errors: &'a [ErrorRow],
-    /// What pg_stat_statements counted, by script.
+    /// Counts of pg_stat_statements, by script.
     pub calls: &'a [(i32, Counts)],
-    /// What was measured of a duel's arms; `None` of another run.
+    /// The results of a duel's arms; `None` for other runs.
     pub duel: Option<&'a DuelMeasured>,
     pub audit: &'a [AuditRow],
     /// Shares of the clients' measured time, by wait event.
@@ -418,16 +422,16 @@ pub struct Closing<'a> {
     pub events: &'a [Event],
     /// Readings of `observe::relations`, before and after.
     pub relations: (&'a serde_json::Value, &'a serde_json::Value),
-    /// What of the environment is known only now.
+    /// Facts about the environment that are known only at the end.
     pub environment: &'a Environment,
-    /// Seconds that the warm-up took; `None` where nothing was run.
+    /// The length of the warm-up in seconds; `None` if the gate was not opened.
     pub warmup_took_secs: Option<f64>,
 }
 
-/// Writes the results, each part by itself, and then how the run ended.
+/// Writes the results part by part, and then the run's status.
 ///
 /// # Errors
-/// What could not be written, where that is not all.
+/// As [`RunEnd::close`].
 pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     let mut end = RunEnd::new(run_id);
     for (part, reason) in &closing.missing {
@@ -460,14 +464,13 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
         put("bench_internal.event_log", run_id, events)
     });
     end.part("bench.relations", || totals::lines(run_id, closing.relations));
-    let m = &closing.measured.moments;
-    let told = format!(
+    let detail = format!(
         "It committed {} measured transactions, with a mean latency of {:.3} ms; {} failed.",
         closing.measured.transactions(),
-        m.mean_ns().map_or(0.0, ms),
+        closing.measured.moments.mean_ns().map_or(0.0, ms),
         closing.measured.failed
     );
-    end.close(closing.status, closing.error, &told, |status, error, row| match row {
+    end.close(closing.status, closing.error, &detail, |status, error, row| match row {
         RunColumns::Whole => whole_row(run_id, status, error, closing),
         RunColumns::StatusOnly => status_only(run_id, status, error),
     })
@@ -478,7 +481,7 @@ fn put<T: Serialize>(table: &str, run_id: i64, rows: impl IntoIterator<Item = T>
     insert(table, ("run_id", run_id.into()), rows)
 }
 
-/// The row of a run with its status and its error, and nothing else.
+/// Updates status and error of a run's row only.
 pub fn status_only(run_id: i64, status: RunStatus, error: Option<&UserError>) -> Result<usize, UserError> {
     run(
         "UPDATE bench_internal.run_log SET status = $2, finished_at = clock_timestamp(), error = $3 WHERE run_id = $1",
@@ -528,14 +531,14 @@ fn whole_row(
             run_id.into(),
             status.as_str().into(),
             error.map(|e| pgrx::JsonB(json_of(e))).into(),
-            pgrx::JsonB(known_now(closing.environment)).into(),
+            pgrx::JsonB(without_empty_fields(closing.environment)).into(),
             pgrx::JsonB(row.into()).into(),
         ],
     )
 }
 
-/// The part of an environment that is not empty: it is laid over what was known before.
-fn known_now(environment: &Environment) -> serde_json::Value {
+/// Returns an environment without its empty fields, to be merged into the one recorded at the start.
+fn without_empty_fields(environment: &Environment) -> serde_json::Value {
     let mut json = json_of(environment);
     if let Some(fields) = json.as_object_mut() {
         let is_empty = |value: &serde_json::Value| {

@@ -1,7 +1,7 @@
-//! Sweeps: a row of bench_internal.sweep_log each, and one of bench_internal.sweep_run_log for each run that there is to be.
+//! Sweeps: a row of bench_internal.sweep_log for each, and one of bench_internal.sweep_run_log for each planned run.
 //!
-//! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
-//! recorder's, as for any run.
+//! A sweep's leader is a session of the calling role, so that it writes these rows as the extension's owner. The results of
+//! its runs are written by their recorder.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ use crate::server::rows::{select, select_one};
 use crate::server::spi::{self, fetch, run};
 use crate::shm::{Segment, Work};
 
-/// A run that a sweep is still to make.
+/// A run that a sweep has not completed.
 pub struct Planned {
     pub place: i32,
     pub cell: SweepCell,
 }
 
-/// Writes a sweep and its plan; its id.
+/// Writes a sweep and its plan, and returns its id.
 pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError> {
     as_owner(|| {
         let sweep_id =
@@ -52,9 +52,9 @@ pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError
     })
 }
 
-/// Writes runs that a sweep is to make, after those that it has.
+/// Appends runs to a sweep's plan.
 fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[SweepCell]) -> Result<(), UserError> {
-    let column = |of: &dyn Fn(&SweepCell) -> i32| plan.iter().map(of).collect::<Vec<i32>>();
+    let column = |value: &dyn Fn(&SweepCell) -> i32| plan.iter().map(value).collect::<Vec<i32>>();
     let variants: Vec<String> =
         plan.iter().map(|cell| options.setup.variants[cell.variant].name.clone()).collect();
     run(
@@ -73,10 +73,10 @@ fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[SweepCell]) -> Res
     .map(drop)
 }
 
-/// Takes up a sweep that has ended early: it belongs to this leader from now on.
+/// Makes this process the leader of a sweep that ended early.
 ///
 /// # Errors
-/// 55006 when another leader has it, 42704 when it was pruned meanwhile.
+/// 55006 if it has another leader, 42704 if it was pruned.
 pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> {
     as_owner(|| {
         let sql = "SELECT status, segment FROM bench_internal.sweep_log WHERE sweep_id = $1 FOR UPDATE";
@@ -102,7 +102,7 @@ pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> 
     })
 }
 
-/// The error for a sweep that is still led.
+/// Returns the error for a sweep under way.
 pub fn under_way(sweep_id: i64) -> UserError {
     UserError::new(sqlstate::OBJECT_IN_USE, format!("sweep {sweep_id} is under way"))
         .hint(format!("Wait for it: SELECT bench.wait_sweep({sweep_id})."))
@@ -112,16 +112,16 @@ pub fn under_way(sweep_id: i64) -> UserError {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wait {
-    /// What restarts the server.
+    /// The command that restarts the server.
     pub command: String,
-    /// Of the run that is to be made then.
+    /// The place of the run to make after the restart.
     pub place: i32,
     pub variant: String,
     #[serde(flatten)]
     pub missing: ForRestart,
-    /// When the server was started that waits for it.
+    /// The start time of the server that waits for the restart.
     pub server_start: String,
-    /// Variants that the server does not start with, and why.
+    /// Variants that the server does not start with, each with the reason.
     pub failed: Vec<(String, String)>,
 }
 
@@ -132,13 +132,13 @@ pub fn wait_for_restart(sweep_id: i64, wait: &Wait) -> Result<(), UserError> {
     write(sql, &[sweep_id.into(), wait.into()])
 }
 
-/// What a sweep waits for.
+/// Reads the restart that a sweep waits for.
 pub fn waited_for(sweep_id: i64) -> Result<Option<Wait>, UserError> {
     let sql = "SELECT waits_for FROM bench_internal.sweep_log WHERE sweep_id = $1";
     read(sql, &[sweep_id.into()])
 }
 
-/// A sweep goes on after a restart, or gives up: what it has waited for.
+/// Ends a sweep's wait for a restart, and returns it.
 pub fn end_wait(sweep_id: i64) -> Result<Option<Wait>, UserError> {
     let wait = waited_for(sweep_id)?;
     let sql =
@@ -153,7 +153,7 @@ pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
     Ok(read::<bool>(sql, &[i64::from(segment).into()])?.is_some())
 }
 
-/// The runs from a place on that a sweep has not completed, in their order.
+/// Reads the runs from a place on that a sweep has not completed, in their order.
 pub fn planned(sweep_id: i64, first_place: i32, options: &SweepOptions) -> Result<Vec<Planned>, UserError> {
     #[derive(Deserialize)]
     struct Row {
@@ -174,7 +174,7 @@ pub fn planned(sweep_id: i64, first_place: i32, options: &SweepOptions) -> Resul
     Ok(rows.into_iter().filter_map(planned).collect())
 }
 
-/// A rung of a variant in a round, as a row has it.
+/// A cell of a sweep, with its variant by name.
 #[derive(Deserialize)]
 struct RowOfCell {
     round: u32,
@@ -183,15 +183,15 @@ struct RowOfCell {
 }
 
 impl RowOfCell {
-    /// `None` where the sweep has no such variant.
+    /// Converts the row; `None` if the sweep has no such variant.
     fn cell(&self, options: &SweepOptions) -> Option<SweepCell> {
         let variant = options.setup.variants.iter().position(|variant| variant.name == self.variant)?;
         Some(SweepCell { round: self.round, variant, clients: self.clients })
     }
 }
 
-/// The tps of a sweep's runs that count.
-fn done(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(SweepCell, f64)>, UserError> {
+/// Reads the tps of a sweep's completed runs without an error.
+fn completed_cells(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(SweepCell, f64)>, UserError> {
     #[derive(Deserialize)]
     struct Row {
         #[serde(flatten)]
@@ -204,55 +204,55 @@ fn done(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(SweepCell, f64)>, 
     Ok(rows.into_iter().filter_map(|row| Some((row.cell.cell(options)?, row.tps?))).collect())
 }
 
-/// How sure the least sure mean of a sweep is whose number of rounds was not given: see [`SweepOptions::reached`].
+/// Returns [`SweepOptions::reached`], the precision of a sweep without a given number of rounds.
 pub fn reached(sweep_id: i64, options: &SweepOptions) -> Result<Option<f64>, UserError> {
     match options.until {
-        Some(_) => Ok(options.reached(&done(sweep_id, options)?)),
+        Some(_) => Ok(options.reached(&completed_cells(sweep_id, options)?)),
         None => Ok(None),
     }
 }
 
-/// Adds the runs that a sweep is to make after its first rounds, where no number of rounds was given; how many.
+/// Plans the further rounds of a sweep without a given number of rounds, after its first rounds, and returns the number of runs.
 pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, UserError> {
-    let done = done(sweep_id, options)?;
-    // Once: the first rounds alone say how many there are to be.
-    if done.iter().any(|(cell, _)| cell.round > options.setup.rounds) {
+    let completed = completed_cells(sweep_id, options)?;
+    // Only once: the first rounds alone determine the number of further ones.
+    if completed.iter().any(|(cell, _)| cell.round > options.setup.rounds) {
         return Ok(0);
     }
-    let further = options.further(&done);
+    let further = options.further(&completed);
     as_owner(|| insert_plan(sweep_id, options, &further))?;
     Ok(further.len())
 }
 
-/// How many runs of a sweep are planned so far.
+/// Counts the runs in a sweep's plan.
 pub fn sweep_runs(sweep_id: i64) -> Result<u32, UserError> {
     let sql = "SELECT count(*) FROM bench_internal.sweep_run_log WHERE sweep_id = $1";
     Ok(read(sql, &[sweep_id.into()])?.unwrap_or_default())
 }
 
-/// A run of a sweep has begun.
+/// Records that a run of a sweep has begun.
 pub fn sweep_run_started(sweep_id: i64, place: i32, run_id: i64) -> Result<(), UserError> {
     let sql = "UPDATE bench_internal.sweep_run_log SET run_id = $3, error = NULL WHERE sweep_id = $1 AND place = $2";
     write(sql, &[sweep_id.into(), place.into(), run_id.into()])
 }
 
-/// A run of a sweep could not be made, or does not count.
+/// Records that a run of a sweep failed or does not count.
 pub fn sweep_run_failed(sweep_id: i64, place: i32, error: &UserError) -> Result<(), UserError> {
     let sql = "UPDATE bench_internal.sweep_run_log SET error = $3 WHERE sweep_id = $1 AND place = $2";
     write(sql, &[sweep_id.into(), place.into(), error.message.as_str().into()])
 }
 
-/// A run that was completed, and found not to be what it should have been.
+/// Marks a completed run as incomplete.
 pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserError> {
     let sql = "UPDATE bench_internal.run_log SET status = 'incomplete', error = $2 WHERE run_id = $1 AND status = 'completed'";
     write(sql, &[run_id.into(), JsonB(json_of(error)).into()])
 }
 
-/// The status of a sweep that has ended and has left the database changed.
+/// The status of an ended sweep whose last change was not reverted.
 const REVERT_FAILED: &str = "revert failed";
 
-/// Writes how a sweep ended: as it was ended, or by how many of its runs have completed, unless what it has changed in the
-/// database is still there. A trial that errors ended counts: it has shown what it was made for.
+/// Writes the status of an ended sweep: [`REVERT_FAILED`], or by the number of its completed runs and whether it was canceled. A
+/// search's trial with an outcome counts as completed, even if errors ended it.
 pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) -> Result<(), UserError> {
     let counts = as_owner(|| {
         select_one::<(i64, i64, bool)>(
@@ -278,7 +278,7 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     )
 }
 
-/// A variant of a sweep is about to change the database.
+/// Records that a variant of a sweep is about to change the database.
 pub fn begin_sweep_change(sweep_id: i64, round: u32, variant: &str) -> Result<(), UserError> {
     let change = JsonB(serde_json::json!([{"round": round, "variant": variant}]));
     let sql =
@@ -286,35 +286,35 @@ pub fn begin_sweep_change(sweep_id: i64, round: u32, variant: &str) -> Result<()
     write(sql, &[sweep_id.into(), change.into()])
 }
 
-/// What has become of the last change; it is undone as soon as it has `revert_secs`.
+/// Merges `noted` into the record of the last change, which counts as reverted when it has `revert_secs`.
 pub fn note_sweep_change(sweep_id: i64, noted: &Value) -> Result<(), UserError> {
     let sql = "UPDATE bench_internal.sweep_log SET changes = jsonb_set(changes, '{-1}', changes -> -1 || $2) \
                WHERE sweep_id = $1 AND jsonb_array_length(changes) > 0";
     write(sql, &[sweep_id.into(), JsonB(noted.clone()).into()])
 }
 
-/// The round and the variant whose change of the database is not undone.
+/// Returns round and variant of the last change if it was not reverted.
 pub fn sweep_change_left(sweep_id: i64) -> Result<Option<(u32, String)>, UserError> {
     let sql = "SELECT changes -> -1 FROM bench_internal.sweep_log \
                WHERE sweep_id = $1 AND jsonb_typeof(changes) = 'array' AND NOT jsonb_exists(changes -> -1, 'revert_secs')";
-    // Of an imported sweep it may be anything.
+    // In an imported sweep it may be any JSON.
     let change = read::<Value>(sql, &[sweep_id.into()])?.and_then(|json| serde_json::from_value(json).ok());
     Ok(change.map(|change: SweepChange| (change.round, change.variant)))
 }
 
-/// What a sweep was asked to do.
+/// Reads the options of a sweep.
 pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
     let sql = "SELECT options FROM bench_internal.sweep_log WHERE sweep_id = $1";
     read(sql, &[sweep_id.into()])?.ok_or_else(|| missing(Work::Sweep(sweep_id)))
 }
 
-/// The runs of a sweep, in their order.
+/// Reads the runs of a sweep, in their order.
 pub(super) fn sweep_runs_of(sweep_id: i64) -> Result<Vec<ExperimentRun>, UserError> {
     let sql = "SELECT jsonb_strip_nulls(jsonb_agg(r ORDER BY r.place)) FROM bench.sweep_runs r WHERE r.sweep_id = $1";
     Ok(read(sql, &[sweep_id.into()])?.unwrap_or_default())
 }
 
-/// The runs of a sweep that count, of each pair of them with the same round: those of two variants.
+/// Returns the pairs of completed runs of two variants with the same round and clients.
 pub fn sweep_pairs(sweep_id: i64, first: &str, second: &str) -> Result<Vec<(i64, i64)>, UserError> {
     as_owner(|| {
         select(
@@ -327,7 +327,7 @@ pub fn sweep_pairs(sweep_id: i64, first: &str, second: &str) -> Result<Vec<(i64,
     })
 }
 
-/// The pairs of bench.ab or bench.verify that a run is part of, which the caller may see; none where it is of no such.
+/// Returns the pairs of the bench.ab or bench.verify that a run belongs to; none for other runs.
 pub fn pairs_with(run_id: i64) -> Result<Vec<(i64, i64)>, UserError> {
     let sweep_id = read::<i64>(
         "SELECT s.sweep_id FROM bench_internal.sweep_run_log r JOIN bench_internal.sweep_log s USING (sweep_id) \
@@ -338,7 +338,7 @@ pub fn pairs_with(run_id: i64) -> Result<Vec<(i64, i64)>, UserError> {
     sweep_id.map_or_else(|| Ok(Vec::new()), |sweep_id| sweep_pairs(sweep_id, "a", "b"))
 }
 
-/// What became of a run of a sweep, as a line.
+/// Returns a line about the result of a sweep's run.
 pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
     let line = read(
         "SELECT format('%s client%s%s, round %s: %s', s.clients, CASE WHEN s.clients > 1 THEN 's' ELSE '' END, \
@@ -354,9 +354,9 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
     Ok(line.unwrap_or_default())
 }
 
-// What postgresql.auto.conf had of the parameters that a sweep or a capture has changed there, until it has that again.
+// The old settings in postgresql.auto.conf that a sweep or a capture has changed there, until they are restored.
 
-/// Who has changed parameters of the whole server.
+/// A sweep or a capture that has changed server-wide parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changer {
     Sweep(i64),
@@ -364,20 +364,20 @@ pub enum Changer {
     Capture(String),
 }
 
-/// By parameter; null for one that the file did not have.
+/// Values by parameter; null for one that the file did not have.
 pub type FileSettings = Map<String, Value>;
 
-/// What is written into the file, and what it had before.
+/// The settings written into the file, and its old ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavedSettings {
-    /// Written into the file, by name.
+    /// The new values, by name.
     pub set: BTreeMap<String, String>,
-    /// What it had instead; null for nothing.
+    /// The old values.
     pub own: FileSettings,
 }
 
-/// What the file has, and had, while a restart is waited for.
+/// The settings in the file during the wait for a restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForRestart {
     #[serde(flatten)]
@@ -386,7 +386,7 @@ pub struct ForRestart {
     pub pending: Vec<String>,
 }
 
-/// Keeps what the file has and is about to have, before it is changed; `None`: it has its own again.
+/// Records the file's old and new settings before they are changed; `None` when the old ones are restored.
 pub fn keep_system_settings(changer: &Changer, settings: Option<&SavedSettings>) -> Result<(), UserError> {
     let settings = settings.map(|SavedSettings { set, own }| {
         JsonB(json!({"server": database::identity(), "set": set, "own": own}))
@@ -406,16 +406,16 @@ pub fn keep_system_settings(changer: &Changer, settings: Option<&SavedSettings>)
     })
 }
 
-/// What has not been put back.
+/// Settings that have not been restored.
 pub struct Forgotten {
-    /// By `own`, and by sweeps and captures whose processes are gone.
+    /// Those of `own`, and of sweeps and captures whose processes have ended.
     pub settings: Vec<(Changer, SavedSettings)>,
-    /// Whether another process has changed the file and is still at it.
+    /// Whether a live process has changed settings in the file.
     pub is_in_use: bool,
 }
 
-/// Forgets what sweeps and captures have not put back into another server's file, or have changed in a database that this one
-/// is a copy of: a dump or CREATE DATABASE brings such rows.
+/// Deletes records about another server's file, or made in a database that this one is a copy of: a restored dump or CREATE
+/// DATABASE copies such rows.
 fn disown_copies() -> Result<(), UserError> {
     for table in ["sweep_log", "capture_list"] {
         run(
@@ -429,7 +429,7 @@ fn disown_copies() -> Result<(), UserError> {
     Ok(())
 }
 
-/// What sweeps and captures whose processes are gone, and `own`, have not put back.
+/// Returns the settings that `own`, and sweeps and captures whose processes have ended, have not restored.
 pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, UserError> {
     let of_sweeps = "SELECT sweep_id, segment, system_settings, status = 'waiting for restart' \
                      FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL";
@@ -442,7 +442,7 @@ pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, Use
     })?;
     let sweeps = sweeps
         .into_iter()
-        // What waits for a restart goes on, though nobody leads it.
+        // A sweep that waits for a restart is alive, though it has no leader.
         .map(|(id, segment, settings, waits)| {
             (Changer::Sweep(id), waits || is_led(Work::Sweep(id), segment as u32), settings)
         });
@@ -459,9 +459,9 @@ pub fn forgotten_system_settings(own: Option<&Changer>) -> Result<Forgotten, Use
     Ok(forgotten)
 }
 
-// Searches for a capacity: sweeps whose runs are trials, each of which decides on the next.
+// Searches for a capacity: sweeps whose runs are trials, each of which determines the next.
 
-/// The trials that a search has made, in their order.
+/// Reads the trials that a search has made, in their order.
 pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
     #[derive(Deserialize)]
     struct Row {
@@ -480,7 +480,7 @@ pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
     Ok(rows.into_iter().map(|Row { place, step, outcome }| Trial { step, place, outcome }).collect())
 }
 
-/// Writes down the trial that a search is to make; its place. One that was not made, or did not count, gives way to it.
+/// Plans a search's next trial, and returns its place. Deletes an earlier trial without an outcome.
 pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, UserError> {
     as_owner(|| {
         run(
@@ -503,19 +503,19 @@ pub fn plan_trial(sweep_id: i64, step: &NextTrial, clients: u32) -> Result<i32, 
     })
 }
 
-/// What a trial has shown.
+/// Records the outcome of a trial.
 pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &TrialOutcome) -> Result<(), UserError> {
     let sql = "UPDATE bench_internal.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
     write(sql, &[sweep_id.into(), place.into(), JsonB(json_of(outcome)).into()])
 }
 
-/// What a search has shown, which is its end.
+/// Records the answers of a search, which end it.
 pub fn keep_answers(sweep_id: i64, answers: &[CapacityAnswer]) -> Result<(), UserError> {
     let sql = "UPDATE bench_internal.sweep_log SET answers = $2 WHERE sweep_id = $1";
     write(sql, &[sweep_id.into(), JsonB(json_of(answers)).into()])
 }
 
-/// What a search has shown; nothing where it has not ended.
+/// Reads the answers of a search; none if it has not ended.
 pub fn answers(sweep_id: i64) -> Result<Vec<CapacityAnswer>, UserError> {
     let sql = "SELECT answers FROM bench_internal.sweep_log WHERE sweep_id = $1";
     Ok(read(sql, &[sweep_id.into()])?.unwrap_or_default())

@@ -277,8 +277,8 @@ pub fn lines(
     run_id: i64,
     (before, after): (&serde_json::Value, &serde_json::Value),
 ) -> Result<(), UserError> {
-    let of = |reading: &serde_json::Value| pgrx::JsonB(reading.clone());
-    // A reset of the statistics leaves fewer than there were before: then nobody knows.
+    let jsonb = |reading: &serde_json::Value| pgrx::JsonB(reading.clone());
+    // After a reset of the statistics, counts can be lower than before: then the difference is unknown.
     let since = |name: &&str| {
         let is_whole =
             if *name == "idx_scan" { " AND (a.kind <> 'table' OR c.all_indexes_stay)" } else { "" };
@@ -300,5 +300,5 @@ pub fn lines(
         COUNTED.join(", "),
         COUNTED.iter().map(since).collect::<Vec<_>>().join(", "),
     );
-    run(&sql, &[run_id.into(), of(before).into(), of(after).into()]).map(drop)
+    run(&sql, &[run_id.into(), jsonb(before).into(), jsonb(after).into()]).map(drop)
 }
