@@ -1,10 +1,9 @@
-//! The hand of a sweep: a session of the role whose statements they are, which changes the database for the runs of a variant, and
-//! undoes that.
+//! The hand of a sweep: a session that executes a variant's statements as their writer's role, and reverts them.
 //!
-//! There is one for each change, as long as it is in force. So it undoes its change also where the sweep's leader has gone, or where
-//! it is itself terminated, as every process is by a fast shutdown. That the change is to be undone is written down before its first
-//! statement: after a crash of the server another hand undoes it. What of it had been done is not known then, and a statement that
-//! finds nothing to undo has nothing left to do.
+//! Each change has a hand as long as it is in force, which reverts it even if the sweep's leader dies, or if the hand itself is
+//! terminated, for example by a fast shutdown. The change is recorded before its first statement, so that another hand can
+//! revert it after a crash of the server. It is unknown then which statements were executed, and those that find nothing to
+//! revert are passed over.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -44,7 +43,7 @@ use crate::shm::{Header, RunState, Segment, SegmentShape, StopReason};
 use crate::store;
 use crate::worker::{WorkerContext, attach};
 
-/// The kind of worker that a hand is.
+/// The worker kind of hands.
 const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_hand_main",
     title: c"pgbench_ext hand",
@@ -53,13 +52,13 @@ const KIND: WorkerKind = WorkerKind {
     returns_after_crash: false,
 };
 
-/// How long a lock is waited for where nothing else ends the wait.
+/// lock_timeout of a revert that nothing stops.
 const LOCK_TIMEOUT: &CStr = c"10s";
 
-/// The same where the sweep's leader has gone.
+/// As above, if the sweep's leader is gone.
 const LOCK_TIMEOUT_ALONE: &CStr = c"2s";
 
-/// What a hand is to do.
+/// The task of a hand.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub sweep_id: i64,
@@ -69,37 +68,37 @@ pub(super) struct Task {
     pub role: Role,
     /// Whether that role may have special rights.
     pub may_be_special: bool,
-    /// Of the variant's clients.
+    /// The settings of the variant's clients.
     pub settings: Vec<(String, String)>,
-    /// Schemas that are made for the role first, which it may not make itself.
+    /// Schemas to create for the role first, which may not create them itself.
     pub schemas: Vec<String>,
-    /// `None`: the change is there, and left to be undone.
+    /// `None`: the change has been made, and is only reverted.
     pub apply: Option<Vec<String>>,
     pub revert: Vec<String>,
-    /// All of a change that is left is done for certain.
+    /// Whether all statements of such a change are known to have been executed.
     pub is_complete: bool,
 }
 
-/// How a hand undoes its change, once it is told to. In its segment's gate.
+/// The way in which a hand reverts its change; the value of its segment's gate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Revert {
-    /// As long as it takes, unless the sweep is stopped.
+    /// Without a time limit, unless the sweep is stopped.
     Patiently = 1,
-    /// Whatever stops the sweep, without waiting long for a lock.
+    /// Even if the sweep is stopped, without waiting long for locks.
     Certainly = 2,
 }
 
 thread_local! {
-    /// In the leader: the segment of the hand on duty.
+    /// In the leader: the segment of the current hand.
     static ON_DUTY: Cell<u32> = const { Cell::new(0) };
-    /// In a hand: what is to be undone if this process ends before.
+    /// In a hand: the change to revert if this process ends early.
     static UNFINISHED: Cell<Option<&'static Task>> = const { Cell::new(None) };
 }
 
 /// Starts a hand, in a transaction of the sweep's leader.
 ///
 /// # Errors
-/// 28000 and 42501 for a role that cannot have a session here; 53400 without a worker slot.
+/// Those of [`check_session_of`]; 53400 without a worker slot.
 pub(super) fn start(task: &Task) -> Result<LaunchHandle, UserError> {
     check_session_of(&task.role)?;
     let json = serde_json::to_string(task).map_err(|e| internal(e.to_string()))?;
@@ -112,23 +111,23 @@ pub(super) fn start(task: &Task) -> Result<LaunchHandle, UserError> {
     Ok(hand)
 }
 
-/// Tells a hand to undo its change and to end.
+/// Makes a hand revert its change and end.
 pub(super) fn order(hand: &LaunchHandle, how: Revert) {
     let header = hand.segment.header();
     header.gate.store(how as u32, Release);
     wake(header.coordinator_pid.load(Acquire));
 }
 
-/// Lets go of a hand that has ended, or that is to end without the leader.
+/// Detaches from a hand that has ended, or that will end without the leader.
 pub(super) fn leave(hand: LaunchHandle) {
     ON_DUTY.set(0);
     hand.leave();
 }
 
-/// How long a leader that is terminated waits for its hand, which has a limit of its own.
+/// How long a terminated leader waits for its hand, whose own limit is shorter.
 const PATIENCE: Duration = Duration::from_secs(7);
 
-/// Ends the hand on duty, at the exit of the leader, and waits until it has undone its change, or given up.
+/// Terminates the current hand at the exit of the leader, and waits until it has reverted its change or failed to.
 pub(super) fn dismiss() {
     let handle = ON_DUTY.take();
     let pid = if handle == 0 {
@@ -143,7 +142,7 @@ pub(super) fn dismiss() {
     }
 }
 
-/// The server's entry into a hand.
+/// The entry function of a hand.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_hand_main(segment: pg_sys::Datum) {
@@ -160,7 +159,7 @@ pub extern "C-unwind" fn pgbench_ext_hand_main(segment: pg_sys::Datum) {
 
 static REVERT_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(task) = UNFINISHED.take() {
-        // Where that fails, bench.sweep_changes says what is left.
+        // After a failure, bench.sweep_changes shows what has not been reverted.
         let _ = signals::put_in_order(|| revert(&mut Session::new(Results::Discard), task, &UNDONE, &mut 0));
     }
 });
@@ -168,7 +167,7 @@ static REVERT_UNFINISHED: signals::Callback = signals::Callback(|| {
 fn work(context: &WorkerContext) -> Result<(), UserError> {
     let header = context.segment.header();
     let task: Task = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
-    // What is done at the exit of this process needs it as well.
+    // Leaked, because the exit callback needs it as well.
     let task: &'static Task = Box::leak(Box::new(task));
     transaction(|| check_session(&task.role, task.may_be_special))?;
     let mut session = Session::new(Results::Discard);
@@ -182,7 +181,7 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
         UNFINISHED.set(Some(task));
         let applied = interruptibly(header, || apply(&mut session, task, texts));
         if let Err(error) = applied {
-            // As far as it went. Where that fails, the leader has it tried again.
+            // Revert the executed part. After a failure, the leader tries again.
             let _ = revert_now(header, &mut session, task, &UNDONE);
             return Err(error);
         }
@@ -191,7 +190,7 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
         header.set_state(RunState::Running);
         wake(header.caller_pid.load(Relaxed));
         while header.gate.load(Acquire) == 0 && header.stop() < StopReason::CallerGone {
-            // A cancel of a session that does nothing cancels nothing.
+            // A cancel of an idle session has no effect.
             let _ = nap_until_canceled(200);
         }
     } else {
@@ -207,9 +206,9 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     revert_now(header, &mut session, task, passes)
 }
 
-/// Undoes the change, whatever stops the sweep, without waiting long for a lock.
+/// Reverts the change even if the sweep is stopped, without waiting long for locks.
 fn revert_now(header: &Header, session: &mut Session, task: &Task, passes: &[&str]) -> Result<(), UserError> {
-    // A cancel must not come between.
+    // An earlier cancel must not interrupt the revert.
     forget_cancel();
     let is_alone = header.stop() >= StopReason::CallerGone;
     let timeout = if is_alone { LOCK_TIMEOUT_ALONE } else { LOCK_TIMEOUT };
@@ -220,13 +219,13 @@ fn revert_now(header: &Header, session: &mut Session, task: &Task, passes: &[&st
     finished(reverted)
 }
 
-/// After a try to undo the change: there is none at the exit of this process.
+/// Unregisters the change after an attempt to revert it, so that there is none at the exit of this process.
 fn finished(reverted: Result<(), UserError>) -> Result<(), UserError> {
     UNFINISHED.set(None);
     reverted
 }
 
-/// Changes the database as the variant has it.
+/// Makes the variant's change and records it.
 fn apply(session: &mut Session, task: &Task, texts: &[String]) -> Result<(), UserError> {
     let before = transaction(files)?;
     let began = Instant::now();
@@ -257,7 +256,7 @@ fn make_schemas(task: &Task) -> Result<(), UserError> {
     })
 }
 
-/// Undoes the change; an error with one of these codes is passed over. Counts the statements that are done.
+/// Reverts the change and records that. Errors with a SQLSTATE in `passes` are ignored. Counts the executed statements in `done`.
 fn revert(session: &mut Session, task: &Task, passes: &[&str], done: &mut u32) -> Result<(), UserError> {
     let began = Instant::now();
     let reverted = execute_all(session, &task.settings, &task.revert, passes, done);
@@ -270,21 +269,19 @@ fn revert(session: &mut Session, task: &Task, passes: &[&str], done: &mut u32) -
     reverted
 }
 
-// Whose session changes the database for the runs of a sweep's variant, and undoes that.
-
 /// The role of a hand.
 #[derive(Clone, Debug)]
 pub(super) struct HandRole {
     pub role: Role,
-    /// It was named by its caller, or by a superuser's parameter.
+    /// Whether the caller or a superuser's parameter has named the role.
     pub may_be_special: bool,
 }
 
-/// The role of a variant's hand in a call of the current role, who wrote the statements: the role that `run_as` names, or else the
-/// current role. A superuser's statements are executed by the owner of the tables that the sweep is about.
+/// Returns the role of a variant's hand in a call of the current role, which wrote the statements: `run_as`, or else the current
+/// role. A superuser's statements are executed as the owner of the sweep's tables.
 ///
 /// # Errors
-/// 42704 and 42501.
+/// 42704 for a role that does not exist, 42501 for one that the caller cannot SET ROLE to.
 pub(super) fn hand_role(
     options: &SweepOptions,
     variant: &Variant,
@@ -296,11 +293,11 @@ pub(super) fn hand_role(
         Some(table) => owner_of_table(table),
         None => fixtures_of(arguments)?.first().map_or(Ok(None), |name| fixture::owner_of(name)),
     })?;
-    // Who resumes a sweep has named nobody.
+    // The role was named by the sweep's first call, not by the one that resumes it.
     Ok(HandRole { may_be_special: hand.may_be_special && !(is_resumed && run_as.is_some()), ..hand })
 }
 
-/// As [`hand_role`], where `owner` says who owns the tables that a superuser's call is about.
+/// As [`hand_role`]; `owner` returns the owner of the tables in a superuser's call.
 ///
 /// # Errors
 /// As [`hand_role`], and those of `owner`.
@@ -322,14 +319,14 @@ pub(super) fn role_for(
     Ok(HandRole { role, may_be_special })
 }
 
-/// The table whose copies a variant works on.
+/// Returns the table whose copies a variant uses.
 fn table_of<'a>(options: &'a SweepOptions, variant: &Variant) -> Option<&'a str> {
     let Some(Question::IndexWorth(asked)) = &options.question else { return None };
     let index = asked.indexes.iter().find(|index| [&index.reads, &index.writes].contains(&&variant.name));
     index.map(|index| index.table.as_str())
 }
 
-/// Who owns a table; `None` where it has gone.
+/// Returns the owner of a table; `None` if the table does not exist.
 ///
 /// # Errors
 /// The server's.
@@ -339,17 +336,14 @@ pub(super) fn owner_of_table(table: &str) -> Result<Option<Role>, UserError> {
     owner.map(|owner| roles::existing(owner, &format!("with OID {}", owner.to_u32()))).transpose()
 }
 
-// Statements by which a sweep's variant changes the database for its runs, and those that undo it, in a session that is
-// there for them.
-
-/// Classes of errors of a statement that undoes what is not there: undefined and duplicate objects of all kinds.
+/// The SQLSTATEs of statements that find nothing to revert: undefined and duplicate objects of all kinds.
 const UNDONE: [&str; 10] =
     ["42704", "42703", "42P01", "42883", "3F000", "42710", "42701", "42P06", "42P07", "42723"];
 
-/// Begins the detail of a statement's error that has no detail of its own.
+/// The prefix of the detail of a statement's error without a detail of its own.
 pub(super) const STATEMENT: &str = "Statement: ";
 
-/// What can be found wrong with a variant's statements before the first run.
+/// Checks a variant's statements before the first run.
 ///
 /// # Errors
 /// 0A000 for runs on other servers; the parser's are raised.
@@ -366,7 +360,7 @@ pub(super) fn check(options: &SweepOptions, variant: &Variant) -> Result<(), Use
     Ok(())
 }
 
-/// The settings of a variant's clients.
+/// Returns the settings of a variant's clients.
 ///
 /// # Errors
 /// Those of the arguments of its runs.
@@ -377,8 +371,8 @@ pub(super) fn settings_of(
     Ok(RunOptions::new(options.run_of(variant))?.settings)
 }
 
-/// Executes texts as a client's session with these settings does, but for those that limit how long it may take; an error with
-/// one of these codes is passed over. Counts those that are done. Leaves this session as it was.
+/// Executes texts as a client's session with these settings would, except for timeouts. Errors with a SQLSTATE in `passes` are
+/// ignored. Counts the executed texts in `done`, and restores this session's role and settings.
 ///
 /// # Errors
 /// The server's, with the statement.
@@ -401,7 +395,7 @@ fn execute_all(
         }
         Ok(())
     });
-    // The role first: another one may not reset all that this one could set.
+    // The role first: another role might not be allowed to reset all parameters.
     for statement in ["RESET SESSION AUTHORIZATION", "RESET ALL"] {
         execute(session, statement)?;
     }
@@ -417,7 +411,7 @@ fn execute_one(session: &mut Session, text: &str) -> Result<(), UserError> {
     Err(UserError::new(sqlstate::ACTIVE_SQL_TRANSACTION, "the statements leave a transaction open"))
 }
 
-/// Sets parameters for the session, up to RESET ALL.
+/// Sets parameters for the session, until RESET ALL.
 fn set(settings: &[(String, String)]) -> Result<(), UserError> {
     for (name, value) in settings.iter().filter(|(name, _)| !is_own(&name.to_ascii_lowercase())) {
         spi::in_session::run(
@@ -428,13 +422,13 @@ fn set(settings: &[(String, String)]) -> Result<(), UserError> {
     Ok(())
 }
 
-/// The files of all relations that other sessions see.
+/// Returns the OIDs and files of all relations except temporary ones.
 pub(super) fn files() -> Result<HashSet<(pg_sys::Oid, pg_sys::Oid)>, UserError> {
     let sql = "SELECT oid, relfilenode FROM pg_class WHERE relfilenode <> 0::oid AND relpersistence <> 't'::\"char\"";
     Ok(select(sql, &[])?.into_iter().collect())
 }
 
-/// The relations with files that were not there, TOAST tables left out, and the size of all.
+/// Returns the relations with new files, without TOAST tables, and the total size in bytes of all new files.
 fn made_since(before: &HashSet<(pg_sys::Oid, pg_sys::Oid)>) -> Result<(Vec<String>, i64), UserError> {
     let made: Vec<pg_sys::Oid> = files()?.difference(before).map(|(oid, _)| *oid).collect();
     let rows = select::<(Option<pg_sys::Oid>, Option<i64>)>(

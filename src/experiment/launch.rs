@@ -1,4 +1,4 @@
-//! Sweeps: from arguments to a started leader.
+//! The launch of sweeps, and the search for a capacity.
 
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
@@ -31,7 +31,7 @@ use crate::server::transaction::{durable_transaction, rolled_back, transaction};
 use crate::shm::{Segment, SegmentShape, StopReason, Work};
 use crate::store::{self, sweeps};
 
-/// Everything that can be found wrong before the first run, of any of the runs.
+/// Parses the arguments of a sweep, and checks all of its runs.
 fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
     let mut pulse = || {
         pgrx::check_for_interrupts!();
@@ -42,7 +42,7 @@ fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
     Ok(spec_of(options, None))
 }
 
-/// What the leader is given; `resumes` is the sweep that it takes up.
+/// Returns the leader's specification; `resumes` is the sweep that it continues.
 pub fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
     SweepSpec {
         options,
@@ -56,12 +56,12 @@ pub fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
     }
 }
 
-/// Everything that can be found wrong with the options, of any of the runs.
+/// Checks the options of a sweep, and all of its runs.
 pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     let most = most_clients(options);
     let needed = slots(options)?;
     let own = own_slots(options);
-    // Where clients are on several nodes, each node checks its own.
+    // With clients on several nodes, each node checks its own limit.
     if needed > own {
         checks::check(u64::from(most) + own)?;
     }
@@ -72,7 +72,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     let mut pairs = NodePairs::Try;
     for variant in &options.setup.variants {
         pgrx::check_for_interrupts!();
-        // What its clients are to find is made only then.
+        // The objects that its clients need are created only then.
         if variant.duel.is_some() && variant.sql.is_some() {
             before::check(&options.before, &roles::current())?;
         } else if variant.load.is_empty() {
@@ -99,7 +99,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     Ok(())
 }
 
-/// The sweep's own slots, beside those of its runs: the leader's, and that of a hand where there is one.
+/// Returns the sweep's own worker slots: the leader's, and that of a hand if there is one.
 fn own_slots(options: &SweepOptions) -> u64 {
     1 + u64::from(options.applies_sql())
 }
@@ -108,7 +108,7 @@ fn most_clients(options: &SweepOptions) -> u32 {
     options.setup.clients.iter().copied().max().unwrap_or(1)
 }
 
-/// The most slots that any of the runs takes here, with the sweep's own; of clients on several nodes it is said later.
+/// Returns the most slots that a run takes on this node, plus the sweep's own; without those of clients on several nodes.
 fn slots(options: &SweepOptions) -> Result<u64, UserError> {
     let most = most_clients(options);
     let mut needed = 0;
@@ -123,7 +123,7 @@ fn slots(options: &SweepOptions) -> Result<u64, UserError> {
 
 /// Starts the leader.
 fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
-    // The handle counts the leader itself.
+    // The handle adds the leader itself.
     let others = u32::try_from(slots(&spec.options)? - 1).unwrap_or(u32::MAX);
     let json = serde_json::to_string(spec).unwrap_or_default();
     let segment = Segment::create(SegmentShape::LEADER, &json, &[]);
@@ -132,10 +132,10 @@ fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
     LaunchHandle::start(segment, kind, spec.database_oid, spec.role_oid, others)
 }
 
-/// Makes the sweep that answers what is asked, with NOTICEs; its id.
+/// Runs the sweep that answers a question, waits for it with NOTICEs, and returns its id.
 ///
 /// # Errors
-/// What is wrong with the arguments, and why the sweep did not begin.
+/// Those of the arguments, and of a sweep that did not begin.
 pub fn answer(arguments: SweepArguments) -> Result<i64, UserError> {
     let mut spec = plan(arguments)?;
     let releasable = releasable_or_warn(
@@ -159,7 +159,7 @@ pub fn answer(arguments: SweepArguments) -> Result<i64, UserError> {
     Ok(sweep_id)
 }
 
-/// The clients of a sweep's run may wait for a lock of this session, as its leader may.
+/// Checks that the clients of a sweep's run do not wait for a lock of this session, as for its leader.
 pub fn look_at_run(segment: &Segment, watch: &mut Watch) {
     let under_way = segment.header().sweep.under_way.load(Acquire);
     if Segment::peek(under_way, |run| watch.is_in_the_way_at_times(run)) == Some(true) {
@@ -167,7 +167,7 @@ pub fn look_at_run(segment: &Segment, watch: &mut Watch) {
     }
 }
 
-/// Says when a sweep is not what was asked for.
+/// Raises a WARNING if a sweep is not completed.
 fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
     let status = store::handle_of(Work::Sweep(sweep_id))?.status;
     if let Some(wait) = store::waited_for(sweep_id)? {
@@ -190,7 +190,7 @@ fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Says when the most rounds were not enough to make each mean as sure as it was to be.
+/// Raises a WARNING if the maximum number of rounds did not give the requested precision of each mean.
 fn warn_of_width(sweep_id: i64, spec: &SweepSpec) -> Result<(), UserError> {
     let Some(until) = &spec.options.until else { return Ok(()) };
     let Some(reached) = store::reached(sweep_id, &spec.options)?.filter(|reached| *reached > until.within)
@@ -209,7 +209,7 @@ fn warn_of_width(sweep_id: i64, spec: &SweepSpec) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Starts the sweep that answers what is asked and returns its id as soon as it has one.
+/// Starts the sweep that answers a question, and returns its id as soon as it has one.
 ///
 /// # Errors
 /// As [`answer`].
@@ -217,10 +217,10 @@ pub fn start(arguments: SweepArguments) -> Result<i64, UserError> {
     start_spec(&plan(arguments)?)
 }
 
-/// As [`start`], what has been planned.
+/// As [`start`], for a planned sweep.
 pub fn start_spec(spec: &SweepSpec) -> Result<i64, UserError> {
     let launched = launch(spec)?;
-    // Until the sweep has an id it is this call's to give up.
+    // Until the sweep has an id, the end of this call ends it.
     launched.tie();
     let (result, sweep_id) = launched.until_known();
     result.map(|()| sweep_id)
@@ -229,7 +229,7 @@ pub fn start_spec(spec: &SweepSpec) -> Result<i64, UserError> {
 /// The NOTICEs of a sweep under way.
 struct SweepReporter {
     began: Instant,
-    /// Runs that were done when the sweep began, or was taken up, and at the last look.
+    /// Runs done when the sweep began or was resumed, and at the last look.
     first: Option<u32>,
     done: u32,
 }
@@ -252,8 +252,7 @@ impl SweepReporter {
         }
         self.done = done;
         let each = self.began.elapsed().as_secs_f64() / f64::from(done - first);
-        // A lock on the results, kept until the sweep's end, would hold up whoever wants a stronger one, and its runs
-        // behind that.
+        // A lock on the results until the sweep's end would block sessions that need a stronger one, and its runs behind them.
         let place = progress.last_place.load(Relaxed);
         let last = rolled_back(|| store::sweep_run_line(segment.sweep_id(), place)).or_raise();
         // How many runs a search makes is not known.
@@ -265,14 +264,13 @@ impl SweepReporter {
     }
 }
 
-// The search for a capacity: trials, each of which decides on the next.
+// The search for a capacity: trials, each of which determines the next.
 
 impl RunningSweep<'_> {
-    /// Makes trials until the search is over, and writes down what it has shown. A search that was broken off goes on after
-    /// the trials that it has.
+    /// Makes trials until the search is over, and records its answers. An interrupted search continues after its last trial.
     ///
     /// # Errors
-    /// Why a trial was not made or does not count: what comes after it would rest on nothing.
+    /// That of a trial that failed or does not count: later trials would depend on it.
     pub(super) fn search(&mut self, search: &CapacitySearch) -> Result<(), UserError> {
         while self.header().stop() == StopReason::None {
             let trials = transaction(|| sweeps::trials(self.sweep_id))?;
@@ -285,7 +283,7 @@ impl RunningSweep<'_> {
         Ok(())
     }
 
-    /// Makes one trial; `None` where the search has been stopped meanwhile.
+    /// Makes one trial; returns `None` if the search was stopped.
     fn make_trial(&mut self, search: &CapacitySearch, step: &NextTrial) -> Result<Option<()>, UserError> {
         let spec = self.spec;
         let options = &spec.options;
@@ -313,7 +311,7 @@ impl RunningSweep<'_> {
             return Err(error);
         }
         let mut outcome = outcome_of(&document, search.percentile);
-        // One on another server is not among the run's events.
+        // A target's checkpoint is not among the run's events.
         outcome.checkpoints = outcome.checkpoints.max(u32::from(self.has_checkpoint));
         durable_transaction(|| sweeps::keep_outcome(self.sweep_id, place, &outcome))?;
         self.count(place);
@@ -321,8 +319,7 @@ impl RunningSweep<'_> {
     }
 }
 
-/// Whether a run tells that its rate is not sustained, as errors have ended clients. A closed loop in which they do so tells
-/// nothing of rates.
+/// Whether a run shows by clients that ended with errors that its rate is not sustained. A closed loop shows nothing about rates.
 fn is_limited_by_errors(document: &Document, purpose: Purpose) -> bool {
     let was_measured = document.summary.secs.is_some_and(|secs| secs > 0.0);
     let aborted = document.summary.aborted.unwrap_or_default();

@@ -1,6 +1,5 @@
-//! The leader of a sweep: a session of the calling role that asks for one run after the other, each on the state that it
-//! is to begin with. It executes no statement that a user has written, and touches no table of a user's: hands and the runs' own
-//! workers do.
+//! The leader of a sweep: a session of the calling role that starts one run after the other, each on its initial state. It
+//! executes no user's statements and accesses no user's tables: hands and the runs' workers do.
 
 use std::cell::Cell as StdCell;
 use std::sync::atomic::Ordering::*;
@@ -36,7 +35,7 @@ use crate::store::extension_owner::try_to_write;
 use crate::store::{self, Changer, Planned, Wait};
 use crate::worker::{WorkerContext, attach, connect_after_crash, drop_extension};
 
-/// The kind of worker that a sweep's leader is.
+/// The worker kind of a sweep's leader.
 pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_sweep_main",
     title: c"pgbench_ext sweep",
@@ -45,7 +44,7 @@ pub const KIND: WorkerKind = WorkerKind {
     returns_after_crash: false,
 };
 
-/// The server's entry into a sweep's leader.
+/// The entry function of a sweep's leader.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
@@ -56,7 +55,7 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
     context.segment.on_detach(&STOP);
-    // The last one is called first.
+    // The last one registered is called first.
     signals::register(&CLOSE_UNFINISHED);
     signals::register(&PUT_BACK_UNFINISHED);
     signals::register(&REVERT_UNFINISHED);
@@ -67,12 +66,11 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     wake(header.caller_pid.load(Relaxed));
 }
 
-/// What there is to do for a leader without a segment. Most often that is nothing: its caller has given up before it came.
+/// Cleans up as a leader without a segment. Usually there is nothing to do: the caller ended before the leader started.
 ///
-/// Only a sweep that has begun under this segment and has no end tells that a crash of the server has ended the leader
-/// before, as nothing else starts it again ([`return_only_after_crash`]) and whatever else ends it writes the end first.
-/// The files then have what they had before the sweep, or that is written down; the postmaster, which survives crashes,
-/// has not.
+/// A sweep that began under this segment and has no end shows that a crash of the server ended an earlier leader: nothing else
+/// starts it again ([`return_only_after_crash`]), and every other end is recorded. The configuration files then have their old
+/// contents, or these are recorded, but the postmaster, which survives crashes, still has the sweep's values.
 fn follow_crash(segment: u32) {
     if !may_return_after_crash() {
         return;
@@ -88,7 +86,7 @@ fn follow_crash(segment: u32) {
 static STOP: DetachCallback = DetachCallback(|segment| segment.header().request_stop(StopReason::Abandoned));
 
 thread_local! {
-    /// What is to be put in order if this process ends before its sweep.
+    /// The sweep to clean up if this process ends early.
     static UNFINISHED: StdCell<Option<Unfinished>> = const { StdCell::new(None) };
 }
 
@@ -98,11 +96,11 @@ struct Unfinished {
     sweep_id: i64,
     /// The sweep's segment.
     segment: u32,
-    /// Its variants set parameters of the whole server.
+    /// Whether its variants set server-wide parameters.
     changes_system: bool,
 }
 
-/// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
+/// Records the end of a terminated leader's sweep. The current run is stopped when its segment is detached.
 static CLOSE_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(Unfinished { sweep_id, changes_system, .. }) = UNFINISHED.take() {
         if changes_system {
@@ -112,17 +110,17 @@ static CLOSE_UNFINISHED: signals::Callback = signals::Callback(|| {
             sqlstate::ADMIN_SHUTDOWN,
             "the sweep's leader was terminated by an administrator's command",
         );
-        // Where it cannot be written, the sweep counts as crashed.
+        // If it cannot be written, the sweep counts as crashed.
         let _ = signals::put_in_order(|| {
             durable_transaction(|| store::finish_sweep(sweep_id, true, Some(&error)))
         });
     }
 });
 
-/// Called before [`CLOSE_UNFINISHED`], which has the file read also where this does not come to its end.
+/// Restores server-wide parameters, before [`CLOSE_UNFINISHED`], which makes the server read the file even if this one fails.
 static PUT_BACK_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(Unfinished { sweep_id, changes_system: true, .. }) = UNFINISHED.get() {
-        // Where that fails, what is written down of it stays.
+        // After a failure, the record of the old settings stays.
         let _ = signals::put_in_order(|| {
             let own = Changer::Sweep(sweep_id);
             server_parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(&own))
@@ -130,10 +128,10 @@ static PUT_BACK_UNFINISHED: signals::Callback = signals::Callback(|| {
     }
 });
 
-/// Called before the two above.
+/// Reverts the change in force, before the two callbacks above.
 static REVERT_UNFINISHED: signals::Callback = signals::Callback(|| {
     if let Some(Unfinished { segment, .. }) = UNFINISHED.get() {
-        // The run under way, whose clients use what is to be undone, would be stopped only after this.
+        // Stop the current run first: its clients use the objects that are reverted.
         let run = Segment::peek(segment, |sweep| sweep.header().sweep.under_way.load(Acquire));
         if let Some(run) = run.filter(|run| *run != 0) {
             Segment::peek(run, |run| ask_to_stop(run.header(), StopReason::Requested));
@@ -178,13 +176,13 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     sweep.put_back_forgotten();
     let result = sweep.make_runs();
     let waits = sweep.restarts.waits.take();
-    // Whatever happened, the server has its own settings again, and the database is as it was.
+    // In any case restore the server's settings and revert the change of the database.
     let put_back = sweep.system.put_back(&mut sweep.session);
     let reverted = sweep.changes.revert_last();
     let put_back = reverted.clone().and(put_back);
     let stop = stop_error(context.segment.header());
     forget_cancel();
-    // What is left in the database is said whatever else went wrong.
+    // A failed revert takes precedence over other errors.
     let error = reverted.err().or(result.clone().and(put_back.clone()).err()).or(stop.clone());
     let canceled = stop.is_some() || spec.resumption == Resumption::GivesUp;
     let finished = match &waits {
@@ -202,7 +200,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     raised.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
 }
 
-/// Writes how the sweep ended. Tries for a while, and then leaves it to the server's log.
+/// Writes the end of the sweep; if that fails for a while, writes it to the server's log.
 fn write_end(
     session: &Session,
     sweep_id: i64,
@@ -229,13 +227,13 @@ fn write_end(
     written
 }
 
-/// A run that a sweep is to make.
+/// The order of a run.
 pub(super) struct Order<'a> {
     pub place: i32,
     pub round: u32,
     pub variant: &'a Variant,
     pub arguments: RunArguments,
-    /// A checkpoint is to fall into it.
+    /// Whether a checkpoint is made during the run.
     pub over_checkpoint: bool,
 }
 
@@ -244,7 +242,7 @@ pub(super) struct RunningSweep<'a> {
     context: &'a WorkerContext,
     pub(super) spec: &'a SweepSpec,
     pub(super) sweep_id: i64,
-    /// The leader's own.
+    /// The leader's own session.
     session: Session,
     state: State,
     system: ServerParameters,
@@ -261,7 +259,7 @@ impl<'a> RunningSweep<'a> {
         self.context.segment.header()
     }
 
-    /// A superuser's sweep puts back what others before it could not.
+    /// Restores, in a superuser's sweep, server-wide parameters that earlier ones have not restored.
     fn put_back_forgotten(&mut self) {
         if transaction(|| Ok(superuser())) == Ok(true) {
             server_parameters::put_back_or_warn(&mut self.session, Some(&Changer::Sweep(self.sweep_id)));
@@ -275,7 +273,7 @@ impl<'a> RunningSweep<'a> {
         }
         if let Some(search) = &self.spec.options.search {
             let made = transaction(|| store::sweeps::trials(self.sweep_id))?;
-            // How many there will be is for the search to say.
+            // The number of trials is not known in advance.
             self.announce(0, made.len() as u32);
             return self.search(search);
         }
@@ -296,7 +294,7 @@ impl<'a> RunningSweep<'a> {
         }
     }
 
-    /// Makes runs that are planned; false where the sweep has been stopped meanwhile.
+    /// Makes the planned runs; returns false if the sweep was stopped.
     fn make_planned(&mut self, planned: Vec<Planned>) -> Result<bool, UserError> {
         for Planned { place, cell } in planned {
             if self.header().stop() != StopReason::None {
@@ -324,14 +322,15 @@ impl<'a> RunningSweep<'a> {
         Ok(true)
     }
 
-    /// Whether the server was started as a variant wants it; false where the sweep has to wait for that, or was stopped.
+    /// Makes sure that the server was started with a variant's parameters; returns false if the sweep must wait for a restart, or
+    /// was stopped.
     fn start_with(&mut self, place: i32, variant: &Variant) -> Result<bool, UserError> {
         if !self.spec.options.needs_restarts() {
             return Ok(true);
         }
         let mut is_done = false;
         let result = self.interruptibly(|sweep| {
-            // What is to be put back of both stands in one place.
+            // Both kinds of parameters share one record of old settings, so restore the others first.
             if !sweep.restarts.is_in_force(variant) {
                 sweep.system.put_back(&mut sweep.session)?;
             }
@@ -341,7 +340,7 @@ impl<'a> RunningSweep<'a> {
         if self.header().stop() != StopReason::None { Ok(false) } else { result.map(|()| is_done) }
     }
 
-    /// Those who wait for it may know its name now.
+    /// Publishes the sweep's id and its numbers of runs to waiting sessions.
     fn announce(&self, total: u32, done: u32) {
         let progress = &self.header().sweep;
         progress.total.store(total, Relaxed);
@@ -351,8 +350,8 @@ impl<'a> RunningSweep<'a> {
         wake(self.header().caller_pid.load(Relaxed));
     }
 
-    /// Makes a run, and writes down why where it was not made or does not count. Whether it counts; `None` where the sweep
-    /// has been stopped meanwhile.
+    /// Makes a run, and records the error if it failed or does not count. Returns whether it counts; `None` if the sweep was
+    /// stopped.
     pub(super) fn carry_out(
         &mut self,
         order: Order<'a>,
@@ -368,7 +367,7 @@ impl<'a> RunningSweep<'a> {
         Ok(Some(made))
     }
 
-    /// One run more is over.
+    /// Publishes that another run is over.
     pub(super) fn count(&self, place: i32) {
         let progress = &self.header().sweep;
         progress.last_place.store(place, Relaxed);
@@ -376,10 +375,10 @@ impl<'a> RunningSweep<'a> {
         wake(self.header().caller_pid.load(Relaxed));
     }
 
-    /// A single run; its id.
+    /// Makes a single run, and returns its id.
     ///
     /// # Errors
-    /// Why it was not made, or does not count.
+    /// Those of a run that failed or does not count.
     fn make_run(&mut self, order: Order<'a>) -> Result<i64, UserError> {
         let Order { place, round, variant, arguments, over_checkpoint } = order;
         self.interruptibly(|sweep| {
@@ -408,7 +407,7 @@ impl<'a> RunningSweep<'a> {
             run.observation = self.spec.observation;
         }
         run.horizon_held = self.spec.horizon_held;
-        // A session that waits for the sweep does nothing else meanwhile.
+        // The session that waits for the sweep is idle during the run.
         run.starter.pid = header.caller_pid.load(Relaxed);
         let prepared = std::panic::AssertUnwindSafe(&prepared);
         let (run, [secrets, _]) = (&prepared.spec, &prepared.secrets);
@@ -426,7 +425,7 @@ impl<'a> RunningSweep<'a> {
         launched.leave();
         result?;
         self.changes.check().and_then(|()| self.system.check()).inspect_err(|error| {
-            // Where that fails, the sweep's own record says so.
+            // After a failure, the sweep's own record still has the error.
             let _ = durable_transaction(|| store::run_does_not_count(run_id, error));
         })?;
         if transaction(|| store::status(Work::Run(run_id))).is_ok_and(|status| status == "completed") {
@@ -435,8 +434,8 @@ impl<'a> RunningSweep<'a> {
         Ok(run_id)
     }
 
-    /// Waits for a run's end; `after_ns` after its measuring began there is a `checkpoint`. A run without one is a run as
-    /// well: why there is none is in the server's log.
+    /// Waits for a run's end, and calls `checkpoint` `after_ns` after the begin of its measurement. If the checkpoint fails, the
+    /// run continues, and the server's log has the error.
     fn follow(
         &mut self,
         place: i32,
@@ -469,7 +468,7 @@ impl<'a> RunningSweep<'a> {
         })
     }
 
-    /// Does what takes statements of this session's own, which a stop has to cancel.
+    /// Runs work with statements of this session, which a stop cancels.
     fn interruptibly(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<(), UserError>,
@@ -479,10 +478,10 @@ impl<'a> RunningSweep<'a> {
     }
 }
 
-/// A checkpoint begins after this part of a run, so that the rest of it shows what it costs.
+/// The divisor of a run's time for the begin of a checkpoint: after a third, so that the rest shows its cost.
 const CHECKPOINT_AFTER: i64 = 3;
 
-/// How long after its measuring begins a run is to have a checkpoint.
+/// Returns the time from the begin of a run's measurement to its checkpoint.
 fn checkpoint_ns(spec: &RunSpec) -> Option<i64> {
     match spec.options.extent {
         Extent::Secs(secs) => Some((secs * 1e9) as i64 / CHECKPOINT_AFTER),

@@ -1,4 +1,4 @@
-//! Stops of a sweep: what its leader does until one, what it waits for, and what is said of it.
+//! Stops of a sweep: the leader's waits and statements that they end, and their errors.
 
 use std::sync::atomic::Ordering::*;
 
@@ -9,7 +9,7 @@ use crate::server::process::{cancel, forget_cancel, nap_until_canceled};
 use crate::shm::{Header, StopReason, ask_to_stop};
 use crate::worker::drop_extension;
 
-/// The error of a stop.
+/// Returns the error of a stop, if there was one.
 pub(super) fn stop_error(header: &Header) -> Option<UserError> {
     let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
     match header.stop() {
@@ -27,7 +27,7 @@ pub(super) fn stop_error(header: &Header) -> Option<UserError> {
     }
 }
 
-/// Does what takes statements of the leader's own session, which a stop of the sweep with this header has to cancel.
+/// Runs work with statements of this session, which a stop of the sweep with this header cancels.
 pub(super) fn interruptibly<T>(
     header: &Header,
     work: impl FnOnce() -> Result<T, UserError>,
@@ -42,19 +42,19 @@ pub(super) fn interruptibly<T>(
     result
 }
 
-/// A cancel of this session, which has no timeouts, is a stop, whatever it was doing.
+/// Stops the sweep if the error is a cancel of this session, which has no timeouts.
 pub(super) fn stop_if_canceled(header: &Header, error: &UserError) {
     if error.sqlstate == sqlstate::QUERY_CANCELED {
         header.request_stop(StopReason::Requested);
     }
 }
 
-/// Waits for a load, a run or a hand, which a stop of the sweep stops.
+/// Waits for a load, a run or a hand, and stops it when the sweep is stopped.
 pub(super) fn await_launched(header: &Header, launched: &LaunchHandle) -> Result<(), UserError> {
     await_launched_until(header, launched, &mut |_| Ok(false))
 }
 
-/// As [`await_launched`], and no longer than until `look` says so.
+/// As [`await_launched`], until `look` returns true.
 pub(super) fn await_launched_until(
     header: &Header,
     launched: &LaunchHandle,
@@ -87,7 +87,7 @@ pub(super) fn await_launched_until(
     result.and(looked.map(drop))
 }
 
-/// Waits for the end of a hand that no stop is to keep from its work. A cancel of this session cancels its statement.
+/// Waits for the end of a hand, even if the sweep is stopped. A cancel of this session cancels the hand's statement.
 pub(super) fn await_end(header: &Header, hand: &LaunchHandle) -> Result<(), UserError> {
     header.sweep.under_way.store(hand.segment.handle(), Release);
     let result = loop {
