@@ -1,5 +1,5 @@
-//! Statements by the server programming interface: this project's own, which run under a search_path of pg_catalog alone, and
-//! those [`in_session`], which find names as the session does.
+//! Statements through the server programming interface: the extension's own, with pg_catalog as the only schema of the search_path,
+//! and those of [`in_session`], with the session's search_path.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -12,33 +12,33 @@ use pgrx::{PgTrigger, Spi, pg_sys};
 
 use crate::error::{OrRaise, internal};
 
-/// Sees to something before a statement is executed.
+/// A check before a statement is executed.
 pub type Inspection = fn() -> Result<(), UserError>;
 
 thread_local! {
-    /// What is called before each of this project's own statements is executed, while the relations that it names are locked.
+    /// The check before each of the extension's own statements, made while the relations that it names are locked.
     static INSPECTION: Cell<Option<Inspection>> = const { Cell::new(None) };
 }
 
-/// From here on, has each statement of [`fetch`], [`fetch_all`], [`run`], [`call`] and [`locked_rows`] be inspected, and those
-/// that write fire no other triggers than those that are enabled always. Returns what there was before.
+/// Sets the check before each statement of [`fetch`], [`fetch_all`], [`run`], [`call`] and [`locked_rows`]. While there is one,
+/// writing statements fire only triggers that are enabled ALWAYS. Returns the previous check.
 pub fn inspect(inspection: Option<Inspection>) -> Option<Inspection> {
     INSPECTION.replace(inspection)
 }
 
-/// An identifier, quoted where it needs to be.
+/// Quotes an identifier if necessary.
 pub fn quote_identifier(name: &str) -> String {
     pgrx::spi::quote_identifier(name)
 }
 
-/// A text as a literal.
+/// Quotes a text as a literal.
 pub fn quote_literal(text: &str) -> String {
     pgrx::spi::quote_literal(text)
 }
 
-/// An SPI failure that is not an ERROR of the server's: a bug of ours.
+/// Converts a failure of SPI that is no ERROR of the server, and so a bug of the extension.
 fn spi_error(error: pgrx::spi::Error) -> UserError {
-    // Users' own statements: those of a fixture.
+    // Only users' statements, those of a fixture, can cause this one.
     if matches!(error, pgrx::spi::Error::SpiError(pgrx::spi::SpiErrorCodes::Transaction)) {
         let message = "cannot begin or end transactions in the statements of a fixture";
         return UserError::new(sqlstate::INVALID_TRANSACTION_TERMINATION, message);
@@ -46,13 +46,13 @@ fn spi_error(error: pgrx::spi::Error) -> UserError {
     internal(format!("unexpected SPI result: {error}"))
 }
 
-/// Runs this project's own statements, whatever the session has set.
+/// Runs the extension's own statements, independent of the session's settings.
 fn own<T>(work: impl FnOnce() -> T) -> T {
     restricted(|| with_own_plans(work))
 }
 
-/// Reads with the latest snapshot, for what workers commit while this session's statement runs has
-/// to be seen, whatever its isolation level. No transaction id is assigned: one would hold back the xmin horizon.
+/// Reads with the latest snapshot, which at any isolation level includes what workers commit during this session's statement. Assigns
+/// no transaction id, which would hold back the xmin horizon.
 fn latest<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
     unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
@@ -70,7 +70,7 @@ fn types_of(arguments: &[DatumWithOid]) -> Vec<pg_sys::PgOid> {
     arguments.iter().map(|argument| argument.oid().into()).collect()
 }
 
-/// Executes a query of this project's own. Its analysis locks the relations that it names, and views lead to.
+/// Executes a query of the extension's own. Its analysis locks the relations that it names, and those behind views.
 fn select<'a>(
     client: &SpiClient<'a>,
     sql: &str,
@@ -83,7 +83,7 @@ fn select<'a>(
     client.select(&statement, limit, arguments)
 }
 
-/// As [`select`], of a statement that writes.
+/// As [`select`], for a statement that writes.
 fn update<'a>(
     client: &mut SpiClient<'a>,
     sql: &str,
@@ -96,12 +96,12 @@ fn update<'a>(
     client.update(&statement, None, arguments)
 }
 
-/// Reads by several queries, with the latest snapshot.
+/// Reads with several queries under the latest snapshot.
 pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
     own(|| latest(body))
 }
 
-/// Runs a query for its first value.
+/// Runs a query, and returns the first column of its first row.
 pub fn fetch<T: FromDatum + IntoDatum>(
     sql: &str,
     arguments: &[DatumWithOid],
@@ -109,25 +109,25 @@ pub fn fetch<T: FromDatum + IntoDatum>(
     own(|| latest(|client| first_value(select(client, sql, Some(1), arguments)?)))
 }
 
-/// Runs a statement for its effect; the number of rows.
+/// Runs a statement, and returns the number of rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
     let count = |client: &mut SpiClient| update(client, sql, arguments).map(|table| table.len());
     own(|| Spi::connect_mut(count).map_err(spi_error))
 }
 
-/// Runs a statement for its effect and its first value.
+/// Runs a statement that writes, and returns the first column of its first row.
 pub fn call<T: FromDatum + IntoDatum>(sql: &str, arguments: &[DatumWithOid]) -> Result<Option<T>, UserError> {
     let first = |client: &mut SpiClient| update(client, sql, arguments)?.first().get(1);
     own(|| Spi::connect_mut(first).map_err(spi_error))
 }
 
-/// Runs a statement that makes or drops an object. Event triggers fire as in an ordinary session, whatever else has been written:
-/// they belong to superusers, and extensions such as Citus need theirs.
+/// Runs a statement that creates or drops an object. Event triggers fire as in an ordinary session: they belong to superusers, and
+/// extensions such as Citus need theirs.
 pub fn define(sql: &str) -> Result<(), UserError> {
     own(|| as_origin(|| in_session::run(sql, &[]).map(drop)))
 }
 
-/// All rows of a query, each as `row` has it.
+/// Runs a query, and returns its rows as converted by `row`.
 pub fn fetch_all<T>(
     sql: &str,
     arguments: &[DatumWithOid],
@@ -136,7 +136,7 @@ pub fn fetch_all<T>(
     fetch_table(sql, arguments, |found| found.map(|found| row(&found)).collect())
 }
 
-/// What `body` makes of all rows of a query.
+/// Runs a query, and returns the result of `body` for its rows.
 pub(super) fn fetch_table<T>(
     sql: &str,
     arguments: &[DatumWithOid],
@@ -145,7 +145,7 @@ pub(super) fn fetch_table<T>(
     own(|| latest(|client| body(select(client, sql, None, arguments)?)))
 }
 
-/// All rows of a query that locks the rows it finds, which is no reading.
+/// As [`fetch_all`], for a query that locks rows, which is not read-only.
 pub fn locked_rows<T>(
     sql: &str,
     arguments: &[DatumWithOid],
@@ -157,12 +157,12 @@ pub fn locked_rows<T>(
     own(|| Spi::connect_mut(all).map_err(spi_error))
 }
 
-/// Statements under the session's search_path: users' own text, names that users have given, and what fires users' code, which
-/// may lean on that path. Names of the server's in these are written with their schema.
+/// Statements under the session's search_path: users' texts, names given by users, and statements that fire users' code, which may
+/// depend on it. The server's names in these statements are qualified.
 pub mod in_session {
     use super::*;
 
-    /// Runs a query of this project's own. What [`run`] and [`call`] are given may be users' text.
+    /// Runs a query of the extension's own. The statements of [`run`] and [`call`] may be users' texts.
     fn own<T>(work: impl FnOnce() -> T) -> T {
         with_own_syntax(|| with_own_plans(work))
     }
@@ -200,7 +200,7 @@ pub mod in_session {
     }
 }
 
-/// All rows of a query on the transition tables of a trigger that is firing.
+/// As [`fetch_all`], for a query on the transition tables of a firing trigger.
 pub fn fetch_in_trigger<T>(
     trigger: &PgTrigger,
     sql: &str,
@@ -214,8 +214,8 @@ pub fn fetch_in_trigger<T>(
     own(|| Spi::connect(rows).map_err(spi_error))
 }
 
-/// The text that a query of some ids finds with the snapshot of the statement under way, which sees the rows that it
-/// has itself deleted.
+/// Runs a query with an array of ids under the snapshot of the current statement, which still sees the rows that this has deleted, and
+/// returns the text in its first column.
 pub fn fetch_as_of_statement(sql: &str, ids: &[i64]) -> Result<Option<String>, UserError> {
     let sql = CString::new(sql).map_err(|e| internal(e.to_string()))?;
     let mut types = [pg_sys::INT8ARRAYOID];
@@ -245,22 +245,22 @@ pub fn fetch_as_of_statement(sql: &str, ids: &[i64]) -> Result<Option<String>, U
     own(|| Spi::connect(found))
 }
 
-/// A TimestampTz, microseconds since 2000-01-01, as an argument of a statement.
+/// Converts a TimestampTz, in microseconds since 2000-01-01, to an argument of a statement.
 pub fn timestamp(at: i64) -> Option<TimestampWithTimeZone> {
     // SAFETY: every i64 is a TimestampTz.
     unsafe { TimestampWithTimeZone::from_datum(pg_sys::Datum::from(at), false) }
 }
 
-// Plans of this project's own queries, which neither jit compiles nor parallel workers execute: compiling a query over the
-// catalog takes many times as long as its execution, and a run needs the worker slots for its clients.
+// Plans of the extension's own queries, without jit and parallel workers: compiling a query on the catalog takes many times as
+// long as its execution, and a run needs the worker slots for its clients.
 //
-// The parameters `jit` and `max_parallel_workers_per_gather` stay as they are: runs record them, and users' statements are
-// planned under them.
+// The parameters `jit` and `max_parallel_workers_per_gather` are not changed: runs record them, and users' statements are planned
+// with them.
 
-/// What a plan may have.
+/// The features allowed in a plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Allowed {
-    /// What the session's parameters allow.
+    /// Those that the session's parameters allow.
     All,
     /// No jit.
     Interpreted,
@@ -269,18 +269,18 @@ enum Allowed {
 }
 
 thread_local! {
-    /// What the plans may have that are made now.
+    /// The features allowed in plans made now.
     static ALLOWED: Cell<Allowed> = const { Cell::new(Allowed::All) };
     static IS_INSTALLED: Cell<bool> = const { Cell::new(false) };
     static PREVIOUS: Cell<pg_sys::planner_hook_type> = const { Cell::new(None) };
 }
 
-/// Runs `work`, whose statements are this project's own.
+/// Runs `work`, whose statements are the extension's own, with plain plans.
 fn with_own_plans<T>(work: impl FnOnce() -> T) -> T {
     allowing(Allowed::Plain, work)
 }
 
-/// Runs `work`, which executes users' statements for their rows and blocks, not for their time: jit changes only that.
+/// Runs `work`, which executes users' statements for their rows and blocks and not for their time, without jit.
 pub fn without_jit<T>(work: impl FnOnce() -> T) -> T {
     allowing(Allowed::Interpreted, work)
 }
@@ -340,7 +340,7 @@ unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Without a guard around it, whose work each statement's planning would pay.
+/// Functions called without a guard, which would slow down the planning of each statement.
 mod raw {
     use super::*;
 
@@ -355,10 +355,9 @@ mod raw {
     }
 }
 
-// Configuration parameters that are set for a while: up to the end of a transaction, or of a piece of work.
+// Configuration parameters that are set until the end of a transaction or of a function.
 
-/// Sets a configuration parameter until the transaction, or the settings' nest level, ends. Outside of
-/// both it does nothing.
+/// Sets a configuration parameter until the end of the transaction or the nest level; does nothing outside of both.
 pub fn set_local(name: &CStr, value: &CStr) {
     // SAFETY: NUL-terminated strings; what is to be restored is remembered by the nest level, if there is one.
     unsafe {
@@ -375,12 +374,12 @@ pub fn set_local(name: &CStr, value: &CStr) {
     }
 }
 
-/// Does something under another search_path.
+/// Runs `work` with another search_path.
 pub fn with_search_path<T>(path: &str, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     with_setting(c"search_path", &CString::new(path).unwrap_or_default(), work)
 }
 
-/// Does something with another value of a parameter.
+/// Runs `work` with another value of a parameter.
 pub fn with_setting<T>(
     name: &CStr,
     value: &CStr,
@@ -392,12 +391,11 @@ pub fn with_setting<T>(
     })
 }
 
-/// The search_path of this project's own SQL.
+/// The search_path of the extension's own SQL.
 pub const SAFE_PATH: &CStr = c"pg_catalog, pg_temp";
 
-/// Runs this project's own SQL: names and operators in it are the server's, whatever other roles have created, and texts are
-/// read and written as by default, whatever the session, its role or its database has set. As TimescaleDB's
-/// RestrictSearchPath and pg_dump do it.
+/// Runs the extension's own SQL so that names and operators are the server's, and texts have the default syntax, independent of
+/// objects of other roles and of the session's settings, as TimescaleDB's RestrictSearchPath and pg_dump do.
 fn restricted<T>(work: impl FnOnce() -> T) -> T {
     if has_own_syntax() && has_safe_path() {
         return work();
@@ -408,19 +406,19 @@ fn restricted<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Sets what [`restricted`] sets, up to the end of the nest level.
+/// Makes the settings of [`restricted`], until the end of the nest level.
 pub fn restrict() {
     set_local(c"search_path", SAFE_PATH);
     set_own_syntax();
 }
 
-/// Has only those triggers and rules fire that are enabled always, up to the end of the nest level: those of a role that may make
-/// triggers on a table are not, for only the table's owner enables them so.
+/// Makes only triggers and rules fire that are enabled ALWAYS, until the end of the nest level. Only a table's owner can enable them
+/// so, and not a role with the privilege to create triggers.
 fn as_replica() {
     set_replication_role(pg_sys::SESSION_REPLICATION_ROLE_REPLICA, c"replica");
 }
 
-/// Does something in which triggers fire as in an ordinary session.
+/// Runs `work`, in which triggers fire as in an ordinary session.
 fn as_origin<T>(work: impl FnOnce() -> T) -> T {
     in_nest_level(|| {
         set_replication_role(pg_sys::SESSION_REPLICATION_ROLE_ORIGIN, c"origin");
@@ -428,7 +426,7 @@ fn as_origin<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Changes nothing where it is so already, as each change has the session's plans made anew.
+/// Sets session_replication_role if it has another value: each change invalidates the session's plans.
 fn set_replication_role(role: u32, value: &CStr) {
     // SAFETY: a variable of the process's; otherwise as `set_local`, with the rights that the parameter takes.
     unsafe {
@@ -453,7 +451,7 @@ fn has_safe_path() -> bool {
     unsafe { CStr::from_ptr(pg_sys::namespace_search_path) == SAFE_PATH }
 }
 
-/// Does something with texts that are read and written as by default, whatever the session, its role or its database has set.
+/// Runs `work`, in which texts have the default syntax, independent of the session's settings.
 pub fn with_own_syntax<T>(work: impl FnOnce() -> T) -> T {
     if has_own_syntax() {
         return work();
@@ -464,7 +462,7 @@ pub fn with_own_syntax<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Does something at whose end all parameters that it has set are as before.
+/// Runs `work`, and restores the parameters that it has set with [`set_local`].
 pub fn in_nest_level<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: as functions with a SET clause do it (fmgr_security_definer in utils/fmgr/fmgr.c): an
     // error that leaves from here ends the transaction, and the nest level with it.
@@ -488,7 +486,7 @@ fn has_own_syntax() -> bool {
     }
 }
 
-/// What [`with_own_syntax`] sets, up to the end of the nest level.
+/// Makes the settings of [`with_own_syntax`], until the end of the nest level.
 fn set_own_syntax() {
     if has_own_syntax() {
         return;

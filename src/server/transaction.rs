@@ -14,7 +14,7 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Transactions that this process has had of [`transaction`].
+/// Returns the number of this process's calls of [`transaction`].
 pub fn count() -> u64 {
     COUNT.get()
 }
@@ -41,8 +41,8 @@ pub fn transaction<T>(
     })
 }
 
-/// Runs `body` while the snapshot of a worker's [`transaction`] is put down, so that it does not hold back the horizon; at its top
-/// level only. Statements of this project's own have snapshots of their own.
+/// Runs `body` without the snapshot of a worker's [`transaction`], so that it does not hold back the horizon. Call it outside of
+/// subtransactions and statements. The extension's own statements take snapshots of their own.
 ///
 /// # Errors
 /// Those of `body`.
@@ -58,7 +58,7 @@ pub fn without_snapshot<T>(body: impl FnOnce() -> Result<T, UserError>) -> Resul
     }
 }
 
-/// Gives the worker's [`transaction`] a new snapshot in the place of an older one, as [`without_snapshot`] does.
+/// Replaces the snapshot of a worker's [`transaction`] by a new one, as [`without_snapshot`] does at its end.
 pub fn renew_snapshot() {
     // SAFETY: as in `without_snapshot`.
     unsafe {
@@ -68,26 +68,24 @@ pub fn renew_snapshot() {
     }
 }
 
-/// Whether this session's transaction goes on after its statement, or may be rolled back to a savepoint.
+/// Whether this session's transaction continues after its statement, or is in a subtransaction.
 pub fn is_in_block() -> bool {
     // SAFETY: looks at variables of the transaction's.
     unsafe { pg_sys::IsTransactionBlock() || pg_sys::IsSubTransaction() }
 }
 
-/// As [`transaction`], for what must survive a crash of the server once this returns, whatever synchronous_commit says. No
-/// standby is waited for.
+/// As [`transaction`], but its commit survives a crash of the server regardless of synchronous_commit. Does not wait for standbys.
 pub fn durable_transaction<T>(
     body: impl FnOnce() -> Result<T, UserError> + UnwindSafe + RefUnwindSafe,
 ) -> Result<T, UserError> {
     transaction(|| {
-        // At the commit the setting is still in force.
+        // The setting lasts until after the commit.
         set_local(c"synchronous_commit", c"local");
         body()
     })
 }
 
-/// Runs `body` with locks on tables, in a worker that has no transaction open. It has no snapshot, and so holds
-/// back nothing else.
+/// Runs `body` with locks on tables, in a worker that has no transaction open. Without a snapshot, it does not hold back the horizon.
 pub fn locked<T>(
     tables: &[pg_sys::Oid],
     mode: i32,
@@ -100,7 +98,7 @@ pub fn locked<T>(
     })
 }
 
-/// The frame of a worker's transaction.
+/// Runs `body` in a worker's transaction without a snapshot.
 fn framed<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     let whole = || {
         // SAFETY: no transaction is open; an error unwinds to the catch below.
@@ -123,7 +121,7 @@ fn framed<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError
     result
 }
 
-/// Leaves whatever is open; outside a transaction it does nothing.
+/// Aborts the open transaction, if there is one.
 fn roll_back() {
     // SAFETY: as PostgresMain does after an error.
     unsafe {
@@ -132,7 +130,7 @@ fn roll_back() {
     }
 }
 
-/// Runs `body` in a subtransaction that is rolled back, and so gives back the locks that it took.
+/// Runs `body` in a subtransaction that is rolled back, which also releases its locks.
 ///
 /// # Errors
 /// Those of `body`, whether returned or raised by the server.
@@ -140,7 +138,7 @@ pub fn rolled_back<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, 
     subtransaction(body, |_| false)
 }
 
-/// Runs `body` in a subtransaction that is rolled back at an error, after which the transaction can go on.
+/// Runs `body` in a subtransaction that is rolled back after an error, so that the transaction can continue.
 ///
 /// # Errors
 /// Those of `body`, whether returned or raised by the server.
