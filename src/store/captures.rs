@@ -1,5 +1,5 @@
-//! Captures: rows of bench_internal.capture_list and bench.capture_statements, the mix that a capture is, and the values that it
-//! has kept in bench.captured_rows.
+//! Captures: rows of bench_internal.capture_list and bench.capture_statements, a capture's mix, and its values in
+//! bench.captured_rows.
 
 use bench_base::error::{UserError, sqlstate};
 use bench_capture::fidelity::Activity;
@@ -17,20 +17,20 @@ use crate::server::roles::name_of;
 use crate::server::rows::{insert, select, select_from, select_one};
 use crate::server::spi::{fetch, fetch_all, quote_identifier, quote_literal, run, timestamp};
 
-/// Who owns a capture, and how it is.
+/// The owner and the status of a capture.
 #[derive(Deserialize)]
 pub struct CaptureHandle {
-    /// The role that captured: its present name, or the one that was kept.
+    /// The current name of the role that captured, or the recorded one of a dropped role.
     pub role: String,
     #[serde(default)]
     pub owner_oid: pg_sys::Oid,
-    /// As bench.captures has it: capturing, completed, canceled, failed or crashed.
+    /// The status in bench.captures: capturing, completed, canceled, failed or crashed.
     pub status: String,
     /// The process that captures.
     pub pid: i32,
 }
 
-/// A capture by its name.
+/// Reads a capture by its name.
 pub fn capture(name: &str) -> Result<Option<CaptureHandle>, UserError> {
     as_owner(|| {
         let sql = "SELECT bench_internal.role_name(l.owner_oid, l.role) AS role, \
@@ -42,7 +42,7 @@ pub fn capture(name: &str) -> Result<Option<CaptureHandle>, UserError> {
     })
 }
 
-/// The workloads of a capture with their weights; `None` where no capture has that name.
+/// Returns the workloads of a capture with their weights; `None` if there is no capture of this name.
 pub fn mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
     as_owner(|| {
         if fetch::<i32>("SELECT 1 FROM bench_internal.capture_list WHERE name = $1", &[name.into()])?
@@ -62,7 +62,7 @@ pub fn mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
     })
 }
 
-/// Milliseconds that a call of a captured workload took, where the capture knows.
+/// Returns the milliseconds that a call of a captured workload took, if the capture recorded it.
 pub fn captured_ms(workload: &str) -> Result<Option<f64>, UserError> {
     as_owner(|| {
         let sql =
@@ -80,7 +80,7 @@ pub fn is_masked(workload: &str) -> Result<bool, UserError> {
     })
 }
 
-/// A workload that has a name of those that a capture gives to its workloads, and is none of them.
+/// Returns a workload with a name that this capture would give to its own, but which does not belong to it.
 pub fn alien_part(name: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {
         let sql = "SELECT min(w.name) FROM bench.workloads w \
@@ -91,11 +91,11 @@ pub fn alien_part(name: &str) -> Result<Option<String>, UserError> {
     })
 }
 
-/// Writes the row of a capture that this process begins, over an older one of the same name, whose statements, workloads
-/// and values go. `at` is when it began, a TimestampTz.
+/// Writes the row of a capture that this process begins. Replaces an older one of the same name, whose statements, workloads and
+/// values are deleted. `at` is its begin, a TimestampTz.
 ///
 /// # Errors
-/// 42710 where a workload has this name.
+/// 42710 if a workload has this name.
 pub fn begin_capture(
     name: &str,
     role: pg_sys::Oid,
@@ -129,7 +129,7 @@ pub fn begin_capture(
     })
 }
 
-/// Says where the workloads of a capture under way come from.
+/// Sets the source of a running capture's workloads.
 pub fn set_source_of_capture(name: &str, source: &str) -> Result<(), UserError> {
     as_owner(|| {
         let sql = "UPDATE bench_internal.capture_list SET source = $2 WHERE name = $1";
@@ -137,7 +137,7 @@ pub fn set_source_of_capture(name: &str, source: &str) -> Result<(), UserError> 
     })
 }
 
-/// What is written of a capture when it has ended.
+/// The facts written at the end of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureEnd {
     /// completed, canceled or failed.
@@ -146,11 +146,11 @@ pub struct CaptureEnd {
     pub calls: Option<i64>,
     /// Their execution time in milliseconds.
     pub exec_ms: Option<f64>,
-    /// Entries that pg_stat_statements has dropped meanwhile.
+    /// Entries that pg_stat_statements has evicted during the capture.
     pub dealloc: Option<i64>,
     pub notes: Vec<String>,
     pub error: Option<UserError>,
-    /// Of the whole database meanwhile.
+    /// The activity of the whole database during the capture.
     pub activity: Option<Activity>,
 }
 
@@ -195,7 +195,7 @@ pub struct CaptureHead {
     pub activity: Option<Activity>,
 }
 
-/// The row of a capture.
+/// Reads the row of a capture.
 pub fn head_of_capture(name: &str) -> Result<CaptureHead, UserError> {
     as_owner(|| {
         let found = select_from("bench_internal.capture_list WHERE name = $1", &[name.into()])?;
@@ -233,10 +233,10 @@ pub fn put_captured_statements(capture: &str, statements: &[CapturedStatement]) 
     as_owner(|| insert("bench.capture_statements", ("capture", capture.into()), statements))
 }
 
-/// Removes a capture with its statements, workloads and values, and so their feeders.
+/// Deletes a capture with its statements, workloads, values and feeders.
 ///
 /// # Errors
-/// 55006 while it is under way, 55000 as long as it knows what postgresql.auto.conf has to get back.
+/// 55006 while it is running, 55000 while it has a record of settings to restore in postgresql.auto.conf.
 pub fn delete_capture(name: &str) -> Result<(), UserError> {
     let Some(handle) = capture(name)? else { return Ok(()) };
     if handle.status == "capturing" && handle.pid != my_pid() {
@@ -261,12 +261,12 @@ pub fn delete_capture(name: &str) -> Result<(), UserError> {
     })
 }
 
-/// The statements of a capture.
+/// Reads the statements of a capture.
 pub fn captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserError> {
     as_owner(|| select_from("bench.capture_statements WHERE capture = $1 ORDER BY number", &[name.into()]))
 }
 
-/// What there is to know of a capture.
+/// Reads the notes about a capture.
 pub fn notes_of_capture(name: &str) -> Result<Vec<String>, UserError> {
     as_owner(|| {
         let sql = "SELECT notes FROM bench_internal.capture_list WHERE name = $1";

@@ -1,4 +1,4 @@
-//! Runs, loads and sweeps as their rows show them: for those who wait for one, stop it, ask how it went, or look for earlier ones.
+//! The rows of runs, loads and sweeps: visibility, status, conflicts, results, and the history of runs.
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::RunSpec;
@@ -17,20 +17,22 @@ use crate::server::rows::{select, select_one};
 use crate::server::spi::fetch;
 use crate::shm::{Segment, Work, build, is_under_way};
 
-/// How to find the leader of what may be under way.
+/// The row of a run, a load or a sweep, by which its leader is found.
 pub struct WorkHandle {
     pub work: Work,
     pub segment: u32,
-    /// As the row has it.
+    /// The status in the row, which does not show crashes.
     pub status: String,
-    /// Its present name, or the one that was kept.
+    /// The role's current name, or the recorded one of a dropped role.
     pub role: String,
     pub owner_oid: pg_sys::Oid,
 }
 
 impl WorkHandle {
+    /// Checks that this session can communicate with the leader.
+    ///
     /// # Errors
-    /// 55000 where the leader is of another build of the library, and so not to be reached from here.
+    /// 55000 if the leader uses another build of the library.
     pub fn check_build(&self) -> Result<(), UserError> {
         if is_open(&self.status) && build::is_led_by_other(self.segment, self.work) {
             return Err(build::started_by_other(self.work));
@@ -38,8 +40,10 @@ impl WorkHandle {
         Ok(())
     }
 
+    /// Checks that the caller may see it.
+    ///
     /// # Errors
-    /// 42501 for what the caller may not see.
+    /// 42501 if not.
     fn check_visible(&self) -> Result<(), UserError> {
         if may_see(self.owner_oid) {
             return Ok(());
@@ -49,8 +53,10 @@ impl WorkHandle {
             .hint(format!("This requires the privileges of role \"{}\" or of pg_read_all_stats.", self.role)))
     }
 
+    /// Checks that the caller may stop it.
+    ///
     /// # Errors
-    /// 42501 for what the caller may not stop.
+    /// 42501 if not.
     pub fn check_may_stop(&self) -> Result<(), UserError> {
         if may_stop(self.owner_oid) {
             return Ok(());
@@ -63,10 +69,10 @@ impl WorkHandle {
     }
 }
 
-/// The row of a run, a load or a sweep.
+/// Reads the row of a run, a load or a sweep.
 ///
 /// # Errors
-/// 42704 for one that does not exist.
+/// 42704 if it does not exist.
 pub fn handle_of(work: Work) -> Result<WorkHandle, UserError> {
     let noun = work.noun();
     let found = as_owner(|| {
@@ -80,44 +86,46 @@ pub fn handle_of(work: Work) -> Result<WorkHandle, UserError> {
     Ok(WorkHandle { work, segment: segment as u32, status, role, owner_oid })
 }
 
-/// The error for one that does not exist.
+/// Returns the error for a run, a load or a sweep that does not exist.
 pub(super) fn missing(work: Work) -> UserError {
     UserError::new(sqlstate::UNDEFINED_OBJECT, format!("{work} does not exist"))
 }
 
-/// The row of one that the caller may see.
+/// As [`handle_of`], and checks that the caller may see it.
 ///
 /// # Errors
-/// 42704 for one that does not exist, 42501 for one that the caller may not see.
+/// 42704 if it does not exist, 42501 if the caller may not see it.
 pub fn visible(work: Work) -> Result<WorkHandle, UserError> {
     let handle = handle_of(work)?;
     handle.check_visible().map(|()| handle)
 }
 
+/// Checks that the caller may see a run.
+///
 /// # Errors
 /// 42704 for a run that does not exist, 42501 for one that the caller may not see.
 pub fn check_visible(run_id: i64) -> Result<(), UserError> {
     visible(Work::Run(run_id)).map(drop)
 }
 
-/// Its status, 'crashed' included.
+/// Returns the current status, including 'crashed'.
 pub fn status(work: Work) -> Result<String, UserError> {
     let handle = handle_of(work)?;
     current_status(work, handle.status, handle.segment)
 }
 
-/// What its row says, unless its leader is gone.
+/// Returns the row's status, or 'crashed' if it is open and the leader is gone.
 ///
 /// # Errors
-/// 42501 for what the caller may not see.
+/// 42501 if `segment` is not the row's and the caller may not see the row.
 pub fn current_status(work: Work, status: String, segment: u32) -> Result<String, UserError> {
-    // A standby cannot know, so there the row stands as it is.
+    // On a standby, which does not know the leader, the row's status is returned.
     if !is_open(&status) || is_standby() || is_led(work, segment) {
         return Ok(status);
     }
-    // The row may have been read before the work ended well.
+    // The row may have been read before the work ended.
     if let Ok(latest) = handle_of(work) {
-        // bench.audits looks at others' runs, too. It has the segment from the row, which tells it to nobody.
+        // bench.audits reads other roles' runs as well, with the segment from the row, which users cannot see.
         if latest.segment != segment {
             latest.check_visible()?;
         }
@@ -133,19 +141,19 @@ pub fn is_open(status: &str) -> bool {
     matches!(status, "starting" | "running")
 }
 
-/// Whether its leader is at work, by the segment that its row names.
+/// Whether the leader is active, by the segment in the row.
 pub fn is_led(work: Work, segment: u32) -> bool {
     let is_led = |segment: &Segment| segment.is_of(work) && is_under_way(segment);
     Segment::peek(segment, is_led) == Some(true) || build::is_led_by_other(segment, work)
 }
 
-/// Whether the current role may stop what is of another role.
+/// Whether the current role may stop work of a role.
 pub fn may_stop(role: pg_sys::Oid) -> bool {
-    // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
+    // As for pg_terminate_backend, pg_signal_backend does not suffice for superusers.
     acts_for(role) || acts_for(roles::SIGNAL_BACKEND) && !roles::is_superuser(role)
 }
 
-/// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench_internal.run_log.
+/// Returns the runs with open rows and their segments; `condition` is a condition in SQL on bench_internal.run_log.
 fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u32)>, UserError> {
     as_owner(|| {
         let sql = format!(
@@ -156,7 +164,7 @@ fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u3
     })
 }
 
-/// The current role's runs under way that a job has started, by the tag that it gives them.
+/// Returns the current role's active runs that a job has started, by their tag `job`.
 pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
     let role = current_role_oid();
     let mut open = open_runs("owner_oid = $1 AND tags ->> 'job' = $2", &[role.into(), job.into()])?;
@@ -164,10 +172,10 @@ pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
     Ok(open.into_iter().map(|(run_id, _)| run_id).collect())
 }
 
-/// What a role has at a time: clients of its runs in this database, workers of its loads and sweeps, and workers in other
+/// Counts what a role has at a time: clients of its runs in this database, workers of its loads and sweeps, and workers in other
 /// databases.
 pub fn clients_of(role: pg_sys::Oid) -> Result<u64, UserError> {
-    // Of a run on several nodes, this node's part counts.
+    // For a run on several nodes, only this node's part counts.
     let mut open = open_runs("owner_oid = $1 AND (nodes = 'local' OR part_of IS NOT NULL)", &[role.into()])?;
     open.retain(|&(run_id, segment)| is_led(Work::Run(run_id), segment));
     let ids: Vec<i64> = open.into_iter().map(|(run_id, _)| run_id).collect();
@@ -177,10 +185,10 @@ pub fn clients_of(role: pg_sys::Oid) -> Result<u64, UserError> {
     Ok(clients + other_databases + others)
 }
 
-/// Sees that a role has at most `limit` with so many more.
+/// Checks that a role with `more` additional clients stays within `limit`.
 ///
 /// # Errors
-/// 53300.
+/// 53300 if it does not.
 pub fn check_clients(role: pg_sys::Oid, more: u64, limit: u64) -> Result<(), UserError> {
     let in_use = clients_of(role)?;
     if in_use + more <= limit {
@@ -194,21 +202,23 @@ pub fn check_clients(role: pg_sys::Oid, more: u64, limit: u64) -> Result<(), Use
         .hint("Use fewer clients, end others of the role's runs with bench.stop, or have a superuser raise the limit."))
 }
 
-/// As [`check_clients`], for a run that is about to be recorded, whose row counts as soon as this transaction has committed. Two
-/// at a time would not see each other.
+/// As [`check_clients`], for a run whose row is about to be written. Takes a lock until the transaction ends, because concurrent
+/// transactions would not see each other's rows.
 pub(super) fn check_clients_alone(spec: &RunSpec) -> Result<(), UserError> {
     let Some(limit) = spec.max_clients else { return Ok(()) };
-    // Whoever calls has them, whosever sessions they are.
+    // Clients count for the caller, even in sessions of another role.
     let owner = spec.owner().oid;
     OwnLock::new(spec.database_oid, owner, CLIENTS_LOCK).acquire();
     check_clients(owner.into(), spec.options.clients.into(), limit)
 }
 
-/// The third number of the lock: another than those of jobs of pg_cron would not have to be, for they are hashes.
+/// The third number of the lock. It need not differ from those of the locks of pg_cron's jobs, which are hashes.
 const CLIENTS_LOCK: u32 = 0x636c_6e74;
 
+/// Checks that no active run uses a fixture's tables.
+///
 /// # Errors
-/// 55006 with the run that works on one of the tables.
+/// 55006 with the run that uses one of them.
 pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let open = open_runs("true", &[])?;
     let works_on_it = |run_id: i64, segment: &Segment| {
@@ -233,13 +243,13 @@ pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserErr
     Ok(())
 }
 
-/// Whether a run works on a fixture of this name: all that is known of one of another build of the library.
+/// Whether a run uses a fixture of this name. Of runs of another build of the library only the name is known.
 fn is_named(run_id: i64, fixture: &str) -> Result<bool, UserError> {
     let sql = "run_id = $1 AND $2 = ANY (string_to_array(fixture, ','))";
     Ok(!open_runs(sql, &[run_id.into(), fixture.into()])?.is_empty())
 }
 
-/// Buckets of a run's histogram as (low ms, high ms, count), in ascending order.
+/// Returns the buckets of a run's histogram as (low ms, high ms, count), in ascending order.
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     as_owner(|| {
         select(
@@ -250,56 +260,56 @@ pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     })
 }
 
-/// Transactions of a run that are in the sample of an earlier interval than their own, if there are any.
+/// Returns the number of a run's transactions that were counted in the sample of an earlier interval, if there are any.
 pub fn misplaced(run_id: i64) -> Result<Option<i64>, UserError> {
     let sql = "SELECT harness FROM bench_internal.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0";
     read(sql, &[run_id.into()])
 }
 
-/// Why a run did not complete, as a line.
+/// Returns a run's error with its detail as a line.
 pub fn error_line(run_id: i64) -> Result<Option<String>, UserError> {
     let sql = "SELECT error ->> 'message' || coalesce(' (' || (error ->> 'detail') || ')', '') \
                FROM bench_internal.run_log WHERE run_id = $1";
     read(sql, &[run_id.into()])
 }
 
-/// What to do about it, where that is known.
+/// Returns the hint of a run's error.
 pub fn error_hint(run_id: i64) -> Result<Option<String>, UserError> {
     let sql = "SELECT error ->> 'hint' FROM bench_internal.run_log WHERE run_id = $1";
     read(sql, &[run_id.into()])
 }
 
-/// How many transactions of a run each SQLSTATE has failed, the most frequent first.
+/// Returns the number of a run's failed transactions by SQLSTATE, the most frequent first.
 pub fn failures(run_id: i64) -> Result<Vec<(String, i64)>, UserError> {
     let sql = "SELECT sqlstate, sum(failed)::int8 AS failed FROM bench_internal.error_log \
                WHERE run_id = $1 AND failed > 0 GROUP BY sqlstate ORDER BY failed DESC, sqlstate";
     as_owner(|| select(sql, &[run_id.into()]))
 }
 
-/// Whether errors of a run's transactions have been kept.
+/// Whether errors of a run's transactions were recorded.
 pub fn has_errors(run_id: i64) -> Result<bool, UserError> {
     let sql = "SELECT true FROM bench_internal.error_log WHERE run_id = $1 LIMIT 1";
     Ok(read::<bool>(sql, &[run_id.into()])?.is_some())
 }
 
-// Runs of the same kind, in the order of time, and what was found to be their spread.
+// Series of comparable runs, and sweeps of bench.calibrate, which measure their spread.
 
 /// A run in a series.
 #[derive(Deserialize)]
 pub struct Past {
-    /// What makes runs comparable: the same for all of a series.
+    /// Options and tags, which are the same for all runs of a series.
     pub group: String,
     pub run_id: i64,
-    /// As the server writes it.
+    /// In the server's format.
     pub started_at: String,
     pub value: f64,
 }
 
-/// Metrics of bench.history of which series can be made.
+/// The metrics of bench.history for which there are series.
 const METRICS: [&str; 6] =
     ["tps", "latency_avg_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "server_cpu_us"];
 
-/// Completed runs of a workload that the caller may see and whose tags include these, series by series.
+/// Returns the completed runs of a workload that the caller may see and whose tags include `tags`, series by series.
 ///
 /// # Errors
 /// 22023 for an unknown metric.
@@ -309,7 +319,7 @@ pub fn history(workload: &str, metric: &str, tags: Map<String, Value>) -> Result
         return Err(UserError::invalid(format!("unrecognized value for metric: \"{metric}\""))
             .hint(format!("Available values: {listed}.")));
     };
-    // As the caller, for the views show each their own.
+    // Executed as the caller, because the view shows each role its own runs.
     let sql = format!(
         "SELECT h.options::text || h.tags::text AS \"group\", h.run_id, h.started_at, h.{metric} AS value \
          FROM bench.history h \
@@ -319,12 +329,11 @@ pub fn history(workload: &str, metric: &str, tags: Map<String, Value>) -> Result
     select(&sql, &[workload.into(), JsonB(Value::Object(tags)).into()])
 }
 
-/// Sweeps of bench.calibrate that are looked through, the latest.
+/// The number of the latest sweeps of bench.calibrate that are considered.
 const MOST_CALIBRATIONS: i64 = 50;
 
-/// The latest sweep of bench.calibrate that the caller may see and whose runs, at least so many, are of the same kind as all
-/// of these: of one workload with the same options, and with no tag that these do not have. Its id and those of its
-/// completed runs.
+/// Returns the latest sweep of bench.calibrate that the caller may see with at least `least` completed runs comparable to all of
+/// `run_ids`, and these runs. Comparable runs have the same workload and options, and no tag that `run_ids` do not have.
 pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<i64>)>, UserError> {
     let made = as_owner(|| {
         select::<(i64, pg_sys::Oid, Vec<i64>)>(
@@ -345,7 +354,7 @@ pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<
     Ok(None)
 }
 
-/// Whether all of these runs are of the kind of another.
+/// Whether all of these runs are comparable to another.
 fn are_of_kind(run_ids: &[i64], other: i64) -> Result<bool, UserError> {
     let found = as_owner(|| {
         fetch::<bool>(

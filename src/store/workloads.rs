@@ -15,24 +15,24 @@ use crate::server::spi::{fetch, locked_rows, run};
 #[derive(Deserialize)]
 pub struct Workload {
     pub name: String,
-    /// Its present name, or the one that was kept.
+    /// The owner's current name, or the recorded one of a dropped role.
     pub owner: String,
     #[serde(default)]
     pub owner_oid: pg_sys::Oid,
     pub fixture: Option<String>,
     pub script: String,
-    /// What its name stands for, where that is a mix that comes with the extension; its own script is then empty.
+    /// The mix, for a built-in mix, whose script is empty.
     pub mix: Option<String>,
     pub builtin: bool,
-    /// Whether it is a part of a capture.
+    /// Whether it belongs to a capture.
     pub captured: bool,
     /// Whether only members of its owner see it.
     pub private: bool,
-    /// How long clients wait around its transactions.
+    /// Keying and think times.
     pub terminal: Option<Terminal>,
 }
 
-/// A workload by its name.
+/// Reads a workload by its name.
 pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     as_owner(|| {
         let sql = "SELECT name, bench_internal.role_name(owner_oid, owner) AS owner, owner_oid, fixture, script, mix, builtin, \
@@ -44,7 +44,7 @@ pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     })
 }
 
-/// The names of all workloads, but for the parts of mixes, which have a slash in theirs, and of this role's captures.
+/// Returns the names of all workloads, except parts of mixes (names with a slash), and of this role's captures.
 pub fn workload_names() -> Result<Vec<String>, UserError> {
     let role = current_role_oid();
     as_owner(|| {
@@ -55,10 +55,10 @@ pub fn workload_names() -> Result<Vec<String>, UserError> {
     })
 }
 
-/// Stores a workload of this owner's, over an older one of the same name.
+/// Stores a workload of this owner, and replaces an older one of the same name.
 ///
-/// It was another one's if that one's writer could be replaced. Feeders and captured values of another owner's go: whoever takes a
-/// script over has not read the feeders' queries. Returns the number of those feeders.
+/// If that one had another owner, its feeders and captured values are deleted, because the new owner has not read the feeders'
+/// queries. Returns the number of these feeders.
 pub fn put_workload(
     name: &str,
     owner: pg_sys::Oid,
@@ -86,12 +86,12 @@ pub fn put_workload(
     })
 }
 
-/// Shows a workload to members of its owner only.
+/// Makes a workload private: only members of its owner see it.
 pub fn hide_workload(name: &str) -> Result<(), UserError> {
     as_owner(|| run("UPDATE bench.workloads SET private = true WHERE name = $1", &[name.into()]).map(drop))
 }
 
-/// Removes a workload with its feeders and captured values.
+/// Deletes a workload with its feeders and captured values.
 pub fn delete_workload(name: &str) -> Result<(), UserError> {
     as_owner(|| {
         run("DELETE FROM bench.workloads WHERE name = $1", &[name.into()])?;
@@ -99,13 +99,13 @@ pub fn delete_workload(name: &str) -> Result<(), UserError> {
     })
 }
 
-/// Removes what belongs to a workload; the number of feeders.
+/// Deletes a workload's feeders and captured values, and returns the number of feeders.
 fn delete_feeders_and_values(workload: &str) -> Result<usize, UserError> {
     run("DELETE FROM bench.captured_rows WHERE workload = $1", &[workload.into()])?;
     run("DELETE FROM bench.feeders WHERE workload = $1", &[workload.into()])
 }
 
-/// A workload's feeders, by their prefixes.
+/// Reads a workload's feeders, sorted by prefix.
 pub fn feeders(workload: &str) -> Result<Vec<Feeder>, UserError> {
     let mut found = as_owner(|| {
         let sql = "SELECT prefix, query, pick, once, max_rows FROM bench.feeders WHERE workload = $1";
@@ -120,10 +120,10 @@ pub fn feeders(workload: &str) -> Result<Vec<Feeder>, UserError> {
         .collect()
 }
 
-/// Stores a feeder of a workload, over an older one of the same prefix.
+/// Stores a feeder of a workload, and replaces an older one of the same prefix.
 ///
 /// # Errors
-/// 55006 when the workload has become another's, or has gone, since it was looked at.
+/// 55006 if the workload has another owner, or was deleted, since it was read.
 pub fn put_feeder(workload: &Workload, feeder: &Feeder) -> Result<(), UserError> {
     as_owner(|| {
         hold(workload)?;
@@ -144,7 +144,7 @@ pub fn put_feeder(workload: &Workload, feeder: &Feeder) -> Result<(), UserError>
     })
 }
 
-/// Removes the feeder of a prefix; false where there is none.
+/// Deletes the feeder with a prefix; returns false if there is none.
 ///
 /// # Errors
 /// As [`put_feeder`].
@@ -156,7 +156,7 @@ pub fn delete_feeder(workload: &Workload, prefix: &str) -> Result<bool, UserErro
     })
 }
 
-/// Gives a workload to the current role, which answers for what it adds to it.
+/// Makes the current role the owner of a workload, because it answers for its additions.
 ///
 /// # Errors
 /// As [`put_feeder`].
@@ -171,8 +171,8 @@ pub fn take_over(workload: Workload) -> Result<Workload, UserError> {
     Ok(Workload { owner, owner_oid, ..workload })
 }
 
-/// Keeps a workload as it is until the transaction ends. A change, not a lock: whoever takes the workload over at the same
-/// time, in whatever isolation level, either sees its feeders or fails.
+/// Prevents changes of a workload until the transaction ends. It updates the row instead of locking it, so that a concurrent
+/// transaction that takes the workload over, at any isolation level, either sees its feeders or fails.
 fn hold(workload: &Workload) -> Result<(), UserError> {
     // The OID 0 is passed as NULL.
     let sql = "UPDATE bench.workloads SET owner = owner WHERE name = $1 AND owner_oid = coalesce($2, 0) AND NOT builtin";
