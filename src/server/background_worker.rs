@@ -1,4 +1,4 @@
-//! Dynamic background workers: their slots, how one is registered, and what its process begins with.
+//! Dynamic background workers: slots, registration, and the start of a worker's process.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use super::process::my_pid;
 use super::signals::{self, OnTerminate};
 
-/// What a worker has to know before it can read the segment; travels in bgw_extra.
+/// The data in bgw_extra, which a worker needs before it can read the segment.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Extra {
@@ -23,13 +23,13 @@ struct Extra {
 pub struct WorkerKind {
     /// The function that the server calls.
     pub entry: &'static CStr,
-    /// As pg_stat_activity's backend_type shows it.
+    /// The backend_type in pg_stat_activity.
     pub title: &'static CStr,
-    /// What users call it, or what it leads.
+    /// The noun in messages for the worker or for the workers that it leads.
     pub noun: &'static str,
-    /// Whether it has a connection to a database.
+    /// Whether it connects to a database.
     pub connects: bool,
-    /// Whether the server is to start it once more after a crash, to put in order what outlives one.
+    /// Whether the server starts it again after a crash, to clean up.
     pub returns_after_crash: bool,
 }
 
@@ -73,7 +73,7 @@ impl Worker {
         }
     }
 
-    /// Whether the worker has ended, or never will start.
+    /// Whether the worker has ended or will never start.
     pub fn has_stopped(&self) -> bool {
         let mut pid = 0;
         // SAFETY: the handle came from the server and is never freed.
@@ -82,7 +82,7 @@ impl Worker {
             || status == pg_sys::BgwHandleStatus::BGWH_POSTMASTER_DIED
     }
 
-    /// Breaks the connections of a worker that has been told to end and does not (`signals::sever`).
+    /// Breaks the connections of a terminated worker that does not end (`signals::sever`).
     pub fn sever(&self) {
         let mut pid = 0;
         // SAFETY: as above; a signal to a worker of this library, which has a handler for it or ignores it.
@@ -94,7 +94,7 @@ impl Worker {
         }
     }
 
-    /// Asks the postmaster to end it, started or not.
+    /// Asks the postmaster to terminate it, whether it has started or not.
     pub fn terminate(&self) {
         // SAFETY: as above.
         unsafe { pg_sys::TerminateBackgroundWorker(self.handle) }
@@ -109,15 +109,15 @@ fn put<const N: usize>(field: &mut [c_char; N], text: &CStr) {
     }
 }
 
-/// What `Worker::register` has given to this worker.
+/// Returns the data that `Worker::register` has passed to this worker.
 fn extra() -> Extra {
     // SAFETY: called in workers of this library only, whose bgw_extra was written by `Worker::register` as an Extra; it is
     // read unaligned.
     unsafe { (&raw const (*pg_sys::MyBgworkerEntry).bgw_extra).cast::<Extra>().read_unaligned() }
 }
 
-/// First thing in a worker: its signals, and a resource owner, which is needed by dsm_attach as in the server's own parallel
-/// workers (ParallelWorkerMain). Its index among those of its kind.
+/// Starts a worker's process: installs its signal handlers, and creates a resource owner, which dsm_attach needs, as in the server's
+/// parallel workers (ParallelWorkerMain). Returns its index among the workers of its kind.
 pub fn begin(on_terminate: OnTerminate) -> u32 {
     signals::install(on_terminate);
     // SAFETY: on the process's main thread, before anything else has set an owner.
@@ -128,14 +128,14 @@ pub fn begin(on_terminate: OnTerminate) -> u32 {
     extra().index
 }
 
-/// Connects a worker to its database as its role, which is returned. Once in its process.
+/// Connects a worker to its database as its role, and returns that role. Call it once in a process.
 pub fn connect() -> pg_sys::Oid {
     let Extra { database, role, .. } = extra();
     connect_as(database, role)
 }
 
-/// The connection of a worker that has returned after a crash of the server, to the database that it was of, as the bootstrap
-/// superuser, which is returned. Once in its process.
+/// Connects a worker that was started again after a crash to its database as the bootstrap superuser, and returns that role. Call it
+/// once in a process.
 pub fn connect_after_crash() -> pg_sys::Oid {
     connect_as(extra().database, 0)
 }
@@ -146,8 +146,8 @@ fn connect_as(database: u32, role: u32) -> pg_sys::Oid {
     if role == 0 { pg_sys::BOOTSTRAP_SUPERUSERID.into() } else { role.into() }
 }
 
-/// First thing in a worker that [`WorkerKind::returns_after_crash`]: so that it returns after nothing else, for the server
-/// starts again what has ended with another code than 0, as at a FATAL error or SIGTERM.
+/// Prevents a worker of a kind that [`WorkerKind::returns_after_crash`] from being started again after other ends than crashes: the
+/// server does so for exit codes other than 0, as after a FATAL error or SIGTERM. Call it first in the process.
 pub fn return_only_after_crash() {
     unsafe extern "C-unwind" {
         fn on_proc_exit(callback: Option<extern "C" fn(c_int, pg_sys::Datum)>, argument: pg_sys::Datum);
@@ -160,19 +160,19 @@ pub fn return_only_after_crash() {
     unsafe { on_proc_exit(Some(end), pg_sys::Datum::from(0)) };
 }
 
-/// Whether this worker is one that [`WorkerKind::returns_after_crash`].
+/// Whether this worker is of a kind that [`WorkerKind::returns_after_crash`].
 pub fn may_return_after_crash() -> bool {
     // SAFETY: set by the server before it calls a worker's entry.
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_restart_time != pg_sys::BGW_NEVER_RESTART as c_int }
 }
 
-/// max_worker_processes.
+/// Returns max_worker_processes.
 fn configured() -> u64 {
     // SAFETY: a configuration variable of the server's, fixed at its start.
     (unsafe { pg_sys::max_worker_processes }).unsigned_abs().into()
 }
 
-/// The error for exhausted worker slots.
+/// Returns the error for too few worker slots.
 pub fn no_slots(needed: u64, noun: &str) -> UserError {
     let configured = configured();
     let in_use = workers_in_use();
@@ -189,28 +189,28 @@ pub fn no_slots(needed: u64, noun: &str) -> UserError {
     ))
 }
 
-/// Checks before anything is launched; the launch itself is what decides.
+/// Checks that worker slots are free. The launch itself may fail nevertheless.
 pub fn check_slots(needed: u64, noun: &str) -> Result<(), UserError> {
     if needed + workers_in_use() > configured() { Err(no_slots(needed, noun)) } else { Ok(()) }
 }
 
-/// Checks that there can ever be as many, whatever is in use now.
+/// Checks that the server is configured with enough worker slots, regardless of those in use.
 pub fn check_configured(needed: u64, noun: &str) -> Result<(), UserError> {
     if needed > configured() { Err(no_slots(needed, noun)) } else { Ok(()) }
 }
 
-/// Worker slots that seem to be free.
+/// Estimates the number of free worker slots.
 pub fn free_slots() -> u64 {
     configured().saturating_sub(workers_in_use())
 }
 
-/// Background workers that pg_stat_activity knows: those without a status entry are not seen.
+/// Counts the background workers in pg_stat_activity, which does not show workers without a status entry.
 pub fn workers_in_use() -> u64 {
     count_workers(|_| true)
 }
 
-/// Those of them that are this extension's and sessions of a role: in other databases, and in this one those that are no
-/// run's.
+/// Counts this extension's workers that are sessions of a role: all in other databases, and those of this database that do not belong
+/// to runs.
 pub fn workers_of_role(role: pg_sys::Oid) -> (u64, u64) {
     let is_ours = |worker: &pg_sys::PgBackendStatus, accept: &dyn Fn(&[u8]) -> bool| {
         // SAFETY: returns NULL or a text in static memory, which is looked at before the next call.

@@ -1,23 +1,22 @@
 //! Waiting without holding back the xmin horizon.
 //!
-//! A session that waits inside `SELECT f()` keeps its snapshot, and with it every row version
-//! that died since: an update workload bloats and slows because of the one that measures it. So
-//! while waiting, the caller withdraws its xmin, where nothing of the same session can read with
-//! an older snapshot afterwards.
+//! A session that waits inside `SELECT f()` keeps its snapshot, and with it every row version that has died since: an update
+//! workload bloats and slows down because of the session that measures it. Therefore the waiting session withdraws its xmin,
+//! if nothing in it can read with the older snapshot afterwards.
 
 use pgrx::pg_sys;
 
-/// The right to let the xmin horizon go while waiting: nothing reads with an older snapshot afterwards.
+/// The permission to release the xmin horizon during a wait: nothing reads with an older snapshot afterwards.
 #[derive(Clone, Copy)]
 pub struct Releasable(());
 
-/// The reason that is the transaction's isolation level, which may be the session's default.
+/// The reason for the transaction's isolation level, which may be the session's default.
 pub const ISOLATION: &str = "the transaction is REPEATABLE READ or SERIALIZABLE";
 
-/// Why the horizon cannot be released; `Ok` when it can.
+/// Checks whether the horizon can be released, and otherwise returns the reason.
 ///
-/// Released only where the call stands in a top-level SELECT that reads nothing else, in READ
-/// COMMITTED, with no other snapshot registered and no transaction id assigned.
+/// The call must be in a top-level SELECT that reads nothing else, at READ COMMITTED, without other registered snapshots and without
+/// an assigned transaction id.
 pub fn can_release() -> Result<Releasable, &'static str> {
     // SAFETY: reads of this backend's own state. ActivePortal, if any, is the portal that is
     // executing this very call; its statements and range table live as long as it.
@@ -49,9 +48,8 @@ pub fn can_release() -> Result<Releasable, &'static str> {
     Ok(Releasable(()))
 }
 
-/// Whether the executor was entered by the session's own statement. SPI, SQL functions and every
-/// procedural language push an error context; a top-level statement has none, or the one that
-/// would show its parameters (exec_execute_message in tcop/postgres.c).
+/// Whether the executor was entered by the session's own statement. SPI, SQL functions and every procedural language push an error
+/// context; a top-level statement has none, or only the one for its parameters (exec_execute_message in tcop/postgres.c).
 ///
 /// # Safety
 /// Inside a statement.
@@ -89,9 +87,8 @@ unsafe fn explains(statements: *mut pg_sys::List) -> bool {
     found
 }
 
-/// Whether a portal's statement computes nothing but values: no table, no
-/// subquery, and no function that could read with the snapshot which the statement has had from
-/// its beginning. Only this extension's own, which take fresh ones, and immutable ones pass.
+/// Whether a portal's statement computes only values, without tables, subqueries, and functions that could read with the statement's
+/// initial snapshot: only this extension's functions, which take new snapshots, and immutable ones are allowed.
 ///
 /// # Safety
 /// The list of statements of a live portal.
@@ -131,7 +128,7 @@ unsafe fn computes_values_only(statements: *mut pg_sys::List) -> bool {
     }
 }
 
-/// Whether a node makes one row of values that read nothing.
+/// Whether a node returns one row of values without reading.
 ///
 /// # Safety
 /// A live plan node, or NULL.
@@ -211,15 +208,14 @@ unsafe fn each(list: *mut pg_sys::List, mut visit: impl FnMut(*mut std::ffi::c_v
     }
 }
 
-/// Forgets the snapshot that reads of the catalogs have taken, which holds back the horizon until the statement ends.
+/// Drops the snapshot for catalogs, which otherwise holds back the horizon until the statement ends.
 pub fn forget_catalog_snapshot() {
     // SAFETY: inside a transaction; the next read takes another one.
     unsafe { pg_sys::InvalidateCatalogSnapshot() };
 }
 
 impl Releasable {
-    /// Withdraws this backend's xmin until the next snapshot is taken. Call it again before each
-    /// wait: a look into the catalogs sets it again.
+    /// Withdraws this backend's xmin until the next snapshot is taken. Call it again before each wait: catalog lookups set it again.
     pub fn release(self) {
         forget_catalog_snapshot();
         // SAFETY: nothing reads with an older snapshot afterwards, as `can_release` has found. A backend may write its own

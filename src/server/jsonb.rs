@@ -1,4 +1,4 @@
-//! jsonb, as functions take and return it and as columns keep it.
+//! jsonb as arguments and results of functions, and in columns.
 
 use std::ffi::CStr;
 
@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 
 use crate::error::raise;
 
-/// A run's specification nests its arguments a little deeper, and serde_json reads 128 levels.
+/// The deepest nesting of an argument: a run's specification adds a few levels, and serde_json reads 128.
 const MAX_DEPTH: usize = 100;
 
-/// The value of a jsonb argument of at most so many bytes, as jsonb has them without compression.
+/// The value of a jsonb argument of at most MAX bytes, uncompressed.
 ///
-/// pgrx's own type ends in an internal error where the server's JSON is more than serde_json takes: numbers beyond double
-/// precision, deep nesting. Nor does it know a limit.
+/// pgrx's own type has no limit, and raises an internal error for JSON that serde_json does not read: numbers beyond double precision
+/// and deep nesting.
 pub struct Jsonb<const MAX: usize = MAX_ARGUMENT>(pub Value);
 
 impl<const MAX: usize> FromDatum for Jsonb<MAX> {
@@ -59,7 +59,7 @@ unsafe impl<'fcx, const MAX: usize> ArgAbi<'fcx> for Jsonb<MAX> {
 
 pgrx::impl_sql_translatable!(Jsonb, "jsonb");
 
-/// How deep a value nests, itself included. No deeper than serde_json has read.
+/// Returns the nesting depth of a value, including itself; at most what serde_json reads.
 fn depth(value: &Value) -> usize {
     let inner = match value {
         Value::Array(values) => values.iter().map(depth).max(),
@@ -69,13 +69,13 @@ fn depth(value: &Value) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// A jsonb that is only handed on, as the server has it, in the memory context that was current when it was read: as a
-/// `serde_json::Value` a document of many megabytes would take several times as much memory, and time.
+/// A jsonb that is passed on unparsed, in the memory context that was current when it was read. As a `serde_json::Value` a large
+/// document would take several times as much memory and time.
 #[derive(Clone, Copy)]
 pub struct StoredJsonb(pg_sys::Datum);
 
 impl StoredJsonb {
-    /// Its bytes, without compression.
+    /// Returns its size in bytes, uncompressed.
     pub fn size(self) -> usize {
         // SAFETY: a jsonb, which has been detoasted.
         unsafe { pg_sys::toast_raw_datum_size(self.0) }.saturating_sub(pg_sys::VARHDRSZ)
@@ -126,11 +126,11 @@ pgrx::impl_sql_translatable!(StoredJsonb, "jsonb");
 
 /// Returns a value as JSON for a column of type jsonb.
 pub fn json_of<T: serde::Serialize + ?Sized>(value: &T) -> Value {
-    // What is written consists of texts, numbers and lists of them.
+    // The serialized types consist of texts, numbers and lists, which cannot fail.
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// The fields of several objects as one; where they have the same, of the later.
+/// Merges the fields of several objects; for equal names the last one wins.
 pub fn merged(objects: impl IntoIterator<Item = Value>) -> Map<String, Value> {
     let fields = |object| match object {
         Value::Object(fields) => fields,

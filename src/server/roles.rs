@@ -14,13 +14,13 @@ pub fn superuser() -> bool {
     unsafe { pg_sys::superuser() }
 }
 
-/// The OID of the current role.
+/// Returns the OID of the current role.
 pub fn current_role_oid() -> pg_sys::Oid {
     // SAFETY: this backend's own state.
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Whether this session, and what it executes now, is of a role.
+/// Whether a role is both the session user and the current role.
 pub fn is_session_of(role: pg_sys::Oid) -> bool {
     // SAFETY: this backend's own state.
     unsafe { pg_sys::GetSessionUserId() == role && pg_sys::GetUserId() == role }
@@ -32,19 +32,19 @@ pub fn is_superuser(role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::superuser_arg(role) }
 }
 
-/// pg_read_all_stats, which everything may be seen with.
+/// pg_read_all_stats, whose members may see everything.
 pub const READ_ALL_STATS: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_READ_ALL_STATS);
 
-/// pg_signal_backend, which everybody but superusers may be stopped with.
+/// pg_signal_backend, whose members may stop work of all roles except superusers.
 pub const SIGNAL_BACKEND: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_SIGNAL_BACKEND);
 
 /// pg_checkpoint.
 pub const CHECKPOINT: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_CHECKPOINT);
 
-/// Whether the current role has the privileges of another: is it, inherits from it, or is a superuser; as pg_has_role
-/// with USAGE. A role that no longer exists has only superusers above it, and so has no role, 0.
+/// Whether the current role has the privileges of another: is it, inherits from it, or is a superuser; like pg_has_role
+/// with USAGE. Only superusers have those of a dropped role and of role 0.
 ///
-/// By the OID: the name of a role that was renamed or dropped may be another role's.
+/// Takes an OID, because the name of a renamed or dropped role may belong to another role now.
 pub fn acts_for(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog look-ups inside a transaction.
     unsafe {
@@ -59,7 +59,7 @@ pub fn has_privileges_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
     unsafe { pg_sys::has_privs_of_role(role, other) }
 }
 
-/// A role's present name; `None` where it no longer exists.
+/// Returns a role's current name; `None` if it was dropped.
 pub fn name_of(role: pg_sys::Oid) -> Option<String> {
     // SAFETY: a catalog look-up inside a transaction: a palloc'd string, or NULL.
     unsafe {
@@ -68,21 +68,21 @@ pub fn name_of(role: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// The OID of the role that has a name now.
+/// Returns the OID of the role with this name.
 pub fn oid_of(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
     let sql = "SELECT oid FROM pg_roles WHERE rolname = $1::text";
     fetch::<pg_sys::Oid>(sql, &[name.into()])
 }
 
-/// The current role, by name and OID.
+/// Returns name and OID of the current role.
 pub fn current() -> Role {
     Role { name: current_role(), oid: current_role_oid().to_u32() }
 }
 
-/// The privilege of pg_has_role that SET ROLE takes.
+/// The privilege of pg_has_role that SET ROLE requires.
 const SET_ROLE: &str = if cfg!(since_16) { "SET" } else { "MEMBER" };
 
-/// Whether a role could become another one by SET ROLE. One that has been dropped could not.
+/// Whether a role can SET ROLE to another; false for a dropped one.
 ///
 /// # Errors
 /// The server's.
@@ -92,8 +92,8 @@ pub fn may_become(who: u32, role: &Role) -> Result<bool, UserError> {
     Ok(fetch::<bool>(sql, &[who.into(), role.into(), SET_ROLE.into()])? == Some(true))
 }
 
-/// Whether the current role may write and remove what another one has written: it could become it by SET ROLE. What a dropped role
-/// has written, superusers may.
+/// Whether the current role may replace and delete objects of another: it can SET ROLE to it. Objects of dropped roles are left to
+/// superusers.
 ///
 /// # Errors
 /// The server's.
@@ -105,10 +105,10 @@ pub fn may_write_for(owner: pg_sys::Oid) -> Result<bool, UserError> {
     may_become(current_role_oid().to_u32(), &owner)
 }
 
-/// Sees that the current role may have work done in sessions of another one: it could become it by SET ROLE.
+/// Checks that the current role can SET ROLE to another, and so may use sessions of it.
 ///
 /// # Errors
-/// 42501.
+/// 42501 if it cannot.
 pub fn check_may_become(role: &Role) -> Result<(), UserError> {
     if may_become(current_role_oid().to_u32(), role)? {
         return Ok(());
@@ -126,25 +126,25 @@ pub fn check_may_become(role: &Role) -> Result<(), UserError> {
     )))
 }
 
-/// A role by its name.
+/// Looks up a role by its name.
 ///
 /// # Errors
-/// 42704.
+/// 42704 if it does not exist.
 pub fn named(name: &str) -> Result<Role, UserError> {
     existing(oid_of(name)?.unwrap_or(pg_sys::InvalidOid), name)
 }
 
-/// A role by its OID, where there still is one; `name` is what it was called.
+/// Looks up a role by its OID; `name` is its recorded name for the error.
 ///
 /// # Errors
-/// 42704.
+/// 42704 if it was dropped.
 pub fn existing(role: pg_sys::Oid, name: &str) -> Result<Role, UserError> {
     name_of(role)
         .map(|name| Role { name, oid: role.to_u32() })
         .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")))
 }
 
-/// The current role's name: the one that a workload runs as.
+/// Returns the current role's name.
 pub fn current_role() -> String {
     // SAFETY: raises an error when the role is gone; otherwise a palloc'd string.
     unsafe {

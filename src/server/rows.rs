@@ -1,5 +1,5 @@
-//! Rows as structs: what a statement finds, what is inserted into a table, and what a function returns. The names of the columns
-//! are those of the struct's fields.
+//! Conversion between rows and structs, for rows that statements return, rows inserted into tables, and rows that functions return.
+//! Columns have the names of the struct's fields.
 
 use std::ffi::CString;
 
@@ -18,11 +18,11 @@ use serde_json::{Map, Value};
 use super::spi::{fetch_table, run};
 use crate::error::{OrRaise, internal, raise};
 
-/// All rows of a query: structs by the names of the columns, tuples by their places. A column that is NULL is a field that is
-/// missing: `None`, or what `#[serde(default)]` makes of it.
+/// Runs a query, and returns its rows: structs by the names of the columns, tuples by their order. A NULL is a missing field: `None`,
+/// or the value of `#[serde(default)]`.
 ///
 /// # Errors
-/// The server's; XX000 for a row that is not of this type.
+/// The server's; XX000 for a row that does not fit the type.
 pub fn select<T: DeserializeOwned>(sql: &str, arguments: &[DatumWithOid]) -> Result<Vec<T>, UserError> {
     let (names, rows) = fetch_table(sql, arguments, |found| {
         let names = (1..=found.columns()?).map(|place| found.column_name(place));
@@ -38,7 +38,7 @@ pub fn select<T: DeserializeOwned>(sql: &str, arguments: &[DatumWithOid]) -> Res
     rows.into_iter().map(read).collect()
 }
 
-/// As [`select`], of a query that finds one row at most.
+/// As [`select`], for a query with at most one row.
 ///
 /// # Errors
 /// As [`select`].
@@ -49,7 +49,7 @@ pub fn select_one<T: DeserializeOwned>(
     Ok(select(sql, arguments)?.into_iter().next())
 }
 
-/// As [`select`], of the columns that the struct has fields for. `from` is what stands behind FROM.
+/// As [`select`], for the columns with the names of the struct's fields. `from` is the text behind FROM.
 ///
 /// # Errors
 /// As [`select`].
@@ -57,7 +57,7 @@ pub fn select_from<T: DeserializeOwned>(from: &str, arguments: &[DatumWithOid]) 
     select(&format!("SELECT {} FROM {from}", field_names::<T>().join(", ")), arguments)
 }
 
-/// Inserts rows into a table: the columns that the struct has fields for, and one that has the same value in all of them.
+/// Inserts rows into a table: the columns with the names of the struct's fields, and a column with the same value in all rows.
 ///
 /// # Errors
 /// The server's.
@@ -80,7 +80,7 @@ pub fn insert<T: Serialize>(
     run(&sql, &[JsonB(Value::Array(objects)).into()]).map(drop)
 }
 
-/// A row that a statement has found.
+/// A row of a query.
 struct FoundRow<'a> {
     names: &'a [String],
     values: Vec<Value>,
@@ -104,13 +104,13 @@ impl<'de> Deserializer<'de> for FoundRow<'_> {
     }
 }
 
-/// A column's value.
+/// Converts the value of a column to JSON.
 fn value_of(row: &SpiHeapTupleData, place: usize) -> pgrx::spi::Result<Value> {
     fn json_value<T: FromDatum + IntoDatum + Serialize>(
         row: &SpiHeapTupleData,
         place: usize,
     ) -> pgrx::spi::Result<Value> {
-        // A number that is not finite is as good as none.
+        // JSON has no infinities and NaN, so these become null.
         Ok(serde_json::to_value(row.get::<T>(place)?).unwrap_or_default())
     }
     match row.get_datum_by_ordinal(place)?.oid() {
@@ -132,14 +132,14 @@ fn value_of(row: &SpiHeapTupleData, place: usize) -> pgrx::spi::Result<Value> {
     }
 }
 
-/// The names of a struct's fields, as it is read.
+/// Returns the names of a struct's fields for deserialization.
 fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
     let _ = T::deserialize(FieldNames(&mut names));
     names
 }
 
-/// Takes the names of the fields from a struct that is to be read from it, and gives it nothing.
+/// A deserializer that records the names of a struct's fields, and then fails.
 struct FieldNames<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for FieldNames<'_> {
@@ -165,8 +165,8 @@ impl<'de> Deserializer<'de> for FieldNames<'_> {
     }
 }
 
-/// What a function with RETURNS TABLE returns, floating-point numbers [`rounded`]. Each of its columns, of which there are two
-/// at least, is a field of the struct.
+/// The result of a function with RETURNS TABLE, with floating-point numbers [`rounded`]. Each of its columns, at least two, is a
+/// field of the struct.
 pub type Rows = SetOfIterator<'static, ResultRow>;
 
 /// A row of a function's result.
@@ -174,15 +174,15 @@ pub struct ResultRow(Map<String, Value>);
 
 pgrx::impl_sql_translatable!(ResultRow, "record");
 
-/// The result of a function, each of whose rows is made as it is asked for.
+/// Returns the result of a function; each row is converted when the server asks for it.
 pub fn rows<T: Serialize>(all: impl IntoIterator<Item = T> + 'static) -> Rows {
     SetOfIterator::new(all.into_iter().map(|row| ResultRow(object_of(row).or_raise())))
 }
 
-/// A row by the names of its columns.
+/// Converts a struct to a row by the names of its columns.
 ///
 /// # Errors
-/// XX000 for what is not a struct.
+/// XX000 for other values than structs.
 fn object_of(row: impl Serialize) -> Result<Map<String, Value>, UserError> {
     match serde_json::to_value(row) {
         Ok(Value::Object(fields)) => Ok(fields),
@@ -219,10 +219,10 @@ unsafe impl BoxRet for ResultRow {
 }
 
 impl ResultRow {
-    /// The value of a column, and whether it is NULL.
+    /// Returns the value of a column, and whether it is NULL.
     ///
     /// # Errors
-    /// XX000 where the struct has no such field. The server's are raised.
+    /// XX000 if the struct has no such field. The server's are raised.
     fn column(&self, column: &pg_sys::FormData_pg_attribute) -> Result<(pg_sys::Datum, bool), UserError> {
         let name = column.name();
         let value =
@@ -231,7 +231,7 @@ impl ResultRow {
             return Ok((pg_sys::Datum::null(), true));
         }
         let text = match value {
-            // What is computed of runs is read by people; the tables have all digits.
+            // Results of functions are for people; the tables have all digits.
             Value::Number(number) if column.atttypid == pg_sys::FLOAT8OID => {
                 number.as_f64().map_or_else(|| number.to_string(), |value| rounded(value).to_string())
             }
