@@ -1,5 +1,4 @@
-//! Deleting the records of runs: one by one, or those that are old. A trigger deletes all results with the run's row of
-//! bench_internal.run_log, whoever deletes that row.
+//! The deletion of runs, single ones or old ones. A trigger deletes all results with the run's row of bench_internal.run_log.
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -14,16 +13,16 @@ use crate::server::roles::acts_for;
 use crate::server::spi::{fetch, fetch_all, fetch_as_of_statement, fetch_in_trigger, run};
 use crate::shm::Work;
 
-/// A row that is about to go.
+/// A run's row that is about to be deleted.
 struct Leaving {
     run_id: i64,
-    /// Of a run whose row has not been closed, its segment.
+    /// The segment, if the row is open.
     open_segment: Option<u32>,
     sweep_id: Option<i64>,
 }
 
-/// Deletes what is kept of the runs whose rows a statement deletes: fires after DELETE, with a transition table, and
-/// before TRUNCATE of bench_internal.run_log.
+/// Deletes the results of runs whose rows a statement deletes: a trigger after DELETE, with a transition table, and before TRUNCATE of
+/// bench_internal.run_log.
 ///
 /// # Errors
 /// 55006 for a run or a sweep under way, 39P01 on another table.
@@ -50,7 +49,7 @@ pub fn forget_runs(trigger: &PgTrigger) -> Result<(), UserError> {
     })
 }
 
-/// The rows that the statement deletes, which is all of them where it truncates.
+/// Returns the rows that the statement deletes: all of them for TRUNCATE.
 fn leaving(trigger: &PgTrigger, truncates: bool) -> Result<Vec<Leaving>, UserError> {
     let source = if truncates { "bench_internal.run_log" } else { "deleted" };
     let sql = format!(
@@ -65,7 +64,7 @@ fn leaving(trigger: &PgTrigger, truncates: bool) -> Result<Vec<Leaving>, UserErr
     })
 }
 
-/// A run that crashed is over.
+/// Checks that a run is over; a crashed one is.
 fn check_over(run: &Leaving) -> Result<(), UserError> {
     let Leaving { run_id, open_segment, .. } = *run;
     if open_segment.is_some_and(|segment| is_led(Work::Run(run_id), segment)) {
@@ -75,7 +74,7 @@ fn check_over(run: &Leaving) -> Result<(), UserError> {
     Ok(())
 }
 
-/// A sweep under way counts its runs at the end.
+/// Checks that no deleted run belongs to an active sweep, which counts its runs at its end.
 fn check_sweeps(leaving: &[Leaving]) -> Result<(), UserError> {
     let sweeps: Vec<i64> = leaving.iter().filter_map(|run| run.sweep_id).collect();
     if sweeps.is_empty() {
@@ -98,7 +97,7 @@ fn check_sweeps(leaving: &[Leaving]) -> Result<(), UserError> {
     .hint(format!("End it before: SELECT bench.stop_sweep({sweep_id}).")))
 }
 
-/// A sweep goes with the last of its runs, with what it has not come to; but not while it has something to put back.
+/// Deletes sweeps with the last of their runs, together with planned runs, unless they have settings or changes to restore.
 fn forget_in_sweeps(runs: &[i64]) -> Result<(), UserError> {
     let sweeps = fetch::<Vec<i64>>(
         "SELECT array_agg(DISTINCT sweep_id) FROM bench_internal.sweep_run_log WHERE run_id = ANY ($1)",
@@ -117,8 +116,8 @@ fn forget_in_sweeps(runs: &[i64]) -> Result<(), UserError> {
     run("DELETE FROM bench_internal.sweep_log WHERE sweep_id = ANY ($1)", &[empty.into()]).map(drop)
 }
 
-/// Writes down, for runs that stay, which of those that go kept their audits from being judged: without them the view
-/// would take the difference for an error.
+/// Records for remaining runs that a deleted run kept their audits from being judged: without its row, the view would take the
+/// difference for an error.
 fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
     let unjudged = fetch_as_of_statement(
         "WITH beside AS MATERIALIZED ( \
@@ -143,27 +142,27 @@ fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
     .map(drop)
 }
 
-/// Deletes runs by their rows; how many.
+/// Deletes runs, and returns their number.
 ///
 /// # Errors
-/// 55006 as [`forget_runs`].
+/// As [`forget_runs`].
 pub fn delete_runs(runs: Vec<i64>) -> Result<usize, UserError> {
     as_owner(|| run(&format!("DELETE FROM bench_internal.{RUN_LOG} WHERE run_id = ANY ($1)"), &[runs.into()]))
 }
 
-/// Since when the run `r` is here and over. Of one that crashed before it started only its place among the others is
-/// known: ids are in the order in which runs are asked for.
+/// The expression for the time since when an ended run `r` has been on this server. For a run that crashed before its start, it comes
+/// from neighboring runs: ids are in the order of the calls.
 const KEPT_SINCE: &str = "coalesce((r.origin ->> 'imported_at')::timestamptz, r.finished_at, r.started_at, \
      (SELECT min(later.started_at) FROM bench_internal.run_log later WHERE later.run_id > r.run_id AND later.origin IS NULL))";
 
-/// Deletes the runs, of roles that the caller acts for, that have been here and over for longer than this; how many.
+/// Deletes the runs of roles that the caller acts for that ended or were imported longer ago than this, and returns their number.
 ///
 /// # Errors
 /// 22023 for a negative interval.
 pub fn prune(older_than: Interval) -> Result<i64, UserError> {
     let (before, mut roles) = as_owner(|| {
         settle_owners()?;
-        // Months differ: an interval may be above zero by its own account and not from today.
+        // Months have different lengths: an interval may be positive by itself, but not counted from today.
         let before = fetch::<TimestampWithTimeZone>(
             "SELECT CASE WHEN $1 >= '0' AND now() - $1 <= now() THEN now() - $1 END",
             &[older_than.into()],

@@ -1,4 +1,4 @@
-//! What the statements of a run and the arms of a duel did: bench_internal.duel_log and its siblings.
+//! The results of a run's statements and of a duel's arms: bench_internal.duel_log and related tables.
 
 use std::collections::BTreeMap;
 
@@ -23,23 +23,23 @@ use crate::server::jsonb::json_of;
 use crate::server::rows::{insert, select, select_one};
 use crate::server::spi::fetch;
 
-/// A run's scripts.
+/// Reads the scripts of a run.
 pub fn scripts(run_id: i64) -> Result<Vec<ScriptSummary>, UserError> {
     lines("SELECT jsonb_strip_nulls(jsonb_agg(x)) FROM bench.scripts x WHERE x.run_id = $1", run_id)
 }
 
-/// The commands of its scripts, on each node that clients ran on.
+/// Reads the commands of a run's scripts, on each node that clients ran on.
 pub fn commands(run_id: i64) -> Result<Vec<CommandSummary>, UserError> {
     lines("SELECT jsonb_strip_nulls(jsonb_agg(x)) FROM bench.statements x WHERE x.run_id = $1", run_id)
 }
 
-/// A run's rows of a view whose columns are the fields of a document's lines; none where there is no row.
+/// Reads a run's rows of a view whose columns are the fields of a document's lines.
 fn lines<T: serde::de::DeserializeOwned>(sql: &str, run_id: i64) -> Result<Vec<T>, UserError> {
     let found = select_one::<(Option<Vec<T>>,)>(sql, &[run_id.into()])?;
     Ok(found.and_then(|(lines,)| lines).unwrap_or_default())
 }
 
-/// What is compared of a run's statements.
+/// Returns the results of a run's statements for a comparison.
 ///
 /// # Errors
 /// As [`check_visible`].
@@ -48,7 +48,7 @@ pub fn statements_of(run_id: i64) -> Result<StatementsOfRun, UserError> {
     as_owner(|| {
         let sql = "SELECT transactions FROM bench.summary WHERE run_id = $1";
         let transactions = fetch::<i64>(sql, &[run_id.into()])?.unwrap_or_default().unsigned_abs();
-        // Of all nodes together.
+        // Summed over all nodes.
         let document = Document { statements: commands(run_id)?, ..Document::default() };
         Ok(StatementsOfRun {
             transactions,
@@ -59,7 +59,7 @@ pub fn statements_of(run_id: i64) -> Result<StatementsOfRun, UserError> {
     })
 }
 
-/// What calls of each script's statements did, as far as pg_stat_statements counted them.
+/// Reads the counts of pg_stat_statements per call of each script's statements.
 ///
 /// # Errors
 /// The server's.
@@ -71,7 +71,7 @@ fn calls_per_script(run_id: i64) -> Result<BTreeMap<u32, PerCall>, UserError> {
     Ok(found.into_iter().map(|(script, rows, blocks)| (script, PerCall { rows, blocks })).collect())
 }
 
-/// Writes what was measured of a duel.
+/// Writes the results of a duel.
 pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
     let of_run = || ("run_id", Value::from(run_id));
     for ((arm, name), alone) in ARMS.into_iter().enumerate().zip(&duel.alone) {
@@ -101,7 +101,7 @@ pub fn put_duel(run_id: i64, duel: &DuelMeasured) -> Result<(), UserError> {
     insert("bench_internal.duel_wait_log", of_run(), waits)
 }
 
-/// The fields of an arm's batches, each with an element per batch: the columns of bench_internal.duel_log.
+/// Returns the columns of bench_internal.duel_log for an arm: arrays with an element for each batch.
 fn columns<'a>(batches: impl Iterator<Item = &'a ArmBatch>) -> Map<String, Value> {
     let batches: Vec<Value> = batches.map(json_of).collect();
     let names = json_of(&ArmBatch::default()).as_object().cloned().unwrap_or_default();
@@ -112,20 +112,20 @@ fn columns<'a>(batches: impl Iterator<Item = &'a ArmBatch>) -> Map<String, Value
     names.into_iter().map(|(name, _)| column(name)).collect()
 }
 
-/// A duel whose arms are to be compared; `margin`: instead of the run's.
+/// Reads a duel for a comparison of its arms. `margin` replaces the run's.
 ///
 /// # Errors
-/// 55000 for a run that is none, and those of a run that the caller may not see.
+/// 55000 for a run that is no duel, and those of [`check_visible`].
 pub fn duel_of(run_id: i64, margin: Option<f64>) -> Result<Duel, UserError> {
     check_visible(run_id)?;
     find_duel(run_id, margin)?.ok_or_else(|| no_duel(run_id))
 }
 
-/// Of each arm: clients have one for both, but where arms have targets of their own.
+/// Returns the number of sessions of each arm: that of the clients, or half of it if the arms have different targets.
 fn sessions(given: &Value) -> u32 {
     let clients = given.get("clients").and_then(Value::as_u64).and_then(|count| count.try_into().ok());
-    let of_both = if given.get("versions").is_some() { 2 } else { 1 };
-    clients.map_or(0, |clients: u32| clients / of_both)
+    let divisor = if given.get("versions").is_some() { 2 } else { 1 };
+    clients.map_or(0, |clients: u32| clients / divisor)
 }
 
 /// As [`duel_of`], for a caller who may see the run; `None` for a run that is no duel.
@@ -140,7 +140,7 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
             return Ok(None);
         }
         let measured = DuelMeasured {
-            // Of an imported run it may be anything.
+            // In an imported run it may be any JSON.
             a: given.get(ARMS[0]).cloned().unwrap_or_default(),
             b: given.get(ARMS[1]).cloned().unwrap_or_default(),
             sessions: sessions(&given),
@@ -162,7 +162,8 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
     })
 }
 
-/// Compares the arms over several duels. Each is a batch: what a session was lucky with, or a whole duel, is in the interval.
+/// Compares the arms over several duels, each of which counts as one batch, so that the interval includes the variation between
+/// sessions and between duels.
 ///
 /// # Errors
 /// 22023 for fewer than two duels, and for duels of other arms or workloads; else as [`duel_of`].
@@ -200,7 +201,7 @@ fn no_duel(run_id: i64) -> UserError {
         .hint("bench.duel and bench.start_duel make duels.")
 }
 
-/// What was measured of a duel, batch by batch; none of a run that is no duel.
+/// Reads the batches of a duel; none for other runs.
 pub(super) fn duel_batches(run_id: i64) -> Result<Vec<[ArmBatch; 2]>, UserError> {
     as_owner(|| Ok(batches(&arms(run_id)?)))
 }
@@ -210,7 +211,7 @@ fn is_of(columns: &Map<String, Value>, name: &str) -> bool {
     columns.get("arm").is_some_and(|arm| arm == name)
 }
 
-/// The columns of each arm, without those that are NULL.
+/// Reads the columns of each arm that are not NULL.
 fn arms(run_id: i64) -> Result<Vec<Map<String, Value>>, UserError> {
     select("SELECT * FROM bench_internal.duel_log WHERE run_id = $1", &[run_id.into()])
 }
@@ -227,12 +228,12 @@ fn batches(arms: &[Map<String, Value>]) -> Vec<[ArmBatch; 2]> {
     batches
 }
 
-/// Batches that the columns have; of what an imported document has, no more than a run could have.
+/// Returns the number of batches in the columns, limited to that of a run, because an imported run may have more.
 fn batch_count(columns: &Map<String, Value>) -> usize {
     columns.get("transactions").and_then(Value::as_array).map_or(0, Vec::len).min(BATCHES)
 }
 
-/// Reads a batch of an arm, or of a statement, at a place of the columns; an empty one where an imported run has anything else.
+/// Reads a batch of an arm, or of a statement, from the columns; an empty one if an imported run has other values.
 fn batch_of(columns: &Map<String, Value>, place: usize) -> ArmBatch {
     let values = columns.iter().filter_map(|(name, values)| Some((name.clone(), values.get(place)?.clone())));
     let fields = values.filter(|(_, value)| !value.is_null()).collect();
@@ -260,7 +261,7 @@ fn commands_of_duel(run_id: i64) -> Result<Vec<DuelCommand>, UserError> {
     Ok(rows.into_iter().map(command).collect())
 }
 
-/// What each arm used before the measurement. Of an imported run it may be anything.
+/// Reads the usage of each arm alone, before the measurement. In an imported run it may be any JSON.
 fn alone(arms: &[Map<String, Value>]) -> [Option<UsedAlone>; 2] {
     ARMS.map(|name| {
         let columns = arms.iter().find(|columns| is_of(columns, name))?;

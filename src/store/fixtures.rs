@@ -1,4 +1,4 @@
-//! Fixtures that users have defined, and loaded ones: rows of bench.fixtures.
+//! Users' definitions of fixtures, and loaded fixtures.
 
 use bench_base::error::{UserError, sqlstate};
 use pgrx::pg_sys;
@@ -16,17 +16,17 @@ pub struct Definition {
     pub owner: String,
     #[serde(default)]
     pub owner_oid: pg_sys::Oid,
-    /// Makes the tables, one of them called as the fixture.
+    /// The statements that create the tables, one of which has the fixture's name.
     pub ddl: String,
-    /// The rows of the ids $1 … $2 of the table that is called as the fixture.
+    /// The query for the rows with the ids $1 … $2 of that table.
     pub rows_query: String,
-    /// Indexes, as a rule.
+    /// Statements after the rows, usually for indexes.
     pub after_ddl: Option<String>,
-    /// How many ids when nobody says how many.
+    /// The default number of ids.
     pub rows: i64,
 }
 
-/// A fixture's definition by its name.
+/// Reads a fixture's definition by its name.
 pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
     as_owner(|| {
         let sql = "SELECT name, bench_internal.role_name(owner_oid, owner) AS owner, ddl, rows_query, after_ddl, rows, owner_oid \
@@ -35,7 +35,7 @@ pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
     })
 }
 
-/// The names of all that users have defined.
+/// Returns the names of all users' definitions.
 pub fn definition_names() -> Result<Vec<String>, UserError> {
     as_owner(|| {
         let names = "SELECT array_agg(name ORDER BY name) FROM bench_internal.custom_fixtures";
@@ -43,10 +43,10 @@ pub fn definition_names() -> Result<Vec<String>, UserError> {
     })
 }
 
-/// Stores a definition, over an older one of the same name that was this owner's when it was looked at.
+/// Stores a definition, and replaces an older one of the same name that belonged to `old_owner` when it was read.
 ///
 /// # Errors
-/// 55006 when somebody else has come first.
+/// 55006 if another session has changed it.
 pub fn put_definition(definition: &Definition, old_owner: Option<pg_sys::Oid>) -> Result<(), UserError> {
     as_owner(|| {
         // The OID 0 is passed as NULL.
@@ -76,10 +76,10 @@ fn changed(name: &str) -> UserError {
         .hint("Check bench.fixture_definitions, then try again.")
 }
 
-/// Removes a definition of this owner's.
+/// Deletes a definition of this owner.
 ///
 /// # Errors
-/// 55006 when it has become another's.
+/// 55006 if it has another owner now.
 pub fn delete_definition(name: &str, owner: pg_sys::Oid) -> Result<(), UserError> {
     as_owner(|| {
         let sql =
@@ -103,11 +103,11 @@ pub struct Fixture {
     pub options: serde_json::Value,
     /// Tables that still exist.
     pub tables: Vec<pg_sys::Oid>,
-    /// Tables that were dropped behind the extension's back.
+    /// The number of tables that were dropped by DROP TABLE.
     pub missing: i64,
 }
 
-/// Loaded fixtures of a name, newest first.
+/// Reads the loaded fixtures of a name, newest first.
 pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     as_owner(|| {
         select(
@@ -122,7 +122,7 @@ pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     })
 }
 
-/// What was measured of a load.
+/// The figures of a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadFigures {
     /// Rows written.
@@ -137,7 +137,7 @@ pub struct LoadFigures {
     pub bytes: (i64, i64),
     /// Levels of the largest primary key's B-tree.
     pub index_levels: Option<i32>,
-    /// Between that key's values and where they are in the table.
+    /// The correlation between that key's values and their places in the table.
     pub key_correlation: Option<f32>,
 }
 
@@ -145,7 +145,7 @@ pub struct LoadFigures {
 pub struct NewFixture<'a> {
     pub name: &'a str,
     pub schema: &'a str,
-    /// Whose it is.
+    /// The owner.
     pub role: &'a str,
     pub role_oid: pg_sys::Oid,
     pub rows: i64,
@@ -155,7 +155,7 @@ pub struct NewFixture<'a> {
     pub rows_query: Option<&'a str>,
 }
 
-/// Registers a fixture that has just been loaded, over an older one in the same place.
+/// Registers a fixture that has just been loaded, and replaces an older one of the same name and schema.
 pub fn put_fixture(
     fixture: &NewFixture,
     tables: &[pg_sys::Oid],
@@ -197,16 +197,16 @@ pub fn put_fixture(
     })
 }
 
-/// A fixture's tables as they were loaded and as they are.
+/// The sizes of a fixture's tables after the load and now.
 pub struct Growth {
-    /// Bytes of the tables without their indexes, as they were loaded, and now.
+    /// Bytes of the tables without their indexes, after the load and now.
     pub loaded_bytes: i64,
     pub bytes: i64,
     /// Rows now, by the cumulative statistics.
     pub live: i64,
 }
 
-/// How a fixture's tables, given with their partitions, have grown since they were loaded.
+/// Compares the sizes of a fixture's tables, given with their partitions, with those after the load.
 pub fn growth(name: &str, schema: &str, tables: &[pg_sys::Oid]) -> Result<Option<Growth>, UserError> {
     let found = as_owner(|| {
         select_one::<(Option<i64>, Option<i64>, Option<i64>)>(
@@ -223,7 +223,7 @@ pub fn growth(name: &str, schema: &str, tables: &[pg_sys::Oid]) -> Result<Option
     }))
 }
 
-/// Forgets a fixture.
+/// Deletes the row of a loaded fixture.
 pub fn delete_fixture(schema: &str, name: &str) -> Result<(), UserError> {
     as_owner(|| {
         let sql = "DELETE FROM bench.fixtures WHERE schema = $1 AND name = $2";
@@ -231,7 +231,7 @@ pub fn delete_fixture(schema: &str, name: &str) -> Result<(), UserError> {
     })
 }
 
-/// What a load has made and how long each part took, as a line.
+/// Returns a line about a load's results and the time of each part.
 pub fn load_line(name: &str, schema: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {
         fetch::<String>(

@@ -1,4 +1,4 @@
-//! What was measured, added up: of an interval, of a script, of the whole, and of each table of results.
+//! Totals of an interval, of a script and of a whole run, and their rows in the tables of results.
 
 use bench_base::error::UserError;
 use bench_capture::fidelity::Counts;
@@ -16,11 +16,11 @@ use crate::server::jsonb::{json_of, merged};
 use crate::server::spi::{run, timestamp};
 use crate::shm::Tally;
 
-/// An interval's worth of all clients.
+/// The sample of one interval, of all clients.
 #[derive(Clone)]
 pub struct RunSample {
     pub in_warmup: bool,
-    /// The interval's end, since the warm-up or the measuring began.
+    /// The interval's end, counted from the begin of the warm-up or of the measurement.
     pub elapsed_secs: f64,
     pub secs: f64,
     /// The interval's end, a TimestampTz.
@@ -31,7 +31,7 @@ pub struct RunSample {
 }
 
 impl RunSample {
-    /// Makes the interval longer by the one after it.
+    /// Extends the interval by the next one.
     pub fn join(&mut self, next: &RunSample) {
         self.elapsed_secs = next.elapsed_secs;
         self.secs += next.secs;
@@ -41,7 +41,7 @@ impl RunSample {
         self.observed.merge(&next.observed);
     }
 
-    /// Transactions per second.
+    /// Returns the transactions per second.
     pub fn tps(&self) -> f64 {
         self.totals.moments.count as f64 / self.secs
     }
@@ -52,26 +52,26 @@ impl RunSample {
 pub struct Totals {
     /// Transactions given up at a serialization failure or deadlock.
     pub failed: u64,
-    /// Clients that another error ended.
+    /// Clients ended by other errors.
     pub aborted: u64,
-    /// Transactions whose connection was lost when they may have been committed.
+    /// Transactions whose connection was lost when they might have been committed.
     pub unknown: u64,
     /// Transactions that took more than one try.
     pub retried: u64,
     pub late: u64,
     pub skipped: u64,
-    /// Committed ones whose latencies are here although they ended after the measured time.
+    /// Committed transactions that ended after the measured time, whose latencies are included.
     drained: u64,
-    /// No integer: that of an overloaded rate outgrows 64 bits within the hour.
+    /// Not an integer: under an overloading rate the sum would exceed 64 bits within an hour.
     lag_sum_ns: f64,
     pub lag_max_ns: u64,
-    /// Latencies of committed transactions, in nanoseconds; drained ones included.
+    /// Latencies of committed transactions in nanoseconds, including drained ones.
     pub moments: Moments,
     pub histogram: Histogram,
 }
 
 impl Totals {
-    /// Adds what was counted of an interval, or by one client.
+    /// Adds the counts of an interval, or of one client.
     pub fn add(&mut self, tally: &Tally) {
         self.failed += tally.failed.get();
         self.aborted += tally.aborted.get();
@@ -82,7 +82,7 @@ impl Totals {
         self.add_latencies(tally);
     }
 
-    /// Adds the latencies, and nothing else, of transactions that ended after the measured time.
+    /// Adds only the latencies of transactions that ended after the measured time.
     pub fn add_drained(&mut self, tally: &Tally) {
         self.drained += tally.committed.get();
         self.add_latencies(tally);
@@ -111,7 +111,7 @@ impl Totals {
         self.histogram.merge(&other.histogram);
     }
 
-    /// The values of columns, by their names.
+    /// Returns the values of columns by their names.
     pub fn columns(&self) -> Map<String, Value> {
         let counts = json!({
             "failed": self.failed,
@@ -123,7 +123,7 @@ impl Totals {
         merged([counts, self.latencies()])
     }
 
-    /// Those of latencies.
+    /// Returns the values of the columns for latencies.
     pub fn latencies(&self) -> Value {
         json!({
             "latency_avg_ms": self.moments.mean_ns().map(ms),
@@ -135,28 +135,28 @@ impl Totals {
         })
     }
 
-    /// Transactions committed in the measured time.
+    /// Returns the number of transactions committed in the measured time.
     pub fn transactions(&self) -> u64 {
         self.moments.count - self.drained
     }
 
-    /// How far behind their schedule the committed ones started, on average.
+    /// Returns the mean lag of committed transactions behind their schedule.
     pub fn lag_avg_ms(&self) -> Option<f64> {
         (self.moments.count > 0).then(|| ms(self.lag_sum_ns / self.moments.count as f64))
     }
 
-    /// The greatest latency of the committed ones.
+    /// Returns the greatest latency of committed transactions.
     pub fn latency_max_ms(&self) -> Option<f64> {
         (self.moments.count > 0).then(|| ms(self.moments.max_ns as f64))
     }
 }
 
-/// A percentile of latencies, in milliseconds.
+/// Returns a percentile of latencies in milliseconds.
 pub fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
     histogram.percentile_ns(p).map(ms)
 }
 
-/// Nanoseconds as milliseconds.
+/// Converts nanoseconds to milliseconds.
 pub fn ms(ns: f64) -> f64 {
     ns / 1e6
 }
@@ -180,7 +180,7 @@ pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), 
     .map(drop)
 }
 
-/// A row of bench_internal.script_log.
+/// Returns a row of bench_internal.script_log.
 pub fn script_line(index: i32, script: &ScriptSpec, totals: &Totals, spec: &RunSpec) -> Map<String, Value> {
     let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
     let of_script = json!({
@@ -193,7 +193,7 @@ pub fn script_line(index: i32, script: &ScriptSpec, totals: &Totals, spec: &RunS
     merged([of_script, totals.columns().into()])
 }
 
-/// A row of bench_internal.call_log.
+/// Returns a row of bench_internal.call_log.
 pub fn call_line(script: i32, counts: &Counts) -> Value {
     json!({
         "script": script,
@@ -224,7 +224,7 @@ fn as_timestamp<S: Serializer>(at: &i64, serializer: S) -> Result<S::Ok, S::Erro
     timestamp(*at).serialize(serializer)
 }
 
-/// A row of bench_internal.wait_log.
+/// Returns a row of bench_internal.wait_log.
 pub fn wait_line(key: &str, share: f64) -> Value {
     let (kind, event) = split(key);
     json!({ "wait_event_type": kind, "wait_event": event, "share": share })
@@ -252,7 +252,7 @@ pub fn standby_lines(run_id: i64, elapsed_secs: f64, standbys: &[Standby]) -> Re
     .map(drop)
 }
 
-/// Columns of a relation's reading that only ever grow.
+/// The columns of a relation's reading that are monotonic counters.
 const COUNTED: [&str; 11] = [
     "inserted",
     "updated",
@@ -267,12 +267,11 @@ const COUNTED: [&str; 11] = [
     "autoanalyzes",
 ];
 
-/// Writes the difference of two readings, a line for each name.
+/// Writes the differences of two readings, a row for each relation's name.
 ///
-/// A relation may have been dropped meanwhile, or made, or both: an index that is created anew is another one of the same
-/// name. Its sizes are told as before and after; its counts cannot be compared, and nor can a table's scans of its indexes,
-/// which are a sum over them. A relation that was renamed has its new name. Should it be that of one that was dropped,
-/// that one is not told.
+/// A relation may have been created or dropped in between, or both: a recreated index is another one of the same name. Its sizes
+/// before and after are written, but its counts cannot be compared, nor can its table's index scans, which are a sum over the
+/// indexes. A renamed relation has its new name; if that was the name of a dropped one, the dropped one is left out.
 pub fn lines(
     run_id: i64,
     (before, after): (&serde_json::Value, &serde_json::Value),
