@@ -1,4 +1,4 @@
-//! Everything that is known of a run or of a sweep, read back for findings and reports.
+//! The documents of runs and sweeps, read from the tables for findings and reports.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::error::internal;
 use crate::server::spi::{self, fetch, fetch_all};
 use crate::shm::Work;
 
-/// How the run was asked for, what it ran on, and the figures of the whole.
+/// The query for a run's row, its environment, and the figures of the whole.
 const HEADLINE: &str = "\
 SELECT jsonb_build_object( \
     'run', to_jsonb(r) || jsonb_build_object('script_hash', \
@@ -44,8 +44,8 @@ SELECT jsonb_build_object( \
     'environment', jsonb_strip_nulls(r.environment)) \
 FROM bench.runs r WHERE r.run_id = $1";
 
-/// All but these and the samples. Nulls are left out where the document has a number that cannot be null; users' own JSON
-/// keeps its own.
+/// The query for everything except [`HEADLINE`]'s fields and the samples. Nulls are removed, because the document has numbers
+/// that cannot be null; those in users' JSON are kept.
 const DETAILS: &str = "\
 SELECT jsonb_strip_nulls(jsonb_build_object( \
     'latencies', (SELECT jsonb_agg(l ORDER BY low_ms) FROM ( \
@@ -69,13 +69,13 @@ SELECT jsonb_strip_nulls(jsonb_build_object( \
     'audit', (SELECT jsonb_agg(x ORDER BY x.node, x.counter) FROM bench.audits x \
               WHERE x.run_id = $1 AND (x.node = 0 OR NOT x.ok))))";
 
-/// So that ten of them are beyond the 99.9th percentile: of fewer it would be noise.
+/// The least number of transactions for a 99.9th percentile: ten are above it, and with fewer it would be noise.
 const ENOUGH_FOR_P999: u64 = 10_000;
 
-/// Everything that is known of a run, without findings.
+/// Reads the document of a run, without findings.
 ///
 /// # Errors
-/// As [`check_visible`], and for a value that is not one of the recorder's.
+/// As [`check_visible`], and XX000 for a value that the recorder does not write.
 pub fn document(run_id: i64) -> Result<Document, UserError> {
     check_visible(run_id)?;
     let fidelity = fidelity::parts_of_replay(run_id)?;
@@ -101,7 +101,7 @@ pub fn document(run_id: i64) -> Result<Document, UserError> {
     })
 }
 
-/// A run's [`headline`], for a caller who may see it.
+/// As [`headline`], and checks that the caller may see the run.
 ///
 /// # Errors
 /// As [`check_visible`].
@@ -110,7 +110,7 @@ pub fn visible_headline(run_id: i64) -> Result<Document, UserError> {
     headline(run_id)
 }
 
-/// How a run was asked for, what it ran on and the figures of the whole, and nothing else.
+/// Reads a run's row, its environment and the figures of the whole.
 pub fn headline(run_id: i64) -> Result<Document, UserError> {
     as_owner(|| parsed(HEADLINE, run_id))
 }
@@ -120,7 +120,8 @@ fn parsed(sql: &str, run_id: i64) -> Result<Document, UserError> {
     serde_json::from_value(json).map_err(|e| internal(e.to_string()))
 }
 
-/// The intervals of a run, of all nodes together where there are several. Column by column: there may be tens of thousands.
+/// Reads the intervals of a run, summed over its nodes if there are several, as one array for each column: there may be tens of
+/// thousands.
 fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, UserError> {
     let (table, waits) = if is_of_several {
         (format!("bench.total_{name}"), "NULL::jsonb")
@@ -153,7 +154,7 @@ fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, User
     Ok(samples)
 }
 
-/// Intervals of a node that are put together where there are many: as many as leave 360, enough for a curve.
+/// The query for the nodes' curves. Neighboring intervals are combined so that at most 360 are left, which suffice for a curve.
 const CURVES: &str = "\
 SELECT node, array_agg(elapsed ORDER BY elapsed), array_agg(secs ORDER BY elapsed), \
     array_agg(transactions / nullif(secs, 0) ORDER BY elapsed), array_agg(latency_p99_ms ORDER BY elapsed) \
@@ -164,7 +165,7 @@ FROM (SELECT node, max(elapsed) AS elapsed, sum(secs) AS secs, \
                     / ((count(*) OVER (PARTITION BY node) + 359) / 360) AS place \
             FROM bench.samples WHERE run_id = $1) s GROUP BY node, place) c GROUP BY node ORDER BY node";
 
-/// The curves of each node that clients ran on.
+/// Reads the curves of each node with clients.
 fn node_samples(run_id: i64) -> Result<Vec<NodeSamples>, UserError> {
     fetch_all(CURVES, &[run_id.into()], |row| {
         let series = |place| row.get::<Series>(place).map(Option::unwrap_or_default);
@@ -205,7 +206,7 @@ fn latency_histogram(
     Ok(together)
 }
 
-/// A sweep and its runs, for its report.
+/// Reads the document of a sweep and its runs.
 ///
 /// # Errors
 /// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
@@ -220,7 +221,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<ExperimentDocument, UserError> {
             'environment', (SELECT r.environment FROM bench.runs r JOIN bench_internal.sweep_run_log s USING (run_id) \
                             WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
     let document: ExperimentDocument = read(DOCUMENT, &[sweep_id.into()])?.unwrap_or_default();
-    // What is not understood of its options, as a later version may write them, is not shown.
+    // Options of a later version that cannot be read are left out.
     let (sure_within, (screen, indexes)) = match sweep_options(sweep_id) {
         Ok(options) => {
             let answer = match &options.question {
@@ -239,10 +240,10 @@ pub fn sweep_document(sweep_id: i64) -> Result<ExperimentDocument, UserError> {
     Ok(ExperimentDocument { schema_version: 1, sweep, unreplayed, screen, indexes, ..document })
 }
 
-/// The effects of the settings that a sweep screens; `metric`: `None`: tps, or the latency of an open loop.
+/// Computes the effects of the settings that a sweep screens. The default for `metric` is tps, or latency in an open loop.
 ///
 /// # Errors
-/// 42704 and 42501 as of a sweep, 55000 for one that screens nothing.
+/// Those of [`visible`], 55000 for a sweep that does not screen settings.
 pub fn screen_lines(
     sweep_id: i64,
     metric: Option<ScreenMetric>,
@@ -260,7 +261,7 @@ pub fn screen_lines(
     screened_lines(sweep_id, asked, &options, metric, margin)
 }
 
-/// As [`screen_lines`], of a sweep that the caller may see.
+/// As [`screen_lines`], for a sweep that the caller may see.
 fn screened_lines(
     sweep_id: i64,
     asked: &Screen,
@@ -276,7 +277,7 @@ fn screened_lines(
         pgrx::check_for_interrupts!();
         let value = value_of(&run, metric, limit);
         match (row_of(&run.variant), value) {
-            // Not run yet.
+            // The run has not been made yet.
             (_, None) => {}
             (Some(row), Some(value)) => runs.combined.push(CombinedRun { row, round: run.round, value }),
             (None, Some(Err(error))) => runs.failed_duels.push((run.variant, error)),
@@ -289,14 +290,14 @@ fn screened_lines(
     Ok(screen(asked, &runs, metric, margin.unwrap_or(asked.margin)))
 }
 
-/// The metric of a run; why it does not count; `None`: it has not been made.
+/// Returns the metric of a run, or the reason why it does not count; `None` if it has not been made.
 fn value_of(run: &ExperimentRun, metric: ScreenMetric, limit: Option<f64>) -> Option<Result<f64, String>> {
     if run.error.is_some() || run.status.as_deref() != Some("completed") {
         let is_over = !matches!(run.status.as_deref(), None | Some("starting" | "running"));
         let status = run.status.as_deref().filter(|_| is_over).map(|status| format!("the run is {status}"));
         return run.error.clone().or(status).map(Err);
     }
-    // The arms of a duel are looked at one by one.
+    // For duels, the limit is checked for each arm elsewhere.
     let is_combination = row_of(&run.variant).is_some();
     if let Some((p99, limit)) =
         run.figures.latency_p99_ms.zip(limit).filter(|(p99, limit)| is_combination && p99 > limit)
@@ -311,11 +312,11 @@ fn value_of(run: &ExperimentRun, metric: ScreenMetric, limit: Option<f64>) -> Op
     Some(value.ok_or_else(|| format!("the run has no {}", metric.as_str())))
 }
 
-/// What the indexes are worth that a sweep looks at; in latency, or in processor time; `None`: in latency, unless the machine
-/// was busy.
+/// Computes what the indexes of a sweep are worth, in processor time or in latency; by default in latency, unless the machine was
+/// busy.
 ///
 /// # Errors
-/// 42704 and 42501 as of a sweep, 55000 for one that looks at no index.
+/// Those of [`visible`], 55000 for a sweep without indexes.
 pub fn index_lines(
     sweep_id: i64,
     of_processor: Option<bool>,
@@ -331,7 +332,7 @@ pub fn index_lines(
     lines_of_indexes(sweep_id, &IndexWorth { margin, ..asked }, of_processor)
 }
 
-/// As [`index_lines`], of a sweep that the caller may see.
+/// As [`index_lines`], for a sweep that the caller may see.
 fn lines_of_indexes(
     sweep_id: i64,
     asked: &IndexWorth,
