@@ -79,11 +79,14 @@ pub fn take(
         .enumerate()
         .map(|(at, candidate)| replayer(candidate, excluded.contains(&at), &replayers))
         .collect();
-    let wanted_of = |at: usize| values::wanted(&candidates[at].counts, share(&candidates[at].counts, &total));
+    let desired_time = |index: usize| {
+        let counts = &candidates[index].counts;
+        values::desired_trial_time(counts, share(counts, &total))
+    };
     let most = candidates.len().min(spec.statements);
-    let wanted_by_all: Duration = (0..most).map(wanted_of).sum();
+    let wanted_by_all: Duration = (0..most).map(desired_time).sum();
     let mut replays = kept(&roles, spec.statements, |replayer, some, watch| {
-        let wanted: Duration = some.iter().map(|&at| wanted_of(at)).sum();
+        let wanted: Duration = some.iter().map(|&at| desired_time(at)).sum();
         let part = (wanted.as_secs_f64() / wanted_by_all.as_secs_f64()).min(1.0);
         let trials = trial_time(spec.secs).mul_f64(part);
         let asked = some.iter().map(|&at| CapturedCall {
@@ -308,12 +311,12 @@ pub extern "C-unwind" fn pgbench_ext_replays_main(segment: pg_sys::Datum) {
     answer(segment, |request: ReplayRequest| {
         let options = CaptureOptions::new(&request.options)?;
         read_only()?;
-        let wanted = |asked: &CapturedCall| values::wanted(&asked.counts, asked.share);
-        let mut time = TrialTime::begin(request.trial_time, request.statements.iter().map(wanted).sum());
+        let desired = |asked: &CapturedCall| values::desired_trial_time(&asked.counts, asked.share);
+        let mut time = TrialTime::begin(request.trial_time, request.statements.iter().map(desired).sum());
         let replay = |asked: &CapturedCall| {
             pgrx::check_for_interrupts!();
             renew_snapshot();
-            let limit = time.next(wanted(asked));
+            let limit = time.allot(desired(asked));
             let replay = values::replay(&asked.text, &asked.counts, limit, &options);
             count_answered();
             replay

@@ -41,12 +41,12 @@ impl Counts {
 
     /// A share of it.
     pub fn part(&self, share: f64) -> Self {
-        let of = |total: i64| (total as f64 * share).round() as i64;
+        let part = |total: i64| (total as f64 * share).round() as i64;
         Self {
-            calls: of(self.calls),
-            rows: of(self.rows),
-            hit: of(self.hit),
-            read: of(self.read),
+            calls: part(self.calls),
+            rows: part(self.rows),
+            hit: part(self.hit),
+            read: part(self.read),
             exec_ms: self.exec_ms * share,
             wal_bytes: self.wal_bytes * share,
         }
@@ -130,7 +130,14 @@ pub struct Likeness {
     pub score: f64,
 }
 
-/// Rows below a hundredth per call, and blocks below one, count as none.
+impl Likeness {
+    /// Returns the lower of both ratios.
+    pub fn lower(&self) -> f64 {
+        self.rows.min(self.blocks)
+    }
+}
+
+/// Compares two calls. Rows below a hundredth per call, and blocks below one, count as none.
 pub fn likeness(captured: &Call, replayed: &Call) -> Likeness {
     let rows = ratio(captured.rows, replayed.rows, 0.01);
     let blocks = ratio(captured.blocks(), replayed.blocks(), 1.0);

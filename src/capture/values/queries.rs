@@ -1,35 +1,50 @@
-//! The queries of feeders: rows of a relation as values of the parameters that meet it.
+//! SQL of feeders, which draws rows of a relation as values of the parameters that meet it, and of values without a relation.
 
 use bench_base::error::UserError;
 use pgrx::pg_sys;
 
 use super::replay_plan::{
-    FeederShape, ReplayPlan, SampledRelation, SampledValues, SamplingStrategy, column, is_indexed, target,
+    FeederShape, ReplayPlan, SampledRelation, SampledValues, SamplingStrategy, column_name, is_indexed,
+    read_inserted_column,
 };
 use crate::driver::parameters::{How, Meeting, TypeShape, shape_of};
 use crate::server::spi::fetch;
 use crate::store::names_relations;
 
-/// Rows that are drawn from a relation at most, before a feeder keeps a choice of them.
-const ENOUGH: f64 = 200_000.0;
+/// Most rows that are drawn from a relation; a feeder keeps some of them.
+const MAX_ROWS: f64 = 200_000.0;
 
-/// Rows that are drawn where each one takes a look at others.
-const FEW: f64 = 5_000.0;
+/// Most rows that are drawn where the value of each takes a look-up of other rows.
+const MAX_LOOKUP_ROWS: f64 = 5_000.0;
 
-/// Rows of which a trial draws some.
-const TRIED: f64 = 10_000.0;
+/// Rows that a trial chooses its rows from.
+const TRIAL_ROWS: f64 = 10_000.0;
 
-/// Rows of an index that are walked for each value to the upper end of its range. Of wider ranges, the rows are put in order
-/// once: thousands of values times thousands of rows are seconds of a processor.
-const WALKED: u64 = 200;
+/// Widest range whose upper end is looked up in an index, row by row. For wider ranges, the rows are sorted once: thousands of
+/// look-ups of thousands of rows are seconds of a processor.
+const MAX_INDEX_STEPS: u64 = 200;
 
-/// Whether a trial looks in a sample for the value with so many of a number of rows beyond it.
-pub fn is_sampled(rows: f64, beyond: u64) -> bool {
-    rows > 2.0 * TRIED && beyond as f64 > 2.0 * rows / TRIED
+/// Sampled rows between the ends of a range, so that chance decides little, and the fewest rows that are sampled for a range.
+const ROWS_IN_RANGE: f64 = 20.0;
+const MIN_RANGE_SAMPLE: f64 = 1000.0;
+
+/// Most rows around a bound that are drawn: of the relation, and of a sample of it.
+const MAX_ROWS_AT_BOUND: u64 = 100;
+const MAX_SAMPLED_ROWS_AT_BOUND: u64 = 10;
+
+/// Rows at a bound that are drawn are at most this part of the rows beyond it.
+const ROWS_AT_BOUND_DIVISOR: u64 = 5;
+
+/// Distinct values are looked for among this multiple of their rows.
+const DISTINCT_FACTOR: f64 = 10.0;
+
+/// Returns whether a trial looks for a bound with this many rows beyond it in a sample of the relation's rows.
+pub fn is_sampled(relation_rows: f64, rows_beyond: u64) -> bool {
+    relation_rows > 2.0 * TRIAL_ROWS && rows_beyond as f64 > 2.0 * relation_rows / TRIAL_ROWS
 }
 
-/// The query of an occurrence's feeder; `None` where nothing meets it.
-pub fn query_of(
+/// Returns the query of an occurrence's feeder; `None` where no parameter meets the occurrence.
+pub fn feeder_query(
     plan: &ReplayPlan,
     occurrence: usize,
     shape: &FeederShape,
@@ -40,32 +55,33 @@ pub fn query_of(
         parts.push((*share, drawing));
     }
     if let [(_, only)] = &parts[..] {
-        return Ok(Some(only.values("")));
+        return Ok(Some(only.values_query("")));
     }
     // Each part has its share, however many rows it has.
     let weighted = |(share, drawing): &(f64, Drawing)| {
         let weight = format!(", {share}::pg_catalog.float8 / pg_catalog.count(*) OVER () AS weight");
-        format!("({} LIMIT {ENOUGH})", drawing.values(&weight))
+        format!("({} LIMIT {MAX_ROWS})", drawing.values_query(&weight))
     };
     Ok(Some(parts.iter().map(weighted).collect::<Vec<_>>().join(" UNION ALL ")))
 }
 
-/// A query for some rows' values, and for what they are made of: two arrays of texts in each row.
+/// Returns a query for random rows' values; each row has two arrays of texts: the values, and those before their wrapping.
 pub fn trial_query(
     plan: &ReplayPlan,
     occurrence: usize,
     strategy: &SamplingStrategy,
     shape: &FeederShape,
-    most: usize,
+    limit: usize,
 ) -> Result<Option<String>, UserError> {
-    Ok(Drawing::new(plan, occurrence, strategy, shape, Some(most))?.map(|drawing| drawing.texts(most)))
+    Ok(Drawing::new(plan, occurrence, strategy, shape, Some(limit))?
+        .map(|drawing| drawing.texts_query(limit)))
 }
 
-/// What a query is put together of.
+/// The parts of a query that draws values.
 struct Drawing<'a> {
     plan: &'a ReplayPlan<'a>,
     shape: &'a FeederShape,
-    /// The parameters, and what their values are made of, over the drawn rows `s`.
+    /// The parameters, with SQL over the drawn rows `s` for their values before wrapping.
     columns: Vec<(usize, String)>,
     window: &'static str,
     /// The query that draws rows.
@@ -73,49 +89,49 @@ struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    /// A parameter's value, of what it is made of.
-    fn value(&self, index: usize, raw: &str) -> String {
+    /// Returns SQL for a parameter's value, from SQL for it before wrapping.
+    fn wrapped_value(&self, index: usize, raw: &str) -> String {
         let meeting = self.plan.analysed.parameters[index].meeting.as_ref();
         match meeting.and_then(|meeting| meeting.wrap.as_ref()) {
-            Some(wrap) => self.plan.wrapped(wrap, raw, self.shape),
+            Some(wrap) => self.plan.wrap_value(wrap, raw, self.shape),
             None => raw.to_owned(),
         }
     }
 
-    fn values(&self, more: &str) -> String {
+    fn values_query(&self, weight_column: &str) -> String {
         let list: Vec<String> = self
             .columns
             .iter()
-            .map(|(index, raw)| format!("{} AS {}", self.value(*index, raw), column(*index)))
+            .map(|(index, raw)| format!("{} AS {}", self.wrapped_value(*index, raw), column_name(*index)))
             .collect();
-        format!("SELECT {}{more} FROM ({}) s{}", list.join(", "), self.rows, self.window)
+        format!("SELECT {}{weight_column} FROM ({}) s{}", list.join(", "), self.rows, self.window)
     }
 
-    fn texts(&self, most: usize) -> String {
+    fn texts_query(&self, limit: usize) -> String {
         let array = |texts: Vec<String>| format!("ARRAY[{}]::pg_catalog.text[]", texts.join(", "));
         let text = |sql: String| format!("({sql})::pg_catalog.text");
-        let name = |index: usize| format!("q.{}", column(index));
-        let values =
-            array(self.columns.iter().map(|(index, _)| text(self.value(*index, &name(*index)))).collect());
-        let made_of = array(self.columns.iter().map(|(index, _)| text(name(*index))).collect());
+        let name = |index: usize| format!("q.{}", column_name(index));
+        let wrapped = |(index, _): &(usize, String)| text(self.wrapped_value(*index, &name(*index)));
+        let values = array(self.columns.iter().map(wrapped).collect());
+        let raw_values = array(self.columns.iter().map(|(index, _)| text(name(*index))).collect());
         let list: Vec<String> =
-            self.columns.iter().map(|(index, raw)| format!("{raw} AS {}", column(*index))).collect();
-        // What is drawn at random is drawn once: OFFSET keeps the planner from moving it.
+            self.columns.iter().map(|(index, raw)| format!("{raw} AS {}", column_name(*index))).collect();
+        // OFFSET keeps the planner from evaluating random values once for each of the arrays.
         format!(
-            "SELECT {values}, {made_of} FROM (SELECT {} FROM ({}) s{} OFFSET 0 LIMIT {most}) q",
+            "SELECT {values}, {raw_values} FROM (SELECT {} FROM ({}) s{} OFFSET 0 LIMIT {limit}) q",
             list.join(", "),
             self.rows,
             self.window
         )
     }
 
-    /// `None` where nothing meets the occurrence; `most` where only so many rows are drawn.
+    /// Returns `None` where no parameter meets the occurrence. With `limit`, only as many rows are drawn, for a trial.
     fn new(
         plan: &'a ReplayPlan<'a>,
         occurrence: usize,
         strategy: &SamplingStrategy,
         shape: &'a FeederShape,
-        most: Option<usize>,
+        limit: Option<usize>,
     ) -> Result<Option<Self>, UserError> {
         let met: Vec<(usize, &Meeting)> = plan
             .parameters(occurrence)
@@ -128,7 +144,7 @@ impl<'a> Drawing<'a> {
             return Ok(None);
         }
         let relation = &plan.relations[occurrence];
-        let rows = DrawnRows::new(relation, &met, strategy, most)?;
+        let rows = DrawnRows::new(relation, &met, strategy, limit)?;
         let columns = met
             .iter()
             .map(|&(index, meeting)| {
@@ -137,25 +153,25 @@ impl<'a> Drawing<'a> {
                 Ok((index, if is_name { format!("({raw})::pg_catalog.oid") } else { raw }))
             })
             .collect::<Result<_, UserError>>()?;
-        let is_looking = rows.is_looking || strategy.drawn == SampledValues::Apart;
-        let window = if is_looking { " WINDOW w AS (ORDER BY pg_catalog.random())" } else { "" };
+        let uses_other_rows = rows.uses_other_rows || strategy.drawn == SampledValues::Independent;
+        let window = if uses_other_rows { " WINDOW w AS (ORDER BY pg_catalog.random())" } else { "" };
         Ok(Some(Self { plan, shape, columns, window, rows: rows.sql }))
     }
 }
 
-/// Rows of a relation.
+/// A query that draws rows of a relation.
 struct DrawnRows<'a> {
     sql: String,
     relation: &'a SampledRelation,
     strategy: &'a SamplingStrategy,
-    /// What parameters meet: the columns `e1`, `e2`, …
+    /// The distinct expressions that meet parameters, as columns `e1`, `e2`, ….
     expressions: Vec<&'a str>,
-    /// The parameters below and above a range.
+    /// The parameters for the lower and the upper end of a range.
     range: Option<(usize, usize)>,
-    /// Whether the upper end of a range is looked for in an index.
+    /// Whether the upper end of a range is looked up in an index.
     is_indexed: bool,
-    /// Whether values of other rows are taken.
-    is_looking: bool,
+    /// Whether a value may come from another row than the drawn one.
+    uses_other_rows: bool,
 }
 
 impl<'a> DrawnRows<'a> {
@@ -163,7 +179,7 @@ impl<'a> DrawnRows<'a> {
         relation: &'a SampledRelation,
         met: &[(usize, &'a Meeting)],
         strategy: &'a SamplingStrategy,
-        most: Option<usize>,
+        limit: Option<usize>,
     ) -> Result<Self, UserError> {
         let mut expressions: Vec<&str> = met.iter().map(|(_, meeting)| meeting.expression.as_str()).collect();
         expressions.sort_unstable();
@@ -171,122 +187,127 @@ impl<'a> DrawnRows<'a> {
         let range = range(met);
         let upper = range.and_then(|(_, high)| met.iter().find(|(index, _)| *index == high));
         let is_indexed = match upper {
-            Some((_, meeting)) if strategy.width <= WALKED => is_indexed(relation, &meeting.expression)?,
+            Some((_, meeting)) if strategy.width <= MAX_INDEX_STEPS => {
+                is_indexed(relation, &meeting.expression)?
+            }
             _ => false,
         };
-        let is_looking = met.iter().any(|(_, m)| m.row > 0 || matches!(m.how, How::Array | How::Unequal));
+        let uses_other_rows =
+            met.iter().any(|(_, m)| m.row > 0 || matches!(m.how, How::Array | How::Unequal));
         let mut rows =
-            Self { sql: String::new(), relation, strategy, expressions, range, is_indexed, is_looking };
-        // A column may be left out of what is inserted.
+            Self { sql: String::new(), relation, strategy, expressions, range, is_indexed, uses_other_rows };
+        // Values of INSERT and SET may be NULL.
         let conditions: Vec<&Meeting> = met
             .iter()
             .map(|(_, meeting)| *meeting)
             .filter(|m| !matches!(m.how, How::Insert | How::Set))
             .collect();
-        let neighbours = upper.filter(|_| !is_indexed).map(|(_, meeting)| *meeting);
+        let sorted_by = upper.filter(|_| !is_indexed).map(|(_, meeting)| *meeting);
         let bound = met.iter().find(|(_, m)| matches!(m.how, How::Above | How::Below)).map(|(_, m)| *m);
-        rows.sql = rows.query(&conditions, bound, neighbours, most);
+        rows.sql = rows.query(&conditions, bound, sorted_by, limit);
         Ok(rows)
     }
 
-    fn inner(&self, expression: &str) -> String {
+    /// Returns the column of the drawn rows for an expression.
+    fn expression_column(&self, expression: &str) -> String {
         let place = self.expressions.iter().position(|&other| other == expression).unwrap_or_default();
         format!("e{}", place + 1)
     }
 
+    /// Returns the query. None of the `conditions` is NULL in its rows; `sorted_by` is the upper end of a range that is looked
+    /// for among the sorted rows, in the column `upper`.
     fn query(
         &self,
         conditions: &[&Meeting],
         bound: Option<&Meeting>,
-        neighbours: Option<&Meeting>,
-        most: Option<usize>,
+        sorted_by: Option<&Meeting>,
+        limit: Option<usize>,
     ) -> String {
         let (relation, strategy) = (self.relation, self.strategy);
         let is_distinct = strategy.drawn == SampledValues::Distinct;
         let list: Vec<String> = self
             .expressions
             .iter()
-            .map(|expression| format!("{expression} AS {}", self.inner(expression)))
+            .map(|expression| format!("{expression} AS {}", self.expression_column(expression)))
             .collect();
         let list = list.join(", ");
-        // What is a column is left out early, for other expressions may cost more.
-        let filter = |of: &dyn Fn(&Meeting) -> Option<String>| {
-            let mut all: Vec<String> = conditions.iter().filter_map(|meeting| of(meeting)).collect();
-            all.sort_unstable();
-            all.dedup();
-            if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
-        };
-        let early = filter(&|m| m.column.map(|_| format!("{} IS NOT NULL", m.expression)));
-        let late = filter(&|m| Some(format!("{} IS NOT NULL", self.inner(&m.expression))));
-        let enough = match (most, self.is_looking || self.is_indexed) {
-            (Some(_), _) => TRIED,
-            (None, true) => FEW,
-            (None, false) => ENOUGH,
+        // NULLs of columns are filtered first: other expressions may be expensive.
+        let columns = conditions.iter().filter(|meeting| meeting.column.is_some());
+        let early = where_not_null(columns.map(|meeting| meeting.expression.clone()));
+        let late =
+            where_not_null(conditions.iter().map(|meeting| self.expression_column(&meeting.expression)));
+        let wanted_rows = match (limit, self.uses_other_rows || self.is_indexed) {
+            (Some(_), _) => TRIAL_ROWS,
+            (None, true) => MAX_LOOKUP_ROWS,
+            (None, false) => MAX_ROWS,
         };
         let name = &relation.name;
-        let source = self.source(bound, neighbours.is_some(), &early, enough, most);
+        let source = self.source(bound, sorted_by.is_some(), &early, wanted_rows, limit);
         let distinct = if is_distinct { "DISTINCT " } else { "" };
         let mut sql = format!("SELECT * FROM (SELECT {distinct}{list} FROM {source}) AS x{late}");
-        if let Some(meeting) = neighbours {
-            let inner = self.inner(&meeting.expression);
-            let part = match relation.is_table && relation.rows > 2.0 * self.sampled(enough, most) {
-                true => self.sampled(enough, most) * 2.0 / relation.rows,
+        if let Some(meeting) = sorted_by {
+            let column = self.expression_column(&meeting.expression);
+            let sampled_rows = self.sampled_rows(wanted_rows, limit);
+            // The part of the rows that TABLESAMPLE returns.
+            let part = match relation.is_table && relation.rows > 2.0 * sampled_rows {
+                true => sampled_rows * 2.0 / relation.rows,
                 false => 1.0,
             };
-            let further =
+            let distance =
                 ((strategy.width.saturating_sub(1) as f64 * part).round() as u64).max(u64::from(part < 1.0));
             sql = format!(
-                "SELECT x.*, coalesce(pg_catalog.lead({inner}, {further}) OVER (ORDER BY {inner}), \
+                "SELECT x.*, coalesce(pg_catalog.lead({column}, {distance}) OVER (ORDER BY {column}), \
                      (SELECT pg_catalog.max({}) FROM {name} AS r)) AS upper FROM ({sql}) AS x",
                 meeting.expression
             );
         }
-        match most {
-            Some(most) => format!("SELECT * FROM ({sql}) AS x{}", random(most)),
-            None if is_distinct => format!("{sql} LIMIT {ENOUGH}"),
-            None if self.is_looking || self.is_indexed => format!("{sql} LIMIT {enough}"),
+        match limit {
+            Some(limit) => format!("SELECT * FROM ({sql}) AS x{}", random(limit)),
+            None if is_distinct => format!("{sql} LIMIT {MAX_ROWS}"),
+            None if self.uses_other_rows || self.is_indexed => format!("{sql} LIMIT {wanted_rows}"),
             None => sql,
         }
     }
 
-    /// The relation, or some of its rows, behind FROM.
+    /// Returns the item of FROM: the relation, or some of its rows, as `r`.
     fn source(
         &self,
         bound: Option<&Meeting>,
-        has_neighbours: bool,
+        is_sorted: bool,
         early: &str,
-        enough: f64,
-        most: Option<usize>,
+        wanted_rows: f64,
+        limit: Option<usize>,
     ) -> String {
         let (relation, strategy, name) = (self.relation, self.strategy, &self.relation.name);
-        match (bound, strategy.beyond) {
-            // Rows around the one with so many beyond it.
+        match (bound, strategy.rows_beyond) {
+            // Rows around the one with this many rows beyond it.
             (Some(meeting), Some(beyond)) => {
                 let direction = if meeting.how == How::Above { " DESC" } else { "" };
                 let order = format!("ORDER BY {}{direction}", meeting.expression);
-                let is_sampled = most.is_some() && relation.is_table && is_sampled(relation.rows, beyond);
+                let is_sampled = limit.is_some() && relation.is_table && is_sampled(relation.rows, beyond);
                 let (sample, part) = match is_sampled {
                     true => {
-                        let part = TRIED / relation.rows;
+                        let part = TRIAL_ROWS / relation.rows;
                         (format!(" TABLESAMPLE BERNOULLI ({:.6})", 100.0 * part), part)
                     }
                     false => (String::new(), 1.0),
                 };
-                let around = (beyond / 5).clamp(1, if is_sampled { 10 } else { 100 });
-                let first = ((beyond as f64 * part) as u64).saturating_sub(around / 2);
+                let most = if is_sampled { MAX_SAMPLED_ROWS_AT_BOUND } else { MAX_ROWS_AT_BOUND };
+                let count = (beyond / ROWS_AT_BOUND_DIVISOR).clamp(1, most);
+                let first = ((beyond as f64 * part) as u64).saturating_sub(count / 2);
                 format!(
-                    "(SELECT * FROM {name} AS r{sample}{early} {order} OFFSET {first} LIMIT {around}) AS r"
+                    "(SELECT * FROM {name} AS r{sample}{early} {order} OFFSET {first} LIMIT {count}) AS r"
                 )
             }
             _ if strategy.drawn == SampledValues::Distinct => {
-                format!("{name} AS r{}{early}", sample(relation, 10.0 * enough))
+                format!("{name} AS r{}{early}", sample(relation, DISTINCT_FACTOR * wanted_rows))
             }
             _ => {
-                let rows = if has_neighbours { self.sampled(enough, most) } else { enough };
+                let rows = if is_sorted { self.sampled_rows(wanted_rows, limit) } else { wanted_rows };
                 let sample = sample(relation, rows);
-                match most {
-                    Some(most) if !has_neighbours => {
-                        format!("(SELECT * FROM {name} AS r{sample}{early}{}) AS r", random(2 * most))
+                match limit {
+                    Some(limit) if !is_sorted => {
+                        format!("(SELECT * FROM {name} AS r{sample}{early}{}) AS r", random(2 * limit))
                     }
                     _ => format!("{name} AS r{sample}{early}"),
                 }
@@ -294,29 +315,30 @@ impl<'a> DrawnRows<'a> {
         }
     }
 
-    /// How many rows serve to find one that is `width` rows further up: so many that there are some in between.
-    fn sampled(&self, enough: f64, most: Option<usize>) -> f64 {
-        let highest = if most.is_some() { 2.0 * TRIED } else { ENOUGH };
-        (20.0 * self.relation.rows / self.strategy.width.max(1) as f64).clamp(enough.min(1000.0), highest)
+    /// Returns how many rows to sample for a range, so that there are some between its ends.
+    fn sampled_rows(&self, wanted_rows: f64, limit: Option<usize>) -> f64 {
+        let highest = if limit.is_some() { 2.0 * TRIAL_ROWS } else { MAX_ROWS };
+        let rows = ROWS_IN_RANGE * self.relation.rows / self.strategy.width.max(1) as f64;
+        rows.clamp(wanted_rows.min(MIN_RANGE_SAMPLE), highest)
     }
 
-    /// A parameter's value, before what is wrapped around it, over the columns of the drawn rows.
+    /// Returns SQL over the drawn rows for a parameter's value before wrapping.
     fn value(&self, index: usize, meeting: &Meeting, plan: &ReplayPlan) -> Result<String, UserError> {
-        let inner = &self.inner(&meeting.expression);
-        let next = |row: usize| format!("pg_catalog.lead({inner}, {row}, {inner}) OVER w");
+        let column = &self.expression_column(&meeting.expression);
+        let next = |row: usize| format!("pg_catalog.lead({column}, {row}, {column}) OVER w");
         let strategy = self.strategy;
         Ok(match meeting.how {
-            How::Array if strategy.array == 0 => {
+            How::Array if strategy.array_length == 0 => {
                 format!("'{{}}'::{}", plan.analysed.parameters[index].sql_type)
             }
             How::Array => format!(
-                "pg_catalog.array_agg({inner}) OVER (w ROWS BETWEEN CURRENT ROW AND {} FOLLOWING)",
-                strategy.array - 1
+                "pg_catalog.array_agg({column}) OVER (w ROWS BETWEEN CURRENT ROW AND {} FOLLOWING)",
+                strategy.array_length - 1
             ),
             How::Unequal => next(meeting.row + 1),
-            How::Like => pattern(inner, strategy),
+            How::Like => pattern(column, strategy),
             How::Words => format!(
-                "(SELECT pg_catalog.string_agg(u.lexeme, ' & ') FROM (SELECT v.lexeme FROM pg_catalog.unnest(s.{inner}) AS v \
+                "(SELECT pg_catalog.string_agg(u.lexeme, ' & ') FROM (SELECT v.lexeme FROM pg_catalog.unnest(s.{column}) AS v \
                   WHERE v.lexeme ~ E'^\\\\w+$' ORDER BY pg_catalog.random() LIMIT {}) AS u)",
                 strategy.words
             ),
@@ -326,67 +348,80 @@ impl<'a> DrawnRows<'a> {
                 }
                 let (expression, name) = (&meeting.expression, &self.relation.name);
                 format!(
-                    "coalesce((SELECT {expression} FROM {name} AS r WHERE {expression} >= s.{inner} ORDER BY {expression} \
+                    "coalesce((SELECT {expression} FROM {name} AS r WHERE {expression} >= s.{column} ORDER BY {expression} \
                          OFFSET {} LIMIT 1), (SELECT pg_catalog.max({expression}) FROM {name} AS r))",
                     strategy.width.max(1) - 1
                 )
             }
             How::Equal if strategy.drawn == SampledValues::Missing => {
-                missing(inner, &plan.analysed.parameters[index].sql_type)
+                missing(column, &plan.analysed.parameters[index].sql_type)
             }
             _ if meeting.row > 0 => next(meeting.row),
-            _ if strategy.drawn == SampledValues::Apart && self.range.is_none_or(|(low, _)| low != index) => {
-                // Each expression of another row.
+            // Both ends of a range come from one row.
+            _ if strategy.drawn == SampledValues::Independent
+                && self.range.is_none_or(|(low, _)| low != index) =>
+            {
                 match self.expressions.iter().position(|&other| other == meeting.expression) {
                     Some(place) if place > 0 => next(place),
-                    _ => inner.clone(),
+                    _ => column.clone(),
                 }
             }
-            _ => inner.clone(),
+            _ => column.clone(),
         })
     }
 }
 
-/// So many of the rows, each as likely as another.
-fn random(most: usize) -> String {
-    format!(" ORDER BY pg_catalog.random() LIMIT {most}")
+/// Returns a WHERE clause that excludes NULLs of these expressions.
+fn where_not_null(expressions: impl Iterator<Item = String>) -> String {
+    let mut conditions: Vec<String> =
+        expressions.map(|expression| format!("{expression} IS NOT NULL")).collect();
+    conditions.sort_unstable();
+    conditions.dedup();
+    if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) }
 }
 
+/// Returns the clauses that choose random rows.
+fn random(limit: usize) -> String {
+    format!(" ORDER BY pg_catalog.random() LIMIT {limit}")
+}
+
+/// Returns a TABLESAMPLE clause for about twice these rows, if there are more: SYSTEM samples whole blocks, and may find fewer.
 fn sample(relation: &SampledRelation, rows: f64) -> String {
-    // Blocks are sampled, and those at random: twice as many, so that there are enough.
     if !relation.is_table || relation.rows <= 2.0 * rows {
         return String::new();
     }
     format!(" TABLESAMPLE SYSTEM ({:.4})", (200.0 * rows / relation.rows).clamp(0.0001, 100.0))
 }
 
-/// The two ends of a range over one expression: the parameters below and above.
+/// Finds the parameters of a range over one expression: of its lower and of its upper end.
 fn range(met: &[(usize, &Meeting)]) -> Option<(usize, usize)> {
-    met.iter().find_map(|(low, one)| {
-        let other = |how: How, (_, m): &&(usize, &Meeting)| m.how == how && m.expression == one.expression;
-        let high = met.iter().find(|pair| other(How::Below, pair))?.0;
-        (one.how == How::Above).then_some((*low, high))
+    met.iter().find_map(|(low, lower)| {
+        let is_upper =
+            |(_, upper): &&(usize, &Meeting)| upper.how == How::Below && upper.expression == lower.expression;
+        let high = met.iter().find(is_upper)?.0;
+        (lower.how == How::Above).then_some((*low, high))
     })
 }
 
-/// Characters of a value as a pattern.
-fn pattern(inner: &str, strategy: &SamplingStrategy) -> String {
-    let part = match strategy.infix {
-        false => format!("pg_catalog.\"left\"({inner}::pg_catalog.text, {})", strategy.pattern),
-        true => format!("pg_catalog.substr({inner}::pg_catalog.text, 2, {})", strategy.pattern),
+/// Returns SQL for a LIKE pattern with the first characters of a value, or those after its first one.
+fn pattern(column: &str, strategy: &SamplingStrategy) -> String {
+    let length = strategy.pattern_length;
+    let part = match strategy.is_infix {
+        false => format!("pg_catalog.\"left\"({column}::pg_catalog.text, {length})"),
+        true => format!("pg_catalog.substr({column}::pg_catalog.text, 2, {length})"),
     };
-    let first = if strategy.infix { "'%' ||" } else { "" };
+    let first = if strategy.is_infix { "'%' ||" } else { "" };
     format!("{first} pg_catalog.regexp_replace({part}, E'([\\\\\\\\%_])', E'\\\\\\\\\\\\1', 'g') || '%'")
 }
 
-/// A value that is hardly any row's; NULL for types without such.
-fn missing(inner: &str, sql_type: &str) -> String {
+/// Returns SQL for a value that hardly any row has, made from a row's; NULL for types without such values.
+fn missing(column: &str, sql_type: &str) -> String {
     match sql_type {
         "smallint" | "integer" | "bigint" | "numeric" | "real" | "double precision" => {
-            format!("(-1 - pg_catalog.abs({inner}))::{sql_type}")
+            format!("(-1 - pg_catalog.abs({column}))::{sql_type}")
         }
-        "text" | "character varying" | "character" => format!("({inner} || '~')::{sql_type}"),
-        "uuid" => format!("pg_catalog.md5({inner}::pg_catalog.text)::pg_catalog.uuid"),
+        "text" | "character varying" | "character" => format!("({column} || '~')::{sql_type}"),
+        "uuid" => format!("pg_catalog.md5({column}::pg_catalog.text)::pg_catalog.uuid"),
         "date" | "timestamp without time zone" | "timestamp with time zone" => {
             format!("'-infinity'::{sql_type}")
         }
@@ -394,21 +429,27 @@ fn missing(inner: &str, sql_type: &str) -> String {
     }
 }
 
-// Values that no row gives: of unique columns that are inserted into, and of parameters that meet no column.
-
-/// SQL for the value of a column that INSERT must not find there already; `None` where an existing row's serves.
+/// Returns SQL for a new value of a column that INSERT must not find there already; `None` where an existing value will do.
 ///
-/// Whole numbers come from the column's sequence, or at random from above those that are there; texts and bytes end in a
-/// random UUID's digits, as far as the type lets them.
-pub fn value(relation: pg_sys::Oid, column: i16, sql_type: &str) -> Result<Option<String>, UserError> {
-    let target = target(relation, column)?;
-    if let Some(default) = &target.default
+/// Numbers come from the column's sequence, or at random from above the usual keys; texts are random UUIDs.
+pub fn inserted_value(
+    relation: pg_sys::Oid,
+    column: i16,
+    sql_type: &str,
+) -> Result<Option<String>, UserError> {
+    let inserted = read_inserted_column(relation, column)?;
+    if let Some(default) = &inserted.default
         && (default == "DEFAULT" || default.starts_with("nextval("))
     {
-        // As an expression: DEFAULT stands in no other place than VALUES.
-        return Ok(Some(if default == "DEFAULT" { identity(relation, column)? } else { default.clone() }));
+        // The key word DEFAULT is allowed only in VALUES.
+        return Ok(Some(if default == "DEFAULT" {
+            next_identity(relation, column)?
+        } else {
+            default.clone()
+        }));
     }
-    if !(target.is_unique || target.ends_key && matches!(sql_type, "smallint" | "integer" | "bigint")) {
+    let is_integer = matches!(sql_type, "smallint" | "integer" | "bigint");
+    if !(inserted.is_unique || inserted.ends_key && is_integer) {
         return Ok(None);
     }
     Ok(match sql_type {
@@ -421,8 +462,8 @@ pub fn value(relation: pg_sys::Oid, column: i16, sql_type: &str) -> Result<Optio
     })
 }
 
-/// The next value of an identity column's sequence.
-fn identity(relation: pg_sys::Oid, column: i16) -> Result<String, UserError> {
+/// Returns SQL for the next value of an identity column's sequence.
+fn next_identity(relation: pg_sys::Oid, column: i16) -> Result<String, UserError> {
     let sql = "SELECT format('pg_catalog.nextval(%L::pg_catalog.regclass)', \
                    d.objid::regclass::text) \
                FROM pg_depend d \
@@ -430,11 +471,11 @@ fn identity(relation: pg_sys::Oid, column: i16) -> Result<String, UserError> {
                  AND d.refclassid = 'pg_class'::regclass \
                  AND d.refobjid = $1 AND d.refobjsubid = $2 \
                  AND d.deptype = 'i'::\"char\"";
-    let found = fetch::<String>(sql, &[relation.into(), i32::from(column).into()])?;
-    Ok(found.unwrap_or_else(|| "DEFAULT".to_owned()))
+    let next_value = fetch::<String>(sql, &[relation.into(), i32::from(column).into()])?;
+    Ok(next_value.unwrap_or_else(|| "DEFAULT".to_owned()))
 }
 
-/// An argument that only some words serve for; of fields of a time, one with so many values as rows came back, if there is one.
+/// Returns a value for an argument that takes only certain words; as a field of a time, one with about `rows` distinct values.
 pub fn argument(function: &str, place: usize, rows: f64) -> Option<&'static str> {
     match (function, place) {
         ("date_trunc", 0) => Some("day"),
@@ -445,7 +486,7 @@ pub fn argument(function: &str, place: usize, rows: f64) -> Option<&'static str>
             _ => "hour",
         }),
         ("timezone", 0) => Some("UTC"),
-        // Words of a tsvector are looked for as they are.
+        // The words come from a tsvector, and are not stemmed again.
         ("to_tsquery" | "plainto_tsquery" | "phraseto_tsquery" | "websearch_to_tsquery", 0) => {
             Some("pg_catalog.simple")
         }
@@ -454,7 +495,7 @@ pub fn argument(function: &str, place: usize, rows: f64) -> Option<&'static str>
     }
 }
 
-/// Whether a type is one of numbers.
+/// Returns whether a type is numeric.
 pub fn is_number(type_oid: u32) -> bool {
     let types = [
         pg_sys::INT2OID,
@@ -467,16 +508,16 @@ pub fn is_number(type_oid: u32) -> bool {
     types.contains(&pg_sys::Oid::from(type_oid))
 }
 
-/// A value of a type that meets no column: one whose size matters little. Of an enum the first, of a domain one of its base
-/// type, of arrays and ranges the empty one.
-pub fn of_type(type_oid: u32) -> Result<Option<String>, UserError> {
+/// Returns a plain value of a type, for a parameter that meets no column: an enum's first label, a value of a domain's base
+/// type, an empty array or range.
+pub fn plain_value(type_oid: u32) -> Result<Option<String>, UserError> {
     let base = match shape_of(type_oid.into()) {
         TypeShape::Array => return Ok(Some("{}".to_owned())),
         TypeShape::Range => return Ok(Some("empty".to_owned())),
         TypeShape::Multirange => return Ok(Some("{}".to_owned())),
         TypeShape::Other(base) => base,
     };
-    if let Some(text) = of_base_type(base) {
+    if let Some(text) = plain_base_value(base) {
         return Ok(Some(text.to_owned()));
     }
     let sql = "SELECT e.enumlabel::text FROM pg_enum e \
@@ -484,7 +525,7 @@ pub fn of_type(type_oid: u32) -> Result<Option<String>, UserError> {
     fetch::<String>(sql, &[base.into()])
 }
 
-fn of_base_type(type_oid: pg_sys::Oid) -> Option<&'static str> {
+fn plain_base_value(type_oid: pg_sys::Oid) -> Option<&'static str> {
     match type_oid {
         pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID => Some("1"),
         pg_sys::FLOAT4OID | pg_sys::FLOAT8OID | pg_sys::NUMERICOID => Some("1"),

@@ -8,7 +8,7 @@ mod rewrite;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{Fit, fit, generic_share, mean};
+pub use fit::{Fit, MIN_MEAN_BLOCKS, MIN_MEAN_ROWS, fit, generic_share, mean, relative_deviation};
 pub use render::{script, shared, variable, with_casts, with_types, with_values};
 pub use rewrite::{
     arbiter, expanded, grouped, has_constants, highest_parameter, parsable, squashed, with_texts,
