@@ -1,22 +1,22 @@
-//! Constants of a statement, by the server's grammar (`AexprConst` in src/backend/parser/gram.y).
+//! Finds the constants of a statement, by the server's grammar (`AexprConst` in src/backend/parser/gram.y).
 
 use crate::log::tokens::{StatementToken, TokenKind, tokens};
 
-/// Characters of a statement that one line has room for.
-const SHOWN: usize = 60;
+/// Characters of a shortened statement.
+const SHORT_LENGTH: usize = 60;
 
 /// Returns the beginning of a statement in one line.
 pub fn shortened(query: &str) -> String {
-    let words: Vec<&str> = query.split_ascii_whitespace().take(SHOWN).collect();
+    let words: Vec<&str> = query.split_ascii_whitespace().take(SHORT_LENGTH).collect();
     let line = words.join(" ");
-    match line.char_indices().nth(SHOWN) {
+    match line.char_indices().nth(SHORT_LENGTH) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
 }
 
-/// Words behind which an expression begins: the reserved key words, which are names of neither types nor functions, and those
-/// of the others that the grammar has in front of an expression.
+/// Words that precede an expression: reserved key words, which cannot name types or functions, and other key words that the
+/// grammar has before an expression.
 const BEFORE_EXPRESSIONS: [&str; 67] = [
     "all",
     "and",
@@ -87,70 +87,73 @@ const BEFORE_EXPRESSIONS: [&str; 67] = [
     "where",
 ];
 
-/// The most tokens of a type's modifiers: `geometry(Point, 4326)`.
-const MOST_MODIFIERS: usize = 16;
+/// Most tokens of a type's modifiers, such as `geometry(Point, 4326)`.
+const MAX_MODIFIER_TOKENS: usize = 16;
 
-/// Whether a word is one behind which an expression begins.
+/// Returns whether a token is a word that precedes an expression.
 pub fn is_before_expression(token: &StatementToken) -> bool {
     token.kind == TokenKind::Word
         && (token.is("zone") || token.is("variadic") || BEFORE_EXPRESSIONS.iter().any(|word| token.is(word)))
 }
 
-/// The type that is written before a constant.
+/// A type that is written before a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenType {
-    /// How many tokens it has.
+    /// Number of its tokens.
     pub tokens: usize,
-    /// As a cast takes it.
+    /// The type in a cast.
     pub cast: String,
 }
 
-/// The type that the last of these tokens are, none of which is silent, if a constant follows them.
+/// Returns the type that these tokens end with, if a constant follows them; none of them may be silent.
 pub fn type_before(before: &[StatementToken]) -> Option<WrittenType> {
-    let at = |back: usize| before.len().checked_sub(back).map(|place| &before[place]);
-    let is = |back: usize, words: &[&str]| {
-        at(back).is_some_and(|token| token.kind == TokenKind::Word && words.iter().any(|word| token.is(word)))
+    let token_back = |back: usize| before.len().checked_sub(back).map(|place| &before[place]);
+    let is_one_of = |back: usize, words: &[&str]| {
+        token_back(back)
+            .is_some_and(|token| token.kind == TokenKind::Word && words.iter().any(|word| token.is(word)))
     };
     let mut length = 0;
-    let has_zone = is(1, &["zone"]) && is(2, &["time"]) && is(3, &["with", "without"]);
+    let has_zone = is_one_of(1, &["zone"]) && is_one_of(2, &["time"]) && is_one_of(3, &["with", "without"]);
     if has_zone {
         length += 3;
     }
-    let modifiers = modifiers(&before[..before.len() - length]);
-    length += modifiers;
-    if has_zone && !is(length + 1, &["time", "timestamp"]) {
+    let modifier_count = modifier_tokens(&before[..before.len() - length]);
+    length += modifier_count;
+    if has_zone && !is_one_of(length + 1, &["time", "timestamp"]) {
         return None;
     }
-    let is_national = |back: usize| usize::from(is(back, &["national"]));
-    let words = if is(length + 1, &["precision"]) && is(length + 2, &["double"]) {
+    let is_national = |back: usize| usize::from(is_one_of(back, &["national"]));
+    let name_count = if is_one_of(length + 1, &["precision"]) && is_one_of(length + 2, &["double"]) {
         2
-    } else if is(length + 1, &["varying"]) && is(length + 2, &["bit", "char", "character", "nchar"]) {
+    } else if is_one_of(length + 1, &["varying"])
+        && is_one_of(length + 2, &["bit", "char", "character", "nchar"])
+    {
         2 + is_national(length + 3)
-    } else if is(length + 1, &["char", "character"]) {
+    } else if is_one_of(length + 1, &["char", "character"]) {
         1 + is_national(length + 2)
     } else {
-        name(&before[..before.len() - length])?
+        name_tokens(&before[..before.len() - length])?
     };
-    length += words;
-    // A type's name in front of a constant begins an expression.
-    let begins = at(length + 1).is_none_or(|token| match token.kind {
+    length += name_count;
+    // A type before a constant begins an expression.
+    let begins_expression = token_back(length + 1).is_none_or(|token| match token.kind {
         TokenKind::Symbol => ![")", "]", "."].contains(&token.text),
         _ => is_before_expression(token),
     });
-    if !begins {
+    if !begins_expression {
         return None;
     }
     let written = &before[before.len() - length..];
-    let last = written[words - 1];
-    // As a cast, these would have the length 1, which they do not have in front of a constant.
-    let cast = match (modifiers, last.kind == TokenKind::Word) {
-        (0, true) if last.is("bit") && words == 1 => "pg_catalog.\"bit\"".to_owned(),
+    let last = written[name_count - 1];
+    // In a cast, these would have length 1; before a constant, they have none.
+    let cast = match (modifier_count, last.kind == TokenKind::Word) {
+        (0, true) if last.is("bit") && name_count == 1 => "pg_catalog.\"bit\"".to_owned(),
         (0, true)
             if ["char", "character", "nchar"].iter().any(|word| last.is(word)) && !is_qualified(written) =>
         {
             "pg_catalog.bpchar".to_owned()
         }
-        _ => joined(written),
+        _ => join_tokens(written),
     };
     Some(WrittenType { tokens: length, cast })
 }
@@ -159,12 +162,12 @@ fn is_qualified(written: &[StatementToken]) -> bool {
     written.iter().any(|token| token.text == ".")
 }
 
-/// How many of the last tokens are a type's modifiers with their parentheses.
-fn modifiers(before: &[StatementToken]) -> usize {
+/// Counts the last tokens that are a type's modifiers, with their parentheses.
+fn modifier_tokens(before: &[StatementToken]) -> usize {
     if before.last().is_none_or(|token| token.text != ")") {
         return 0;
     }
-    let inside = before.iter().rev().skip(1).take(MOST_MODIFIERS);
+    let inside = before.iter().rev().skip(1).take(MAX_MODIFIER_TOKENS);
     let is_modifier = |token: &&StatementToken| {
         matches!(token.kind, TokenKind::Word | TokenKind::Number | TokenKind::QuotedIdentifier)
             || token.text == ","
@@ -174,8 +177,8 @@ fn modifiers(before: &[StatementToken]) -> usize {
     if length > 0 && is_opened { length + 2 } else { 0 }
 }
 
-/// How many of the last tokens are a name, with a schema or without.
-fn name(before: &[StatementToken]) -> Option<usize> {
+/// Counts the last tokens that are a name, with or without a schema.
+fn name_tokens(before: &[StatementToken]) -> Option<usize> {
     let is_name = |token: &StatementToken| match token.kind {
         TokenKind::Word => !is_before_expression(token),
         kind => kind == TokenKind::QuotedIdentifier,
@@ -191,8 +194,8 @@ fn name(before: &[StatementToken]) -> Option<usize> {
     Some(length)
 }
 
-/// The tokens with blanks between words.
-fn joined(written: &[StatementToken]) -> String {
+/// Joins tokens, with blanks between words.
+fn join_tokens(written: &[StatementToken]) -> String {
     let mut text = String::new();
     let mut was_word = false;
     for token in written {
@@ -206,14 +209,14 @@ fn joined(written: &[StatementToken]) -> String {
     text
 }
 
-/// Whether a token is a constant, other than a key word.
+/// Returns whether a token is a constant, other than a key word.
 pub fn is_constant(kind: TokenKind) -> bool {
     matches!(kind, TokenKind::String | TokenKind::OtherString | TokenKind::Number)
 }
 
-/// A statement with a mark in the place of each constant, and without comments, in which there may be others.
+/// Replaces each constant of a statement by `?`; removes comments, which may contain some.
 pub fn without_constants(text: &str) -> String {
-    let hidden = |token: &StatementToken<'_>| {
+    let written = |token: &StatementToken<'_>| {
         match token.kind {
             kind if is_constant(kind) => "?",
             TokenKind::Blank | TokenKind::Comment => " ",
@@ -221,7 +224,7 @@ pub fn without_constants(text: &str) -> String {
         }
         .to_owned()
     };
-    let text: String = tokens(text).iter().map(hidden).collect();
+    let text: String = tokens(text).iter().map(written).collect();
     text.trim().to_owned()
 }
 

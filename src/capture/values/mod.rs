@@ -47,20 +47,20 @@ const MAX_PARAMETERS: u32 = 65_535;
 const AGGREGATED_LIST_LENGTH: usize = 5;
 const MAX_LIST_LENGTH: usize = 10;
 
-/// A feeder, and the values that it selects where no relation's rows serve.
+/// A feeder, with its values where they are stored rather than drawn from a relation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FilledFeeder {
     pub feeder: Feeder,
     /// Names and types of its columns.
     pub columns: Vec<(String, String)>,
-    /// Kept values with their weights; none where the query is over a relation.
+    /// Stored values with their weights; empty where the query is over a relation.
     pub rows: Vec<(Option<f64>, Value)>,
-    /// What makes the parameters' values of kept ones, over the columns of `q`; none where these are they.
+    /// SQL for the parameters' values over the stored columns, as `q`; empty where the stored values are the parameters'.
     pub wrapped: Vec<String>,
 }
 
 impl FilledFeeder {
-    /// The query of its feeder, from that of the kept values.
+    /// Returns the feeder's query, from the query of the stored values.
     pub fn select(&self, kept: &str) -> String {
         if self.wrapped.is_empty() {
             return kept.to_owned();
@@ -74,7 +74,7 @@ impl FilledFeeder {
 pub struct StatementReplay {
     pub script: String,
     pub fed: Vec<FilledFeeder>,
-    /// What the replay leaves out or takes for granted.
+    /// Omissions and assumptions of the replay.
     pub notes: Vec<String>,
 }
 

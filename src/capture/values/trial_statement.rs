@@ -1,7 +1,7 @@
-//! A statement that is executed to see what a call takes: its rows and blocks, as pg_stat_statements counts them in a run, and
-//! what the planner thinks that it costs.
+//! Trial executions of a statement: rows and blocks of a call, as pg_stat_statements counts them in a run, and the planner's
+//! cost.
 //!
-//! As the analysis of parameters, and unlike a client's loop, this calls the server's functions through guards.
+//! Server functions are called through guards, unlike in a client's loop.
 
 use std::ffi::{CString, c_int};
 
@@ -18,12 +18,12 @@ use crate::server::query::{list_first, list_length};
 use crate::server::spi::without_jit;
 use crate::server::transaction::rolled_back;
 
-/// Which plans an execution gets.
+/// The kind of plan of each execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanKind {
-    /// One for the values at hand.
+    /// A new plan for the values.
     Custom,
-    /// One for all values.
+    /// One plan for all values.
     Generic,
 }
 
@@ -49,10 +49,10 @@ impl TrialStatement {
                 PlanKind::Custom => pg_sys::CURSOR_OPT_CUSTOM_PLAN,
                 PlanKind::Generic => pg_sys::CURSOR_OPT_GENERIC_PLAN,
             };
-        // A plan that is kept lives outside of the transaction.
+        // SPI_keepplan moves the plan out of the transaction's memory.
         let plan = rolled_back(|| {
             Spi::connect(|_| {
-                // SAFETY: connected; the server copies text and types, of which there are as many as it is told.
+                // SAFETY: connected; the server copies the text and `count` types.
                 unsafe {
                     let (first, count) = (types.as_ptr().cast_mut(), types.len() as c_int);
                     let plan = pg_sys::SPI_prepare_cursor(text.as_ptr(), count, first, options.cast_signed());
@@ -65,7 +65,7 @@ impl TrialStatement {
         })?;
         let receivers = ReceiverFactory::new(Results::Serialize);
         let mut trial = Self { plan, source: std::ptr::null_mut(), types, plans, receivers };
-        // SAFETY: a plan that is kept until it is freed; its sources are a list of them.
+        // SAFETY: the plan is kept until it is freed; this returns a list of its sources.
         unsafe {
             let sources = pg_sys::SPI_plan_get_plan_sources(plan);
             if list_length(sources) != 1 {
@@ -76,7 +76,7 @@ impl TrialStatement {
         Ok(trial)
     }
 
-    /// What the planner says that an execution costs, planning included where each execution is planned.
+    /// Returns the planner's cost of an execution; that of a custom plan includes planning.
     ///
     /// # Errors
     /// The server's.
@@ -85,7 +85,7 @@ impl TrialStatement {
             // SAFETY: as in `call`.
             unsafe {
                 pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
-                let (plan, cost) = self.planned(self.bind(values));
+                let (plan, cost) = self.plan_for(self.bind(values));
                 pg_sys::ReleaseCachedPlan(plan, pg_sys::CurrentResourceOwner);
                 pg_sys::PopActiveSnapshot();
                 Ok(cost)
@@ -93,19 +93,19 @@ impl TrialStatement {
         })
     }
 
-    /// Executes it with the values as texts, in a subtransaction; what it takes, and the cost as [`Self::cost`] has it. Counted is
-    /// what pg_stat_statements would count: not what planning takes.
+    /// Executes the statement with values as texts, in a subtransaction. Returns the figures that pg_stat_statements would count,
+    /// without planning, and the cost as [`Self::cost`].
     ///
     /// # Errors
     /// The server's.
     pub fn call(&self, values: &[Option<String>]) -> Result<(Call, f64), UserError> {
         rolled_back(|| {
-            // SAFETY: inside a subtransaction, whose rollback gives back what an ERROR leaves; the order of the calls is that of
-            // `Session::run_directly`. The standard executor: to the hooks of others this is no execution.
+            // SAFETY: inside a subtransaction, whose rollback releases everything after an ERROR; the calls are in the order of
+            // `Session::run_directly`. Other extensions' executor hooks do not see trials.
             unsafe {
                 pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
                 let params = self.bind(values);
-                let (plan, cost) = self.planned(params);
+                let (plan, cost) = self.plan_for(params);
                 let Some(planned) = only_plannable((*plan).stmt_list) else {
                     return Err(internal("not one statement".to_owned()));
                 };
@@ -143,12 +143,12 @@ impl TrialStatement {
         })
     }
 
-    /// The plan for these parameters, held by the current resource owner, and its cost.
+    /// Returns the plan for these parameters, held by the current resource owner, and its cost.
     ///
     /// # Safety
     /// Inside a transaction with an active snapshot.
-    unsafe fn planned(&self, params: pg_sys::ParamListInfo) -> (*mut pg_sys::CachedPlan, f64) {
-        // SAFETY: by the caller; the source lasts as long as the plan that is kept.
+    unsafe fn plan_for(&self, params: pg_sys::ParamListInfo) -> (*mut pg_sys::CachedPlan, f64) {
+        // SAFETY: by the caller; the source lives as long as the plan.
         unsafe {
             let before = (*self.source).total_custom_cost;
             let owner = pg_sys::CurrentResourceOwner;
@@ -162,7 +162,7 @@ impl TrialStatement {
         }
     }
 
-    /// A list of parameters, through the input functions of their types as a client's texts are.
+    /// Converts texts to parameters by the input functions of their types.
     ///
     /// # Safety
     /// Inside a transaction; the list lives in the current memory context.
@@ -192,8 +192,8 @@ impl TrialStatement {
     }
 }
 
-/// Plans a statement for all values of its parameters, as a session does that has executed it some times: what the server
-/// infers from constants, it cannot infer from these. `types` as [`TrialStatement::prepare`].
+/// Makes a statement's generic plan, which may fail where a plan with constants does not. `types` as
+/// [`TrialStatement::prepare`].
 ///
 /// # Errors
 /// The server's; XX000 for what is not one statement.
@@ -203,7 +203,7 @@ pub fn plan_for_all_values(sql: &str, types: &[u32]) -> Result<(), UserError> {
 
 impl Drop for TrialStatement {
     fn drop(&mut self) {
-        // SAFETY: the plan is kept, so it is there, whatever became of the transaction; nothing else uses it.
+        // SAFETY: the plan is kept beyond any transaction; nothing else uses it.
         unsafe {
             pg_sys::SPI_freeplan(self.plan);
         }

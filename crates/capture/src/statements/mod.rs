@@ -1,4 +1,4 @@
-//! Captured statements: what pg_stat_statements has kept of an application, as scripts.
+//! Statements of pg_stat_statements as scripts.
 
 use serde_json::Value;
 
@@ -14,31 +14,31 @@ pub use rewrite::{
     arbiter, expanded, grouped, has_constants, highest_parameter, parsable, squashed, with_texts,
 };
 
-/// The weights of a mix, in proportion to the calls: at least 1 each, and together about a million at most.
+/// Returns the weights of a mix, in proportion to the calls: at least 1 each, and at most about a million in all.
 pub fn weights(calls: &[i64]) -> Vec<i32> {
-    const PARTS: f64 = 1e6;
+    const MAX_TOTAL: f64 = 1e6;
     let total: f64 = calls.iter().map(|&calls| calls as f64).sum();
-    let scale = if total > PARTS { PARTS / total } else { 1.0 };
+    let scale = if total > MAX_TOTAL { MAX_TOTAL / total } else { 1.0 };
     calls.iter().map(|&calls| ((calls as f64 * scale).round() as i32).max(1)).collect()
 }
 
-/// A JSON document whose texts and keys are [`masked`]; the whole as a text, if it is none.
+/// Masks the texts and keys of a JSON document as [`masked`]; masks a text that is not JSON as a whole.
 pub fn masked_json(text: &str) -> String {
-    fn hidden(value: Value) -> Value {
+    fn mask(value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(masked(&text)),
-            Value::Array(items) => Value::Array(items.into_iter().map(hidden).collect()),
+            Value::Array(items) => Value::Array(items.into_iter().map(mask).collect()),
             Value::Object(fields) => {
-                Value::Object(fields.into_iter().map(|(key, value)| (masked(&key), hidden(value))).collect())
+                Value::Object(fields.into_iter().map(|(key, value)| (masked(&key), mask(value))).collect())
             }
             other => other,
         }
     }
-    serde_json::from_str(text).map_or_else(|_| masked(text), |value| hidden(value).to_string())
+    serde_json::from_str(text).map_or_else(|_| masked(text), |value| mask(value).to_string())
 }
 
-/// A text of the same length that does not show what it was: letters and digits are drawn by a hash of the whole, so that equal
-/// texts stay equal and their distribution stays.
+/// Replaces letters and digits of a text by others, drawn from a hash of the whole text: equal texts stay equal, so that the
+/// distribution of values stays.
 pub fn masked(text: &str) -> String {
     // FNV-1a of 64 bits, then a step of SplitMix64 for each character.
     let mut state = text
@@ -50,7 +50,7 @@ pub fn masked(text: &str) -> String {
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     };
-    let hidden = |character: char| {
+    let mask = |character: char| {
         let number = draw();
         match character {
             '0'..='9' => char::from(b'0' + (number % 10) as u8),
@@ -60,5 +60,5 @@ pub fn masked(text: &str) -> String {
             other => other,
         }
     };
-    text.chars().map(hidden).collect()
+    text.chars().map(mask).collect()
 }

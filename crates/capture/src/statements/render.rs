@@ -1,7 +1,7 @@
-//! A captured statement as a script, and as a text with values in it.
+//! Writes captured statements as scripts, and with values in place of parameters.
 //!
-//! A parameter of the server has one type wherever it stands. A mention of a script's variable is a parameter of its own, and so is
-//! what stands for a constant: where its place says nothing of its type, as in `$1 IS NULL` or `ARRAY[$1]`, it gets a cast.
+//! A server's parameter has one type wherever it stands. Each mention of a script's variable becomes a parameter of its own; where
+//! its place does not determine a type, as in `$1 IS NULL` or `ARRAY[$1]`, it gets a cast.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,15 +9,13 @@ use std::hash::Hash;
 use bench_base::interrupts;
 use bench_script::tokens::{Token, TokenKind, tokens};
 
-/// The name of the variable that takes a parameter's place.
+/// Returns the name of the variable for a parameter.
 pub fn variable(parameter: u32) -> String {
     format!("p{parameter}")
 }
 
-/// The statement as a script of the language of [`bench_script`]. `mention` says what stands for `$n`: a variable, or SQL as
-/// an error. A parameter whose variable is mentioned more than once gets a cast to the type that `type_of` says, for a
-/// script's mentions are parameters of their own, each of which has its type by where it stands. What would be a variable's
-/// mention is escaped.
+/// Writes a statement as a script of [`bench_script`]. `mention` returns the variable for `$n`, or SQL as an error. A parameter
+/// that is mentioned more than once gets a cast to its `type_of`. Text that would be a variable's mention is escaped.
 pub fn script(
     text: &str,
     mention: impl Fn(u32) -> Result<String, String>,
@@ -39,8 +37,9 @@ pub fn script(
                 let name = match mention(number) {
                     Ok(name) => name,
                     Err(sql) => {
-                        let pieces = tokens(&sql);
-                        (0..pieces.len()).for_each(|at| result.push_str(&plain(&sql, &pieces, at)));
+                        let sql_tokens = tokens(&sql);
+                        let places = 0..sql_tokens.len();
+                        places.for_each(|place| result.push_str(&escape(&sql, &sql_tokens, place)));
                         continue;
                     }
                 };
@@ -49,22 +48,23 @@ pub fn script(
                     Some(sql_type) => result.push_str(&format!("CAST(:{name} AS {sql_type})")),
                     None => {
                         result.push_str(&format!(":{name}"));
-                        // What follows is no part of the name, nor a cast with a colon before it.
+                        // A cast that follows (`::`) must not be read as part of the mention.
                         if all.get(place + 1).is_some_and(|next| next.text(text).starts_with(':')) {
                             result.push(' ');
                         }
                     }
                 }
             }
-            _ => result.push_str(&plain(text, &all, place)),
+            _ => result.push_str(&escape(text, &all, place)),
         }
     }
     result.push(';');
     result
 }
 
-/// A token that is no parameter: a colon that is no part of a cast would begin a mention, and a semicolon end the statement.
-fn plain(text: &str, all: &[Token], place: usize) -> String {
+/// Writes a token other than a parameter. Escapes a colon outside of casts, which would begin a mention, and a semicolon, which
+/// would end the statement.
+fn escape(text: &str, all: &[Token], place: usize) -> String {
     let written = all[place].text(text);
     let is_colon = |place: usize| all.get(place).is_some_and(|token| token.text(text) == ":");
     match written {
@@ -74,18 +74,18 @@ fn plain(text: &str, all: &[Token], place: usize) -> String {
     }
 }
 
-/// The statement with the text that `value` says in each parameter's place.
+/// Replaces each parameter by its `value`.
 pub fn with_values(text: &str, value: impl Fn(u32) -> String) -> String {
     let all = tokens(text);
-    let piece = |token: &Token| match token.kind {
+    let written = |token: &Token| match token.kind {
         TokenKind::Parameter(number) => value(number),
         _ => token.text(text).to_owned(),
     };
-    all.iter().map(piece).collect()
+    all.iter().map(written).collect()
 }
 
-/// A statement in which all places of a variable have one number, and the variables in the order of these numbers: `places[0]` is the
-/// variable of `$1`. None where every variable has one place.
+/// Gives all places of a variable one parameter number; `places[0]` is the variable of `$1`. Returns the statement and the variables
+/// in the order of their numbers; `None` where every variable has one place.
 pub fn shared<T: Eq + Hash + Copy>(text: &str, places: &[T]) -> Option<(String, Vec<T>)> {
     let mut distinct: Vec<T> = Vec::new();
     let mut numbers: HashMap<T, usize> = HashMap::new();
@@ -110,7 +110,7 @@ pub fn shared<T: Eq + Hash + Copy>(text: &str, places: &[T]) -> Option<(String, 
     Some((out, distinct))
 }
 
-/// A script with casts behind those mentions of variables that have none, to the type that `types` has for a variable's name.
+/// Adds casts to mentions of variables without one; `types` has types by variable name.
 pub fn with_casts(script: &str, types: &HashMap<&str, &str>) -> String {
     let mut out = String::with_capacity(script.len());
     let mut rest = script;
@@ -130,11 +130,11 @@ pub fn with_casts(script: &str, types: &HashMap<&str, &str>) -> String {
     out
 }
 
-/// The types of constants that are not written in quotes, the likeliest first. One in quotes is taken as its parameter is.
-const TYPES: [&str; 4] = ["integer", "bigint", "numeric", "boolean"];
+/// Types of unquoted constants, the likeliest first; the server infers those of quoted ones from their place.
+const CONSTANT_TYPES: [&str; 4] = ["integer", "bigint", "numeric", "boolean"];
 
-/// Words before a parenthesis that are no function's name.
-const NO_FUNCTIONS: [&str; 24] = [
+/// Key words, not names of functions, that may precede a parenthesis.
+const NON_FUNCTIONS: [&str; 24] = [
     "all",
     "and",
     "any",
@@ -161,41 +161,42 @@ const NO_FUNCTIONS: [&str; 24] = [
     "where",
 ];
 
-/// The statement with types for the parameters in arrays, or in calls, or in both, to be tried in this order: each text once,
-/// none where it has no such parameter.
+/// Returns the statement with casts of the parameters in arrays, in calls, or in both, for each constant type; empty where it has
+/// no such parameters.
 pub fn with_types(text: &str) -> Vec<String> {
     let all: Vec<Token> = tokens(text).into_iter().filter(|token| !token.is_silent()).collect();
-    let (arrays, calls) = (ends_of_arrays(text, &all), arguments(text, &all));
-    let mut found = Vec::new();
-    for (of_arrays, of_calls) in [(true, false), (false, true), (true, true)] {
-        if of_arrays && arrays.is_empty() || of_calls && calls.is_empty() {
+    let (arrays, calls) = (array_ends(text, &all), argument_ends(text, &all));
+    let mut texts = Vec::new();
+    for (casts_arrays, casts_calls) in [(true, false), (false, true), (true, true)] {
+        if casts_arrays && arrays.is_empty() || casts_calls && calls.is_empty() {
             continue;
         }
-        for sql_type in TYPES {
-            let arrays = arrays.iter().filter(|_| of_arrays).map(|at| (*at, format!("::{sql_type}[]")));
-            let calls = calls.iter().filter(|_| of_calls).map(|at| (*at, format!("::{sql_type}")));
+        for sql_type in CONSTANT_TYPES {
+            let arrays = arrays.iter().filter(|_| casts_arrays).map(|end| (*end, format!("::{sql_type}[]")));
+            let calls = calls.iter().filter(|_| casts_calls).map(|end| (*end, format!("::{sql_type}")));
             let mut casts: Vec<(usize, String)> = arrays.chain(calls).collect();
-            casts.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+            // From the end, so that earlier places stay valid.
+            casts.sort_by_key(|(end, _)| std::cmp::Reverse(*end));
             let mut typed = text.to_owned();
-            casts.iter().for_each(|(at, cast)| typed.insert_str(*at, cast));
-            found.push(typed);
+            casts.iter().for_each(|(end, cast)| typed.insert_str(*end, cast));
+            texts.push(typed);
         }
     }
-    found
+    texts
 }
 
 fn is_parameter(token: &Token) -> bool {
     matches!(token.kind, TokenKind::Parameter(_))
 }
 
-/// Where each `ARRAY[…]` ends whose elements are parameters, unless a cast follows.
-fn ends_of_arrays(text: &str, all: &[Token]) -> Vec<usize> {
+/// Returns where each `ARRAY[…]` of parameters ends that has no cast.
+fn array_ends(text: &str, all: &[Token]) -> Vec<usize> {
     let mut ends = Vec::new();
-    for (at, pair) in all.windows(2).enumerate() {
+    for (place, pair) in all.windows(2).enumerate() {
         if !pair[0].is_word(text, "array") || pair[1].text(text) != "[" {
             continue;
         }
-        let elements = &all[at + 2..];
+        let elements = &all[place + 2..];
         let is_element = |place: usize, token: &Token| match place % 2 {
             0 => is_parameter(token),
             _ => token.text(text) == ",",
@@ -211,17 +212,17 @@ fn ends_of_arrays(text: &str, all: &[Token]) -> Vec<usize> {
     ends
 }
 
-/// Where each parameter ends that is the argument of a call.
-fn arguments(text: &str, all: &[Token]) -> Vec<usize> {
+/// Returns where each parameter ends that is an argument of a call.
+fn argument_ends(text: &str, all: &[Token]) -> Vec<usize> {
     let mut ends = Vec::new();
-    // For each open parenthesis or bracket, whether it is that of a call.
+    // For each open parenthesis or bracket, whether it is a call's.
     let mut open: Vec<bool> = Vec::new();
-    for (at, token) in all.iter().enumerate() {
-        let before = at.checked_sub(1).map(|at| &all[at]);
-        let next = all.get(at + 1).map(|token| token.text(text));
+    for (place, token) in all.iter().enumerate() {
+        let before = place.checked_sub(1).map(|place| &all[place]);
+        let next = all.get(place + 1).map(|token| token.text(text));
         match token.text(text) {
             "(" => open.push(before.is_some_and(|before| {
-                before.kind == TokenKind::Word && !NO_FUNCTIONS.iter().any(|word| before.is_word(text, word))
+                before.kind == TokenKind::Word && !NON_FUNCTIONS.iter().any(|word| before.is_word(text, word))
             })),
             "[" => open.push(false),
             ")" | "]" => drop(open.pop()),
