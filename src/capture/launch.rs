@@ -193,11 +193,9 @@ pub fn keep(spec: &CaptureSpec, beginning: &FirstReading, window: Window) -> Res
     let is_known = replayed.iter().all(|(_, id)| *id != 0);
     let left_out = is_known.then(|| left_out(&entries, &replayed)).flatten();
     // Of a capture without writes it is clear.
-    end.notes.extend(left_out.as_ref().filter(|_| options.writes).and_then(LeftOut::told));
+    end.notes.extend(left_out.as_ref().filter(|_| options.writes).and_then(LeftOut::describe));
     let activity = activity.map(|activity| Activity { left_out, ..activity });
-    if let Some(told) = activity.as_ref().and_then(Activity::told) {
-        end.notes.push(told);
-    }
+    end.notes.extend(activity.as_ref().and_then(Activity::describe));
     if window.is_early {
         end.notes.push("the capture ended early: enough was logged".to_owned());
     }

@@ -1,8 +1,7 @@
-//! How well a run replays what was captured: each call beside each call, and what the whole database did.
+//! How well a run replays an application: statement by statement, and in totals of the whole database.
 //!
-//! Two databases that are used alike do the same per statement, commit as often, flush as often, and wait for the same. Each
-//! of these is a part; the whole is as good as the worst of them, because a replay that is wrong in one is a wrong benchmark
-//! whatever the others are.
+//! A faithful replay returns as many rows per statement, commits and flushes as often, and waits for the same events. Each of
+//! these is a part; the whole is as good as the worst of them, because a replay that is wrong in one part is a wrong benchmark.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +28,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds others.
+    /// Adds totals.
     pub fn add(&mut self, more: &Self) {
         self.calls += more.calls;
         self.rows += more.rows;
@@ -39,7 +38,7 @@ impl Counts {
         self.wal_bytes += more.wal_bytes;
     }
 
-    /// A share of it.
+    /// Returns a share of the totals.
     pub fn part(&self, share: f64) -> Self {
         let part = |total: i64| (total as f64 * share).round() as i64;
         Self {
@@ -52,7 +51,7 @@ impl Counts {
         }
     }
 
-    /// What has come since an earlier reading. Where counters have gone back, they were reset in between: then all of it.
+    /// Subtracts an earlier reading. If there are fewer calls than then, the counters were reset: nothing is subtracted.
     pub fn since(&self, earlier: &Self) -> Self {
         if self.calls < earlier.calls {
             return *self;
@@ -68,7 +67,7 @@ impl Counts {
     }
 }
 
-/// What a statement does per call.
+/// Means per call of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Call {
     /// Rows returned or changed.
@@ -93,7 +92,7 @@ impl Call {
         })
     }
 
-    /// What `times` calls do.
+    /// Multiplies the means by a number of calls.
     pub fn times(&self, times: f64) -> Self {
         let mut sum = Self::default();
         sum.add(self, times);
@@ -108,20 +107,19 @@ impl Call {
         self.ms += more.ms * times;
     }
 
-    /// Blocks accessed, wherever they were found.
+    /// Returns the blocks accessed, in shared buffers or read.
     pub fn blocks(&self) -> f64 {
         self.hit + self.read
     }
 }
 
-/// How alike two figures are: the smaller by the larger, from 0 to 1. Figures below `least` are alike: a ratio of next to
-/// nothing says nothing.
+/// Divides the smaller of two figures by the larger: from 0 to 1, where equal. Figures below `least` count as equal to it.
 fn ratio(one: f64, other: f64, least: f64) -> f64 {
     let (small, large) = (one.min(other), one.max(other));
     if large <= least { 1.0 } else { (small.max(least.min(large)) / large).clamp(0.0, 1.0) }
 }
 
-/// How alike the calls of one statement are, each from 0 to 1.
+/// Ratios of the smaller to the larger mean of a statement's calls, each from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Likeness {
     pub rows: f64,
@@ -139,35 +137,35 @@ impl Likeness {
 
 /// Compares two calls. Rows below a hundredth per call, and blocks below one, count as none.
 pub fn likeness(captured: &Call, replayed: &Call) -> Likeness {
-    let rows = ratio(captured.rows, replayed.rows, 0.01);
-    let blocks = ratio(captured.blocks(), replayed.blocks(), 1.0);
+    let rows = ratio(captured.rows, replayed.rows, LEAST_ROWS);
+    let blocks = ratio(captured.blocks(), replayed.blocks(), LEAST_BLOCKS);
     Likeness { rows, blocks, score: rows * blocks }
 }
 
-/// The score of a whole: those of the statements, each with its share of the captured time. What was not replayed scores 0.
+/// Returns the mean of the statements' scores, weighted by their shares of the captured time. A statement without a score counts 0.
 pub fn overall(scores: &[(f64, Option<f64>)]) -> Option<f64> {
     let total: f64 = scores.iter().map(|(share, _)| share).sum();
     (total > 0.0)
         .then(|| scores.iter().map(|(share, score)| share * score.unwrap_or(0.0)).sum::<f64>() / total)
 }
 
-/// Totals over a time.
+/// Totals of a database over a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Activity {
-    /// Seconds that it was looked at.
+    /// Observed seconds.
     pub secs: f64,
     /// Transactions that ended, by commit or rollback.
     pub transactions: i64,
     /// Executions of top-level statements other than utility commands, as pg_stat_statements counts them.
     pub statements: i64,
-    /// Rows that these returned or changed.
+    /// Rows that the statements returned or changed.
     pub rows: Option<i64>,
-    /// Blocks that these accessed in shared buffers, wherever they were found.
+    /// Blocks that the statements accessed, in shared buffers or read.
     pub blocks: Option<i64>,
-    /// Their execution time in milliseconds, which the commit is no part of.
+    /// Execution time of the statements in milliseconds, without commits.
     pub exec_ms: Option<f64>,
-    /// Milliseconds for which sessions were at work, commits included.
+    /// Milliseconds of sessions at work, with commits.
     pub active_ms: Option<f64>,
     /// WAL of the whole server.
     pub wal_bytes: Option<i64>,
@@ -177,11 +175,11 @@ pub struct Activity {
     pub wal_syncs: Option<i64>,
     /// Sessions that were at work.
     pub sessions: Option<i64>,
-    /// Times that a session was seen idle in a transaction.
+    /// Samples of sessions that were idle in a transaction.
     pub idle_in_transaction: i64,
-    /// Times that a session was seen at work, by what it waited for: `type:event`, or `CPU`.
+    /// Samples of sessions at work by wait event: `type:event`, or `CPU`.
     pub waits: BTreeMap<String, f64>,
-    /// The statements that no workload was made of; `None` where that is not known.
+    /// The statements without a workload; `None` where that is not known.
     pub left_out: Option<LeftOut>,
 }
 
@@ -192,11 +190,11 @@ pub struct LeftOut {
     pub wal: f64,
     /// Share of the rows that all statements returned or changed.
     pub rows: f64,
-    /// The one that wrote the most WAL, without its constants.
+    /// The statement that wrote the most WAL, without its constants.
     pub statement: String,
 }
 
-/// The share of the WAL from which on statements that are not replayed are named.
+/// Share of the WAL from which on statements that are not replayed are described.
 const NAMED_WAL: f64 = 0.1;
 
 impl LeftOut {
@@ -218,8 +216,8 @@ impl LeftOut {
         (all.wal_bytes > 0.0).then(|| Self { wal: missing.wal_bytes / all.wal_bytes, rows, statement })
     }
 
-    /// Names them in a sentence, where they wrote much of the WAL.
-    pub fn told(&self) -> Option<String> {
+    /// Describes them in a sentence, if they wrote much of the WAL.
+    pub fn describe(&self) -> Option<String> {
         (self.wal >= NAMED_WAL).then(|| {
             format!(
                 "statements that are not replayed wrote {} of the WAL and have {} of the rows, foremost {}",
@@ -234,38 +232,48 @@ impl LeftOut {
 /// The key of a session that waits for nothing.
 pub const CPU: &str = "CPU";
 
-/// The fewest samples of working sessions for which waits are compared.
-const ENOUGH_LOOKS: f64 = 100.0;
+/// Fewest samples of working sessions for which waits are compared.
+const MIN_SAMPLES: f64 = 100.0;
 
-/// Statements per transaction from which on it matters whether they are replayed as transactions.
-const SEVERAL: f64 = 1.2;
+/// Statements per transaction from which on a replay of single statements is another benchmark.
+const SEVERAL_STATEMENTS: f64 = 1.2;
 
-/// Shares of the transactions, execution time and statements of a replay that are like the captured ones.
+/// Score of a part below which its reason is given.
+const GOOD_SCORE: f64 = 0.9;
+
+/// Figures per transaction below these count as equal to them. One full-page image more or less is no difference.
+const LEAST_STATEMENTS: f64 = 0.01;
+const LEAST_ROWS: f64 = 0.01;
+const LEAST_BLOCKS: f64 = 1.0;
+const LEAST_WAL_BYTES: f64 = 200.0;
+const LEAST_WAL_FLUSHES: f64 = 0.05;
+
+/// Shares of a replay's execution time and transactions that can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReplayShares {
-    /// Of the captured execution time, that of what is replayed.
+    /// Share of the captured execution time that replayed statements have.
     pub kept: Option<f64>,
-    /// Of the run's transactions, those without an error.
+    /// Share of the run's transactions without an error.
     pub without_error: Option<f64>,
-    /// Whether anything that is replayed writes.
+    /// Whether any replayed statement writes.
     pub writes: bool,
 }
 
 impl Activity {
-    /// Top-level statements of a transaction, on average.
+    /// Returns the mean of top-level statements per transaction.
     fn statements_per_transaction(&self) -> Option<f64> {
         per(self.statements as f64, self.transactions)
     }
 
-    /// Top-level statements of a transaction, on average, where a replay of single statements would be another benchmark.
+    /// As `statements_per_transaction`; `None` where statements can be replayed one by one.
     pub fn several_statements(&self) -> Option<f64> {
-        self.statements_per_transaction().filter(|&statements| statements > SEVERAL)
+        self.statements_per_transaction().filter(|&statements| statements > SEVERAL_STATEMENTS)
     }
 
-    /// Describes it in one sentence: rates and means.
-    pub fn told(&self) -> Option<String> {
+    /// Describes the activity in a sentence: rates and means.
+    pub fn describe(&self) -> Option<String> {
         let statements = self.statements_per_transaction().filter(|_| self.secs > 0.0)?;
-        let mut told = format!(
+        let mut text = format!(
             "{} transactions in {:.1} s ({:.1}/s) with {statements:.1} statements on average",
             self.transactions,
             self.secs,
@@ -274,24 +282,24 @@ impl Activity {
         let per_transaction =
             |total: Option<i64>| total.and_then(|total| per(total as f64, self.transactions));
         if let Some(bytes) = per_transaction(self.wal_bytes) {
-            told += &format!(", {bytes:.0} bytes of WAL");
+            text += &format!(", {bytes:.0} bytes of WAL");
         }
         if let Some(syncs) = per_transaction(self.wal_syncs) {
-            told += &format!(" and {syncs:.2} WAL flushes");
+            text += &format!(" and {syncs:.2} WAL flushes");
         }
-        Some(told + " per transaction")
+        Some(text + " per transaction")
     }
 
-    /// How often sessions were seen at work by what they waited for; what one does between two transactions is left out.
-    fn at_work(&self) -> BTreeMap<&str, f64> {
+    /// Returns samples of working sessions by wait event, without waits between transactions.
+    fn samples_at_work(&self) -> BTreeMap<&str, f64> {
         const IDLE: [&str; 5] = ["Client:", "Activity:", "Extension:", "Timeout:", "Unobserved"];
-        let mut seen: BTreeMap<&str, f64> = BTreeMap::new();
+        let mut samples: BTreeMap<&str, f64> = BTreeMap::new();
         for (key, count) in
             self.waits.iter().filter(|(key, _)| !IDLE.iter().any(|idle| key.starts_with(idle)))
         {
-            *seen.entry(if key == "Runnable" { CPU } else { key }).or_default() += count;
+            *samples.entry(if key == "Runnable" { CPU } else { key }).or_default() += count;
         }
-        seen
+        samples
     }
 }
 
@@ -299,8 +307,8 @@ fn per(total: f64, count: i64) -> Option<f64> {
     (count > 0).then(|| total / count as f64)
 }
 
-/// The parts of a replay beside what was captured. Rows, blocks, time and WAL are those of as many statements as a captured
-/// transaction has, so that each part says something of its own.
+/// Compares a replay with the captured activity, part by part. Rows, blocks, time and WAL are per as many statements as a captured
+/// transaction has, so that a wrong number of statements is not counted in every part.
 pub fn parts(captured: Option<&Activity>, replayed: &Activity, shares: ReplayShares) -> Vec<FidelityPart> {
     let mut parts = vec![share("kept", shares.kept, |kept| {
         format!(
@@ -322,44 +330,44 @@ pub fn parts(captured: Option<&Activity>, replayed: &Activity, shares: ReplaySha
         });
         return parts;
     };
-    let size = captured.statements_per_transaction();
-    let statements = replayed.statements_per_transaction();
-    let mut first = compared("statements", size, statements, 0.01);
-    if let (Some(score), Some(one), Some(other)) = (first.score, size, statements) {
-        first.reason = (score < 0.9).then(|| {
+    let captured_statements = captured.statements_per_transaction();
+    let replayed_statements = replayed.statements_per_transaction();
+    let mut first = compared("statements", captured_statements, replayed_statements, LEAST_STATEMENTS);
+    if let (Some(score), Some(one), Some(other)) = (first.score, captured_statements, replayed_statements) {
+        first.reason = (score < GOOD_SCORE).then(|| {
             format!("the application's transactions have {one:.1} statements, those of the replay {other:.1}")
         });
     }
     parts.push(first);
-    let of = |activity: &Activity, total: Option<f64>| {
-        total.and_then(|total| per(total, activity.statements)).zip(size).map(|(each, size)| each * size)
+    let per_transaction = |activity: &Activity, total: Option<f64>| {
+        let per_statement = total.and_then(|total| per(total, activity.statements));
+        per_statement.zip(captured_statements).map(|(figure, statements)| figure * statements)
     };
-    let both = |part: &str, total: fn(&Activity) -> Option<f64>, least: f64| {
-        compared(part, of(captured, total(captured)), of(replayed, total(replayed)), least)
+    let compared_totals = |part: &str, total: fn(&Activity) -> Option<f64>, least: f64| {
+        let figure = |activity| per_transaction(activity, total(activity));
+        compared(part, figure(captured), figure(replayed), least)
     };
-    parts.push(both("rows", |a| a.rows.map(|rows| rows as f64), 0.01));
-    let mut blocks = both("blocks", |a| a.blocks.map(|blocks| blocks as f64), 1.0);
+    parts.push(compared_totals("rows", |a| a.rows.map(|rows| rows as f64), LEAST_ROWS));
+    let mut blocks = compared_totals("blocks", |a| a.blocks.map(|blocks| blocks as f64), LEAST_BLOCKS);
     if let (true, Some(reason)) = (shares.writes && blocks.replayed > blocks.captured, &mut blocks.reason) {
         *reason += " (rows that writes add or move are spread over more blocks)";
     }
     parts.push(blocks);
-    for (part, total) in [
-        ("WAL bytes", (|a| a.wal_bytes.map(|bytes| bytes as f64)) as fn(&Activity) -> Option<f64>),
-        ("WAL flushes", |a| a.wal_syncs.map(|syncs| syncs as f64)),
-    ] {
-        // A full-page image more or less is no difference.
-        let mut part = both(part, total, if part == "WAL bytes" { 200.0 } else { 0.05 });
-        if part.part == "WAL bytes"
-            && let Some(reason) = &mut part.reason
-        {
-            let images = |activity| {
-                of(activity, activity.wal_fpi.map(|images| images as f64)).map_or_else(String::new, figure)
-            };
-            *reason += &match captured.left_out.as_ref().and_then(LeftOut::told) {
-                Some(told) => format!(": {told}"),
-                None => format!(", full-page images {} → {}", images(captured), images(replayed)),
-            };
-        }
+    let mut wal_bytes =
+        compared_totals("WAL bytes", |a| a.wal_bytes.map(|bytes| bytes as f64), LEAST_WAL_BYTES);
+    if let Some(reason) = &mut wal_bytes.reason {
+        let images = |activity: &Activity| {
+            let images = activity.wal_fpi.map(|images| images as f64);
+            per_transaction(activity, images).map_or_else(String::new, figure)
+        };
+        *reason += &match captured.left_out.as_ref().and_then(LeftOut::describe) {
+            Some(left_out) => format!(": {left_out}"),
+            None => format!(", full-page images {} → {}", images(captured), images(replayed)),
+        };
+    }
+    let wal_flushes =
+        compared_totals("WAL flushes", |a| a.wal_syncs.map(|syncs| syncs as f64), LEAST_WAL_FLUSHES);
+    for mut part in [wal_bytes, wal_flushes] {
         if !shares.writes && part.captured.is_some_and(|captured| captured > 0.0) {
             part.score = None;
             part.reason = Some("statements that write are not replayed (option writes)".to_owned());
@@ -371,7 +379,7 @@ pub fn parts(captured: Option<&Activity>, replayed: &Activity, shares: ReplaySha
         ("ms with commit", |a| a.active_ms),
     ] {
         let reason = Some("depends on the machine and its load".to_owned());
-        parts.push(FidelityPart { score: None, reason, ..both(part, total, 0.0) });
+        parts.push(FidelityPart { score: None, reason, ..compared_totals(part, total, 0.0) });
     }
     parts.push(waits(captured, replayed));
     parts
@@ -388,14 +396,14 @@ fn share(part: &str, replayed: Option<f64>, reason: impl Fn(f64) -> String) -> F
         captured: replayed.map(|_| 1.0),
         replayed,
         score,
-        reason: score.filter(|&score| score < 0.9).map(reason),
+        reason: score.filter(|&score| score < GOOD_SCORE).map(reason),
     }
 }
 
 fn compared(part: &str, captured: Option<f64>, replayed: Option<f64>, least: f64) -> FidelityPart {
     let score = captured.zip(replayed).map(|(captured, replayed)| ratio(captured, replayed, least));
     let reason = match (captured, replayed, score) {
-        (Some(captured), Some(replayed), Some(score)) if score < 0.9 => {
+        (Some(captured), Some(replayed), Some(score)) if score < GOOD_SCORE => {
             Some(format!("{part} {} → {}", figure(captured), figure(replayed)))
         }
         _ => None,
@@ -403,7 +411,7 @@ fn compared(part: &str, captured: Option<f64>, replayed: Option<f64>, least: f64
     FidelityPart { part: part.to_owned(), captured, replayed, score, reason }
 }
 
-/// A figure with three digits or more.
+/// Formats a figure with at least three significant digits.
 fn figure(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -413,61 +421,63 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// How much of the time at work both spent on the same: the sum of the smaller shares.
+/// Compares the shares of the wait events: the sum of the smaller shares.
 fn waits(captured: &Activity, replayed: &Activity) -> FidelityPart {
     let part = FidelityPart { part: "waits".to_owned(), ..FidelityPart::default() };
-    let (one, other) = (captured.at_work(), replayed.at_work());
-    let (seen, replayed_seen): (f64, f64) = (one.values().sum(), other.values().sum());
-    if seen < ENOUGH_LOOKS || replayed_seen <= 0.0 {
+    let (captured, replayed) = (captured.samples_at_work(), replayed.samples_at_work());
+    let (captured_samples, replayed_samples): (f64, f64) = (captured.values().sum(), replayed.values().sum());
+    if captured_samples < MIN_SAMPLES || replayed_samples <= 0.0 {
         let reason = "sessions were seen at work too rarely".to_owned();
         return FidelityPart { reason: Some(reason), ..part };
     }
-    let captured_share = |key: &str| one.get(key).map_or(0.0, |count| count / seen);
-    let replayed_share = |key: &str| other.get(key).map_or(0.0, |count| count / replayed_seen);
-    let score: f64 = one.keys().map(|key| captured_share(key).min(replayed_share(key))).sum();
+    let captured_share = |key: &str| captured.get(key).map_or(0.0, |count| count / captured_samples);
+    let replayed_share = |key: &str| replayed.get(key).map_or(0.0, |count| count / replayed_samples);
+    let score: f64 = captured.keys().map(|key| captured_share(key).min(replayed_share(key))).sum();
     let difference = |key: &str| (captured_share(key) - replayed_share(key)).abs();
-    let keys = one.keys().chain(other.keys()).copied();
-    let most = keys.max_by(|a, b| difference(a).total_cmp(&difference(b))).unwrap_or(CPU);
-    let reason = (score < 0.9).then(|| {
+    let events = captured.keys().chain(replayed.keys()).copied();
+    let event = events.max_by(|a, b| difference(a).total_cmp(&difference(b))).unwrap_or(CPU);
+    let reason = (score < GOOD_SCORE).then(|| {
         format!(
-            "{most} takes {} → {} of the time at work",
-            percent(captured_share(most)),
-            percent(replayed_share(most))
+            "{event} takes {} → {} of the time at work",
+            percent(captured_share(event)),
+            percent(replayed_share(event))
         )
     });
     FidelityPart { captured: Some(1.0), replayed: Some(score), score: Some(score), reason, ..part }
 }
 
-/// A captured statement or transaction, and how it was replayed.
+/// The calls of a captured statement or transaction, and those of its replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayedCall<'a> {
     pub workload: &'a str,
-    /// Of the captured execution time.
+    /// Share of the captured execution time.
     pub share: f64,
     pub captured: Option<Call>,
     pub replayed: Option<Call>,
-    /// Of rows, blocks and errors; `None` where it was not replayed.
+    /// The score of rows, blocks and errors; `None` where it was not replayed.
     pub score: Option<f64>,
 }
 
-/// The scores of all statements or transactions together, and the one that costs most of it.
+/// Returns the score of all statements or transactions, with the one that lowers it most as the reason.
 pub fn calls(all: &[ReplayedCall]) -> FidelityPart {
+    /// A score this far below that of rows and blocks is due to errors.
+    const FAILED_DIFFERENCE: f64 = 0.1;
     let scores: Vec<(f64, Option<f64>)> = all.iter().map(|call| (call.share, call.score)).collect();
     let score = overall(&scores);
     let lost = |call: &ReplayedCall| call.share * (1.0 - call.score.unwrap_or(0.0));
     let worst = all.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
-    let reason = worst.filter(|_| score.is_some_and(|score| score < 0.9)).map(|worst| {
+    let reason = worst.filter(|_| score.is_some_and(|score| score < GOOD_SCORE)).map(|worst| {
         let Some((captured, replayed)) = worst.captured.zip(worst.replayed) else {
             return format!("{} was not replayed", worst.workload);
         };
         let alike = likeness(&captured, &replayed);
-        let (what, one, other) = match alike.rows < alike.blocks {
+        let (figure_name, captured, replayed) = match alike.rows < alike.blocks {
             true => ("rows", captured.rows, replayed.rows),
             false => ("blocks", captured.blocks(), replayed.blocks()),
         };
-        match alike.score > worst.score.unwrap_or(0.0) + 0.1 {
+        match alike.score > worst.score.unwrap_or(0.0) + FAILED_DIFFERENCE {
             true => format!("{} failed", worst.workload),
-            false => format!("{} {what} {} → {}", worst.workload, figure(one), figure(other)),
+            false => format!("{} {figure_name} {} → {}", worst.workload, figure(captured), figure(replayed)),
         }
     });
     let judged = score.map(|_| 1.0);
