@@ -1,4 +1,4 @@
-//! Statements of pg_stat_statements as workloads: which are kept, and why the others are not.
+//! Turns statements of pg_stat_statements into workloads.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::server::spi::fetch_all;
 use crate::server::transaction::renew_snapshot;
 use crate::store::{self, CapturedStatement, Workload};
 
-/// A statement as one role has executed it: under the same identifier, another role's text may name something else.
+/// A statement of one role: another role's text with the same identifier may name other objects.
 struct RoleStatement {
     user: u32,
     query_id: Option<i64>,
@@ -32,34 +32,34 @@ struct RoleStatement {
     counts: Counts,
 }
 
-/// What became of all statements.
+/// The outcome for all statements.
 pub struct KeptStatements {
-    /// In the order of their importance, kept or not.
+    /// By importance, replayed or not.
     pub statements: Vec<CapturedStatement>,
-    /// Those of which workloads were made, by the role's OID and the query identifier.
+    /// Statements with a workload, by the role's OID and the query identifier.
     pub replayed: HashSet<(u32, i64)>,
     pub calls: i64,
     pub exec_ms: f64,
     pub notes: Vec<String>,
 }
 
-/// As pg_stat_statements shows another role's text to those without pg_read_all_stats.
+/// The text that pg_stat_statements shows without pg_read_all_stats for other roles' statements.
 const HIDDEN: &str = "<insufficient privilege>";
 
-/// Makes workloads of the most important statements.
+/// Creates workloads of the most important statements.
 pub fn take(
     spec: &CaptureSpec,
     options: &CaptureOptions,
     entries: Vec<StatementCalls>,
 ) -> Result<KeptStatements, UserError> {
-    let users = users(&entries)?;
+    let users = read_users(&entries)?;
     let own = roles::current();
     let is_wanted = |user: u32| match &options.roles {
         Roles::Own => user == own.oid,
         Roles::Named(wanted) => users.get(&user).is_some_and(|role| wanted.contains(&role.name)),
         Roles::Any => true,
     };
-    let mut candidates = group(entries.into_iter().filter(|entry| is_wanted(entry.user)));
+    let mut candidates = group_by_role(entries.into_iter().filter(|entry| is_wanted(entry.user)));
     let weight = |counts: &Counts| match options.by {
         Importance::Time => counts.exec_ms,
         Importance::Calls => counts.calls as f64,
@@ -70,31 +70,31 @@ pub fn take(
     });
     let mut total = Counts::default();
     candidates.iter().for_each(|candidate| total.add(&candidate.counts));
-    let excluded = excluded(&options.exclude, &candidates)?;
+    let excluded = excluded_indexes(&options.exclude, &candidates)?;
     let sessions = Sessions::new(options.run_as.as_deref())?;
     let replayers: HashMap<u32, Result<Replayer, String>> =
         users.iter().map(|(&user, role)| (user, sessions.of(Ok(role.clone())))).collect();
     let roles: Vec<Result<Replayer, String>> = candidates
         .iter()
         .enumerate()
-        .map(|(at, candidate)| replayer(candidate, excluded.contains(&at), &replayers))
+        .map(|(index, candidate)| find_replayer(candidate, excluded.contains(&index), &replayers))
         .collect();
     let desired_time = |index: usize| {
         let counts = &candidates[index].counts;
         values::desired_trial_time(counts, share(counts, &total))
     };
-    let most = candidates.len().min(spec.statements);
-    let wanted_by_all: Duration = (0..most).map(desired_time).sum();
-    let mut replays = kept(&roles, spec.statements, |replayer, some, watch| {
-        let wanted: Duration = some.iter().map(|&at| desired_time(at)).sum();
-        let part = (wanted.as_secs_f64() / wanted_by_all.as_secs_f64()).min(1.0);
+    let first_count = candidates.len().min(spec.statements);
+    let total_desired: Duration = (0..first_count).map(desired_time).sum();
+    let mut replays = kept(&roles, spec.statements, |replayer, indexes, watch| {
+        let desired: Duration = indexes.iter().map(|&index| desired_time(index)).sum();
+        let part = (desired.as_secs_f64() / total_desired.as_secs_f64()).min(1.0);
         let trials = trial_time(spec.secs).mul_f64(part);
-        let asked = some.iter().map(|&at| CapturedCall {
-            text: candidates[at].query.clone().unwrap_or_default(),
-            counts: candidates[at].counts,
-            share: share(&candidates[at].counts, &total),
+        let calls = indexes.iter().map(|&index| CapturedCall {
+            text: candidates[index].query.clone().unwrap_or_default(),
+            counts: candidates[index].counts,
+            share: share(&candidates[index].counts, &total),
         });
-        replays(&sessions, replayer, (asked.collect(), trials), &spec.options, watch)
+        request_replays(&sessions, replayer, (calls.collect(), trials), &spec.options, watch)
     })?
     .into_iter();
     let mut statements: Vec<CapturedStatement> = Vec::new();
@@ -109,8 +109,8 @@ pub fn take(
             continue;
         };
         let number = statements.len() as i32 + 1;
-        let mut line = line(candidate, number, users.get(&candidate.user), &total);
-        // pg_stat_statements shows some: those of utility commands, and what is no constant for the server.
+        let mut line = statement_line(candidate, number, users.get(&candidate.user), &total);
+        // pg_stat_statements shows constants of utility commands, and others that the server does not count as constants.
         if options.mask {
             line.query = line.query.map(|query| without_constants(&query));
         }
@@ -132,7 +132,8 @@ pub fn take(
         let rest = RoleStatement { user: 0, query_id: None, query: None, counts: others };
         let number = statements.len() as i32 + 1;
         let reason = format!("less important than the {} statements kept", spec.statements);
-        statements.push(CapturedStatement { reason: Some(reason), ..line(&rest, number, None, &total) });
+        statements
+            .push(CapturedStatement { reason: Some(reason), ..statement_line(&rest, number, None, &total) });
     }
     let calls: Vec<i64> = statements.iter().filter(|s| s.workload.is_some()).map(|s| s.calls).collect();
     let mut weights = weights(&calls).into_iter();
@@ -143,8 +144,8 @@ pub fn take(
     Ok(KeptStatements { statements, replayed, calls: total.calls, exec_ms: total.exec_ms, notes })
 }
 
-/// Whose sessions replay a statement, or the reason why it is not to be replayed.
-fn replayer(
+/// Returns whose sessions replay a statement, or why it is not replayed.
+fn find_replayer(
     candidate: &RoleStatement,
     is_excluded: bool,
     replayers: &HashMap<u32, Result<Replayer, String>>,
@@ -158,19 +159,23 @@ fn replayer(
     }
 }
 
-/// The places of those that the caller does not want.
-fn excluded(unwanted: &Excluded, candidates: &[RoleStatement]) -> Result<HashSet<usize>, UserError> {
+/// Returns the indexes of the statements that option exclude names.
+fn excluded_indexes(unwanted: &Excluded, candidates: &[RoleStatement]) -> Result<HashSet<usize>, UserError> {
     let is_named =
         |candidate: &RoleStatement| candidate.query_id.is_some_and(|id| unwanted.query_ids.contains(&id));
-    let mut places: HashSet<usize> =
-        candidates.iter().enumerate().filter(|(_, one)| is_named(one)).map(|(at, _)| at).collect();
+    let mut places: HashSet<usize> = candidates
+        .iter()
+        .enumerate()
+        .filter(|(_, candidate)| is_named(candidate))
+        .map(|(index, _)| index)
+        .collect();
     if !unwanted.patterns.is_empty() {
         let texts: Vec<Option<String>> = candidates.iter().map(|candidate| candidate.query.clone()).collect();
         let sql = "SELECT q.place FROM ROWS FROM (unnest($1)) WITH ORDINALITY AS q (text, place) \
                    WHERE q.text ~~ ANY ($2)";
-        let found =
+        let matching =
             fetch_all(sql, &[texts.into(), unwanted.patterns.clone().into()], |row| row.get::<i64>(1))?;
-        places.extend(found.into_iter().flatten().map(|place| place as usize - 1));
+        places.extend(matching.into_iter().flatten().map(|place| place as usize - 1));
     }
     Ok(places)
 }
@@ -179,7 +184,13 @@ fn share(counts: &Counts, total: &Counts) -> f64 {
     if total.exec_ms > 0.0 { counts.exec_ms / total.exec_ms } else { 0.0 }
 }
 
-fn line(candidate: &RoleStatement, number: i32, user: Option<&Role>, total: &Counts) -> CapturedStatement {
+/// Returns the row of a statement in the capture's table.
+fn statement_line(
+    candidate: &RoleStatement,
+    number: i32,
+    user: Option<&Role>,
+    total: &Counts,
+) -> CapturedStatement {
     let counts = &candidate.counts;
     CapturedStatement {
         number,
@@ -196,23 +207,24 @@ fn line(candidate: &RoleStatement, number: i32, user: Option<&Role>, total: &Cou
     }
 }
 
-fn group(entries: impl Iterator<Item = StatementCalls>) -> Vec<RoleStatement> {
+/// Sums up entries by role and query identifier.
+fn group_by_role(entries: impl Iterator<Item = StatementCalls>) -> Vec<RoleStatement> {
     let mut places: HashMap<(u32, Option<i64>), usize> = HashMap::new();
-    let mut found: Vec<RoleStatement> = Vec::new();
+    let mut statements: Vec<RoleStatement> = Vec::new();
     for StatementCalls { user, query_id, query, counts } in entries {
         let place = *places.entry((user, query_id)).or_insert_with(|| {
-            found.push(RoleStatement { user, query_id, query: None, counts: Counts::default() });
-            found.len() - 1
+            statements.push(RoleStatement { user, query_id, query: None, counts: Counts::default() });
+            statements.len() - 1
         });
-        let candidate = &mut found[place];
+        let candidate = &mut statements[place];
         candidate.counts.add(&counts);
         candidate.query = candidate.query.take().or(query);
     }
-    found
+    statements
 }
 
-/// The roles of the entries that there still are.
-fn users(entries: &[StatementCalls]) -> Result<HashMap<u32, Role>, UserError> {
+/// Reads the roles of the entries, except dropped ones.
+fn read_users(entries: &[StatementCalls]) -> Result<HashMap<u32, Role>, UserError> {
     let oids: HashSet<u32> = entries.iter().map(|entry| entry.user).collect();
     let oids: Vec<pg_sys::Oid> = oids.into_iter().map(pg_sys::Oid::from).collect();
     let sql = "SELECT oid, rolname::text FROM pg_roles WHERE oid = ANY ($1)";
@@ -223,7 +235,7 @@ fn users(entries: &[StatementCalls]) -> Result<HashMap<u32, Role>, UserError> {
     Ok(roles.into_iter().collect())
 }
 
-/// Keeps a statement as a workload.
+/// Stores a statement as a workload.
 fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &StatementReplay) -> Result<(), UserError> {
     if store::workload(name)?.is_some() {
         let message = format!("workload \"{name}\" already exists");
@@ -234,7 +246,7 @@ fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &StatementReplay) 
     }
     let description = format!("Captured as a part of {}", spec.name);
     store::put_workload(name, role.oid.into(), None, &replay.script, Some(&description))?;
-    // Texts and constants are what this role has executed.
+    // Only the role that executed the statement may see its text and constants.
     store::hide_workload(name)?;
     let workload = Workload {
         name: name.to_owned(),
@@ -259,7 +271,7 @@ fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &StatementReplay) 
     Ok(())
 }
 
-/// Returns the processor time for the trials of a capture that observes so long: a short one is to be over soon.
+/// Returns the processor time for all trials of a capture, from its seconds of observation.
 fn trial_time(secs: f64) -> Duration {
     const LONGEST_SECS: f64 = 60.0;
     const SHORTEST_SECS: f64 = 8.0;
@@ -268,32 +280,32 @@ fn trial_time(secs: f64) -> Duration {
     Duration::from_secs_f64(secs)
 }
 
-/// The kind of worker that looks at statements.
+/// The kind of worker that tries statements.
 const KIND: WorkerKind = kind(c"pgbench_ext_replays_main", c"pgbench_ext capture");
 
-/// A statement as the role has executed it.
+/// A captured statement of the worker's role.
 #[derive(Serialize, Deserialize)]
 pub struct CapturedCall {
     pub text: String,
     pub counts: Counts,
-    /// Of the captured time.
+    /// Share of the captured time.
     pub share: f64,
 }
 
 #[derive(Serialize, Deserialize)]
 struct ReplayRequest {
     statements: Vec<CapturedCall>,
-    /// For all of them.
+    /// For all statements together.
     trial_time: Duration,
-    /// Of the capture, as given.
+    /// The capture's options, as given.
     options: Value,
 }
 
-/// How statements of a role can be replayed, or the reasons why not, in their order.
+/// Asks a session of the replayer how each statement can be replayed, or why it cannot.
 ///
 /// # Errors
-/// Those of a question to another session.
-fn replays(
+/// Those of the session.
+fn request_replays(
     sessions: &Sessions,
     replayer: &Replayer,
     (statements, trial_time): (Vec<CapturedCall>, Duration),
@@ -304,20 +316,21 @@ fn replays(
     ask_and_watch(KIND, &replayer.session, sessions.run_as(), &request, watch).map(|(replays, _)| replays)
 }
 
-/// The server's entry.
+/// The worker's entry point.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_replays_main(segment: pg_sys::Datum) {
     answer(segment, |request: ReplayRequest| {
         let options = CaptureOptions::new(&request.options)?;
         read_only()?;
-        let desired = |asked: &CapturedCall| values::desired_trial_time(&asked.counts, asked.share);
+        let desired =
+            |statement: &CapturedCall| values::desired_trial_time(&statement.counts, statement.share);
         let mut time = TrialTime::begin(request.trial_time, request.statements.iter().map(desired).sum());
-        let replay = |asked: &CapturedCall| {
+        let replay = |statement: &CapturedCall| {
             pgrx::check_for_interrupts!();
             renew_snapshot();
-            let limit = time.allot(desired(asked));
-            let replay = values::replay(&asked.text, &asked.counts, limit, &options);
+            let limit = time.allot(desired(statement));
+            let replay = values::replay(&statement.text, &statement.counts, limit, &options);
             count_answered();
             replay
         };
