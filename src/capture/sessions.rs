@@ -1,5 +1,4 @@
-//! Whose sessions analyse, try and replay what was captured: those of the role that executed it, or of the one that option
-//! `run_as` names.
+//! The roles whose sessions analyse, try and replay captured statements: the role that executed them, or that of option `run_as`.
 
 use std::collections::BTreeSet;
 
@@ -19,17 +18,18 @@ use crate::server::spi::{fetch, quote_identifier};
 use crate::server::transaction::without_snapshot;
 use crate::shm::CapturePhase;
 
-/// A role that wrote what was captured, and whose sessions replay it.
+/// The roles of a captured statement's replay.
 #[derive(Clone, Debug)]
 pub struct Replayer {
+    /// The role that executed the statement, or gave it to the capture.
     pub writer: Role,
     /// The role of the sessions.
     pub session: Role,
-    /// The role that the workloads belong to, and whose sessions later runs get.
+    /// The role that owns the workloads and whose sessions later runs get.
     pub owner: Role,
-    /// Whether the caller has named the role of the sessions.
+    /// Whether option `run_as` names the role of the sessions.
     is_named: bool,
-    /// What the writer did.
+    /// Says how the writer is involved: [`EXECUTED`] or [`GAVE`].
     did: &'static str,
 }
 
@@ -37,13 +37,13 @@ const EXECUTED: &str = "executed it";
 const GAVE: &str = "gave it";
 
 impl Replayer {
-    /// Whether the sessions are of another role because the writer has special rights.
+    /// Returns whether another role's sessions are used because the writer has special rights.
     pub fn is_replaced(&self) -> bool {
         !self.is_named && self.session.oid != self.writer.oid
     }
 
-    /// Says why something is not kept, as the capture shows it.
-    fn reason(&self, refusal: Refusal) -> String {
+    /// Describes a refusal for the capture's table.
+    fn describe_refusal(&self, refusal: Refusal) -> String {
         let Refusal { reason, is_denied, grants } = refusal;
         if !is_denied || !self.is_replaced() {
             return grants.map_or_else(|| reason.clone(), |grants| format!("{reason}: {grants}"));
@@ -57,16 +57,16 @@ impl Replayer {
     }
 }
 
-/// The sessions of a capture.
+/// Chooses the roles of a capture's sessions.
 pub struct Sessions {
     /// The role that captures.
     caller: Role,
-    /// The role that the caller has named, and whether it has special rights.
+    /// The role of option `run_as`, and whether it has special rights.
     named: Option<(Role, bool)>,
 }
 
 impl Sessions {
-    /// For the current role, and the role that it has named.
+    /// Checks the role of option `run_as`; the current role is the caller.
     ///
     /// # Errors
     /// 42704 for a role that does not exist; 42501 for one that the current role cannot become; those of [`check_session_of`].
@@ -81,33 +81,33 @@ impl Sessions {
         Ok(Self { caller: roles::current(), named: named.transpose()? })
     }
 
-    /// The name that the caller has given.
+    /// Returns the role's name in option `run_as`.
     pub fn run_as(&self) -> Option<&str> {
         self.named.as_ref().map(|(role, _)| role.name.as_str())
     }
 
-    /// Whose sessions replay what the caller has given.
+    /// Returns the replayer of what the caller has given.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
-    pub fn of_caller(&self) -> Result<Replayer, String> {
-        self.of_writer(&self.caller, GAVE)
+    /// As [`replayer`](Self::replayer).
+    pub fn caller_replayer(&self) -> Result<Replayer, String> {
+        self.writer_replayer(&self.caller, GAVE)
     }
 
-    /// Whose sessions replay what a role has executed.
+    /// Returns the replayer of what a role has executed.
     ///
     /// # Errors
-    /// The reason why none do.
-    pub fn of(&self, executor: Result<Role, UserError>) -> Result<Replayer, String> {
-        self.of_writer(&executor.map_err(|error| error.message)?, EXECUTED)
+    /// Why there is none.
+    pub fn replayer(&self, executor: Result<Role, UserError>) -> Result<Replayer, String> {
+        self.writer_replayer(&executor.map_err(|error| error.message)?, EXECUTED)
     }
 
-    fn of_writer(&self, writer: &Role, did: &'static str) -> Result<Replayer, String> {
+    fn writer_replayer(&self, writer: &Role, did: &'static str) -> Result<Replayer, String> {
         let reason = |why: String| format!("role \"{}\" {did}{why}", writer.name);
-        let told = |error: UserError| reason(format!(": {}", error.message));
-        let can_become = |who: &Role, role: &Role| may_become(who.oid, role).map_err(told);
+        let error_reason = |error: UserError| reason(format!(": {}", error.message));
+        let can_become = |member: &Role, role: &Role| may_become(member.oid, role).map_err(error_reason);
         if let Some((session, is_special)) = &self.named {
-            // Who could have these rights through a text is who wrote it.
+            // Another writer's text would be executed with these rights.
             if *is_special && writer.oid != self.caller.oid {
                 let why = format!(", and role \"{}\", which run_as names, has special rights", session.name);
                 return Err(reason(why));
@@ -127,27 +127,27 @@ impl Sessions {
         if !can_become(&self.caller, writer)? {
             return Err(reason(format!(", and role \"{}\" cannot SET ROLE to it", self.caller.name)));
         }
-        let session = session_of_writer(&self.caller, writer, None).map_err(told)?;
-        check_session_of(&session).map_err(told)?;
+        let session = session_of_writer(&self.caller, writer, None).map_err(error_reason)?;
+        check_session_of(&session).map_err(error_reason)?;
         Ok(Replayer { writer: writer.clone(), owner: session.clone(), session, is_named: false, did })
     }
 }
 
-/// What a capture says of the sessions of its runs.
+/// Notes of a capture about the sessions of its runs.
 #[derive(Default)]
 pub struct SessionNotes {
-    /// The roles of the sessions, each with the writer in whose place it is.
+    /// The roles of the sessions, each with the writer that it replaces.
     sessions: BTreeSet<(String, Option<String>)>,
 }
 
 impl SessionNotes {
-    /// Takes up the sessions of something that is kept.
+    /// Adds the sessions of a stored workload.
     pub fn add(&mut self, replayer: &Replayer) {
         let writer = replayer.is_replaced().then(|| replayer.writer.name.clone());
         self.sessions.insert((replayer.session.name.clone(), writer));
     }
 
-    /// The notes, for the role that captures.
+    /// Returns the notes for the caller.
     pub fn notes(&self, caller: &Role) -> Vec<String> {
         let note = |(session, writer): &(String, Option<String>)| match writer {
             Some(writer) => {
@@ -160,55 +160,57 @@ impl SessionNotes {
     }
 }
 
-/// What became of each of several statements, of which at most so many are to be kept: the first ones are asked about first, all
-/// of one role at once, and others only as long as there is room. `None` for those that nobody was asked about; the reason for
-/// those that are not kept.
+/// Asks for replays of statements, in their order, until `limit` succeed: each time for those of one role among the next ones that
+/// there is room for. Returns `None` for those that were not asked for, and the reason for those that were refused.
 ///
 /// # Errors
 /// 57014, 53400.
-pub fn kept<A>(
+pub fn ask_by_role<A>(
     replayers: &[Result<Replayer, String>],
-    most: usize,
+    limit: usize,
     mut ask: impl FnMut(&Replayer, &[usize], Watch) -> Result<Vec<Result<A, Refusal>>, UserError>,
 ) -> Result<Vec<Option<Result<A, String>>>, UserError> {
-    let mut found: Vec<Option<Result<A, String>>> =
-        replayers.iter().map(|one| one.as_ref().err().map(|reason| Err(reason.clone()))).collect();
-    activity::enter(CapturePhase::Analysis, most.min(replayers.len()) as u64);
+    let mut answers: Vec<Option<Result<A, String>>> =
+        replayers.iter().map(|replayer| replayer.as_ref().err().map(|reason| Err(reason.clone()))).collect();
+    activity::enter(CapturePhase::Analysis, limit.min(replayers.len()) as u64);
     let releasable = can_release().ok();
     loop {
-        let before = found.iter().flatten().count() as u64;
-        let room = most.saturating_sub(found.iter().filter(|one| matches!(one, Some(Ok(_)))).count());
-        let next: Vec<usize> = (0..found.len()).filter(|&at| found[at].is_none()).take(room).collect();
-        let Some(Ok(first)) = next.first().map(|&at| &replayers[at]) else { return Ok(found) };
-        let is_of = |at: &usize| replayers[*at].as_ref().is_ok_and(|one| one.writer.oid == first.writer.oid);
-        let of_role: Vec<usize> = next.into_iter().filter(is_of).collect();
+        let answered_before = answers.iter().flatten().count() as u64;
+        let succeeded = answers.iter().filter(|answer| matches!(answer, Some(Ok(_)))).count();
+        let unanswered = (0..answers.len()).filter(|&index| answers[index].is_none());
+        let next: Vec<usize> = unanswered.take(limit.saturating_sub(succeeded)).collect();
+        let Some(Ok(first)) = next.first().map(|&index| &replayers[index]) else { return Ok(answers) };
+        let is_same_role = |index: &usize| {
+            replayers[*index].as_ref().is_ok_and(|replayer| replayer.writer.oid == first.writer.oid)
+        };
+        let indexes: Vec<usize> = next.into_iter().filter(is_same_role).collect();
         let mut watch = |answered: u32| {
-            activity::set_done(before + u64::from(answered));
+            activity::set_done(answered_before + u64::from(answered));
             releasable.map_or_else(forget_catalog_snapshot, Releasable::release);
         };
-        let mut ask = || ask(first, &of_role, &mut watch);
-        let told = if activity::is_in_worker() { without_snapshot(ask) } else { ask() };
+        let mut ask = || ask(first, &indexes, &mut watch);
+        let result = if activity::is_in_worker() { without_snapshot(ask) } else { ask() };
         releasable.into_iter().for_each(Releasable::resume);
-        let told = told.or_else(|error| match error.sqlstate.as_str() {
+        let results = result.or_else(|error| match error.sqlstate.as_str() {
             sqlstate::QUERY_CANCELED | sqlstate::CONFIGURATION_LIMIT_EXCEEDED => Err(error),
-            _ => Ok(of_role.iter().map(|_| Err(Refusal::from(error.clone()))).collect()),
+            _ => Ok(indexes.iter().map(|_| Err(Refusal::from(error.clone()))).collect()),
         })?;
-        let mut told = told.into_iter();
-        for at in of_role {
-            let nothing = || Err(Refusal::from("nothing came back of it"));
-            let told = told.next().unwrap_or_else(nothing);
-            found[at] = Some(told.map_err(|refusal| first.reason(refusal)));
+        let mut results = results.into_iter();
+        for index in indexes {
+            let missing = || Err(Refusal::from("nothing came back of it"));
+            let answer = results.next().unwrap_or_else(missing);
+            answers[index] = Some(answer.map_err(|refusal| first.describe_refusal(refusal)));
         }
     }
 }
 
-/// Why a statement or a transaction is not kept.
+/// Why a statement or a transaction is not replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Refusal {
     pub reason: String,
-    /// The role of the session lacks a privilege.
+    /// Whether the role of the session lacks a privilege.
     pub is_denied: bool,
-    /// What gives it to that role, where that is known.
+    /// The GRANTs that the role needs, if they are known.
     pub grants: Option<String>,
 }
 
@@ -232,20 +234,20 @@ impl From<UserError> for Refusal {
 }
 
 impl Refusal {
-    /// Of a statement that was given values, with words before its reason; what the server says of a value may show it.
+    /// Refuses a statement with values, with words before the server's error, which may show a value: with `mask` only its SQLSTATE.
     pub fn of_values(words: &str, error: UserError, mask: bool) -> Self {
         let message = if mask { format!("SQLSTATE {}", error.sqlstate) } else { error.message.clone() };
         Self::from(UserError { message, ..error }).after(words)
     }
 
-    /// The same with words before its reason.
+    /// Puts words before the reason.
     pub fn after(self, words: &str) -> Self {
         Self { reason: format!("{words}: {}", self.reason), ..self }
     }
 }
 
-/// The GRANTs that the current role lacks: privileges on tables, or on one column at least.
-const LACKING: &str = "\
+/// Selects the GRANTs that the current role needs: privileges on tables, or on one column at least.
+const MISSING_GRANTS: &str = "\
     SELECT string_agg(format('GRANT %s ON %s TO %I', l.names, l.relation::regclass, current_user), '; ' ORDER BY l.relation) \
     FROM (SELECT n.relation, string_agg(DISTINCT p.name, ', ' ORDER BY p.name) AS names \
           FROM ROWS FROM (unnest($1), unnest($2)) AS n (relation, mode) \
@@ -254,20 +256,23 @@ const LACKING: &str = "\
                                 ELSE has_any_column_privilege(n.relation, p.name) END \
           GROUP BY n.relation) l";
 
+/// Checks the privileges that a statement needs.
+///
 /// # Errors
-/// The GRANTs, where the current role lacks what a statement takes.
+/// The GRANTs that the current role needs.
 pub fn check_privileges(needed: &[NeededPrivileges]) -> Result<(), Refusal> {
     let (relations, modes): (Vec<pg_sys::Oid>, Vec<i64>) =
         needed.iter().map(|needed| (needed.relation, needed.mode as i64)).unzip();
-    match fetch::<String>(LACKING, &[relations.into(), modes.into()])? {
+    match fetch::<String>(MISSING_GRANTS, &[relations.into(), modes.into()])? {
         None => Ok(()),
         grants => Err(Refusal { reason: "permission denied".to_owned(), is_denied: true, grants }),
     }
 }
 
-/// All that the seeds in `$1` and `$2` lead to: what views and rules, defaults, constraints, policies, indexes, triggers, foreign
-/// keys, children, types, domains, operators, aggregates and functions with a body that the server has parsed use, at any depth.
-/// Of other functions the owner answers for what they do. What came with the server depends on nothing.
+/// Follows the dependencies of the objects in `$1` and `$2`, at any depth: those of views and rules, defaults, constraints,
+/// policies, indexes, triggers, foreign keys, children, types, domains, operators, aggregates and functions with a parsed body.
+/// Selects an object that [`untriable`] forbids; other functions are trusted if a superuser owns them. Built-in objects depend on
+/// nothing.
 const FIRST_UNTRIABLE: &str = "\
     WITH RECURSIVE touched (class, id) AS ( \
         SELECT s.class, s.id FROM ROWS FROM (unnest($1), unnest($2)) AS s (class, id) \
@@ -303,8 +308,8 @@ const FIRST_UNTRIABLE: &str = "\
         OR t.class = 'pg_proc'::regclass AND NOT EXISTS ( \
             SELECT FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner WHERE p.oid = t.id AND r.rolsuper))";
 
-/// Returns what forbids to try a statement that uses these objects: a function whose author is no superuser may do what no
-/// rollback takes back, and a foreign table connects to its server. `None`: nothing.
+/// Returns an object for which a statement with these objects must not be tried: a function that a non-superuser owns may have
+/// effects that no rollback undoes, and a foreign table connects to its server.
 pub fn untriable(objects: &[Object]) -> Result<Option<String>, UserError> {
     let (classes, ids): (Vec<pg_sys::Oid>, Vec<pg_sys::Oid>) =
         objects.iter().map(|object| (object.class, object.id)).unzip();

@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::sessions::{Refusal, Replayer, SessionNotes, Sessions, kept};
+use super::sessions::{Refusal, Replayer, SessionNotes, Sessions, ask_by_role};
 use super::spec::CaptureSpec;
 use super::values::{self, StatementReplay, TrialTime};
 use crate::launch::role_session::{Watch, answer, ask_and_watch, count_answered, kind, read_only};
@@ -73,7 +73,7 @@ pub fn take(
     let excluded = excluded_indexes(&options.exclude, &candidates)?;
     let sessions = Sessions::new(options.run_as.as_deref())?;
     let replayers: HashMap<u32, Result<Replayer, String>> =
-        users.iter().map(|(&user, role)| (user, sessions.of(Ok(role.clone())))).collect();
+        users.iter().map(|(&user, role)| (user, sessions.replayer(Ok(role.clone())))).collect();
     let roles: Vec<Result<Replayer, String>> = candidates
         .iter()
         .enumerate()
@@ -85,7 +85,7 @@ pub fn take(
     };
     let first_count = candidates.len().min(spec.statements);
     let total_desired: Duration = (0..first_count).map(desired_time).sum();
-    let mut replays = kept(&roles, spec.statements, |replayer, indexes, watch| {
+    let mut replays = ask_by_role(&roles, spec.statements, |replayer, indexes, watch| {
         let desired: Duration = indexes.iter().map(|&index| desired_time(index)).sum();
         let part = (desired.as_secs_f64() / total_desired.as_secs_f64()).min(1.0);
         let trials = trial_time(spec.secs).mul_f64(part);

@@ -18,7 +18,7 @@ use bench_model::spec::Role;
 use bench_stats::clients_for;
 use serde_json::{Map, Value};
 
-use super::sessions::{Replayer, SessionNotes, Sessions, kept};
+use super::sessions::{Replayer, SessionNotes, Sessions, ask_by_role};
 use super::spec;
 use crate::driver::parameters::TextMask;
 use crate::error::{internal, notice};
@@ -77,7 +77,7 @@ pub struct AnalysedLog {
 /// written. Nothing is written before, so that no transaction id holds back the horizon meanwhile.
 ///
 /// # Errors
-/// Those of [`kept`].
+/// Those of [`ask_by_role`].
 pub fn analyse(
     limit: usize,
     options: &LogOptions,
@@ -89,13 +89,13 @@ pub fn analyse(
     let mut users: HashMap<&str, Result<Replayer, String>> = HashMap::new();
     for shape in &captured.shapes {
         users.entry(&shape.role).or_insert_with(|| match read.is_servers {
-            true => sessions.of(roles::named(&shape.role)),
-            false => sessions.of_caller(),
+            true => sessions.replayer(roles::named(&shape.role)),
+            false => sessions.caller_replayer(),
         });
     }
     let replayers: Vec<Result<Replayer, String>> =
         captured.shapes.iter().map(|shape| users[shape.role.as_str()].clone()).collect();
-    let checked = kept(&replayers, limit, |replayer, some, watch| {
+    let checked = ask_by_role(&replayers, limit, |replayer, some, watch| {
         let shapes = some.iter().map(|&at| &captured.shapes[at]);
         other_roles::checked(&sessions, replayer, shapes, options, watch)
     })?;
