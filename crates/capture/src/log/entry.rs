@@ -1,9 +1,8 @@
-//! Messages of the log, in the forms in which servers write it: csvlog, jsonlog, and stderr under a log_line_prefix of our own;
-//! and the zones of their times, which a change of the clocks or of log_timezone changes in the middle of a log.
+//! Reads messages of the log: csvlog, jsonlog, and stderr with a log_line_prefix of our own; and the zones of their times, which may
+//! change in the middle of a log by daylight saving time or log_timezone.
 //!
-//! Under our prefix, a line that begins with the mark begins a message or a part of it; what continues a line begins with a tab. A
-//! name of a role or a database may have any character, but has fewer bytes than the mark, so that none can look like the beginning
-//! of a line.
+//! With our prefix, a line that begins with the mark begins a message or a part of one; continuation lines begin with a tab. Names of
+//! roles and databases may have any character, but are shorter than the mark, so that no name can forge the beginning of a line.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
@@ -44,7 +43,7 @@ pub const CSV_COLUMNS: [&str; 26] = [
 /// One message of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogEntry {
-    /// When it was written, in milliseconds since 2000-01-01 in `zone`.
+    /// Time of writing, in milliseconds since 2000-01-01 in `zone`.
     pub at_ms: f64,
     /// An abbreviation, an offset or a name of a zone; empty for UTC.
     pub zone: String,
@@ -55,13 +54,13 @@ pub struct LogEntry {
     /// `backend/local`; empty outside of sessions.
     pub virtual_transaction: String,
     pub severity: String,
-    /// Empty where it says success.
+    /// Empty for success.
     pub sqlstate: String,
     pub message: String,
     pub detail: String,
     /// The statement that an error belongs to.
     pub query: String,
-    /// As in pg_stat_statements; 0: none.
+    /// The identifier in pg_stat_statements; 0 for none.
     pub query_id: i64,
 }
 
@@ -73,20 +72,19 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// Of its first byte: jsonlog's lines are objects.
+    /// Returns the format of a file from its first byte: jsonlog's lines are objects.
     pub fn of(first: u8) -> Self {
         if first == b'{' { Self::Json } else { Self::Csv }
     }
 }
 
-/// `2026-11-24 21:52:47.123 CET` as milliseconds since 2000-01-01 in its zone, and the zone. None for anything else.
+/// Parses `2026-11-24 21:52:47.123 CET` into milliseconds since 2000-01-01 in its zone, and the zone.
 fn parse_time(text: &str) -> Option<(f64, &str)> {
     let mut words = text.split(' ');
     let date: jiff::civil::Date = words.next()?.parse().ok()?;
     let time: jiff::civil::Time = words.next()?.parse().ok()?;
-    let moment = date.to_datetime(time);
-    let since = moment.duration_since(jiff::civil::datetime(2000, 1, 1, 0, 0, 0, 0));
-    Some((since.as_secs_f64() * 1e3, words.next().unwrap_or_default()))
+    let since_2000 = date.to_datetime(time).duration_since(jiff::civil::datetime(2000, 1, 1, 0, 0, 0, 0));
+    Some((since_2000.as_secs_f64() * 1e3, words.next().unwrap_or_default()))
 }
 
 /// Reads csvlog piece by piece.
@@ -101,23 +99,25 @@ impl<R: Read> CsvLog<R> {
         Self { reader, record: csv::ByteRecord::new() }
     }
 
-    /// The next line; None at the end. A line that no server writes, such as the last one of a file that is still being
-    /// written, is `Some(None)`.
+    /// Returns the next line; `None` at the end. A malformed line, such as the last one of a file that is still being written, is
+    /// `Some(None)`.
     ///
     /// # Errors
     /// 58030 where reading fails, in the outer result.
     pub fn read(&mut self) -> Result<Option<Option<LogEntry>>, UserError> {
-        let more = self
+        let has_record = self
             .reader
             .read_byte_record(&mut self.record)
             .map_err(|error| UserError::new("58030", "could not read the log").detail(error.to_string()))?;
-        Ok(more.then(|| from_record(&self.record)))
+        Ok(has_record.then(|| parse_record(&self.record)))
     }
 }
 
-fn from_record(record: &csv::ByteRecord) -> Option<LogEntry> {
-    // 14 columns are needed; those of older versions lack the last.
-    if record.len() < 23 {
+/// Columns up to application_name; servers before PostgreSQL 14 do not write all later ones.
+const MIN_COLUMNS: usize = 23;
+
+fn parse_record(record: &csv::ByteRecord) -> Option<LogEntry> {
+    if record.len() < MIN_COLUMNS {
         return None;
     }
     let field = |place: usize| String::from_utf8_lossy(record.get(place).unwrap_or_default()).into_owned();
@@ -140,7 +140,7 @@ fn from_record(record: &csv::ByteRecord) -> Option<LogEntry> {
     })
 }
 
-/// A line of jsonlog; None for anything else.
+/// Parses a line of jsonlog.
 pub fn from_json(line: &str) -> Option<LogEntry> {
     #[derive(Deserialize)]
     #[serde(default)]
@@ -178,21 +178,21 @@ pub fn from_json(line: &str) -> Option<LogEntry> {
     })
 }
 
-/// Bytes of a mark: more than a name has (NAMEDATALEN, with its final NUL).
+/// Bytes of a mark: more than a name has (NAMEDATALEN counts its final NUL).
 pub const MARK_BYTES: usize = 64;
 
-/// The longest message with all its parts, in bytes: a longer one is left out.
-const MAX_MESSAGE: usize = 16 << 20;
+/// Longest message with all its parts; longer ones are left out.
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-/// Seconds from 1970 to 2000, of which the one is the scale of `%n` and the other that of [`LogEntry::at_ms`].
-const EPOCH_OF_2000: f64 = 946_684_800.0;
+/// Seconds from 1970, the epoch of `%n`, to 2000, that of [`LogEntry::at_ms`].
+const SECS_1970_TO_2000: f64 = 946_684_800.0;
 
-/// The log_line_prefix with this mark.
+/// Returns the log_line_prefix with this mark.
 pub fn line_prefix(mark: &str) -> String {
     format!("{mark}%n %c %v %e %Q {mark}%u{mark}%d{mark}")
 }
 
-/// Which part of a message goes on.
+/// The part of a message that a continuation line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Message,
@@ -201,45 +201,47 @@ enum Part {
     Other,
 }
 
-/// Reads such a log line by line.
+/// Reads a log with our prefix line by line.
 #[derive(Debug)]
 pub struct PrefixedLog {
     mark: String,
+    /// The unfinished message, its current part, and its bytes.
     pending: Option<(LogEntry, Part, usize)>,
 }
 
 impl PrefixedLog {
-    /// Of lines with this mark.
+    /// Expects lines with this mark.
     pub fn new(mark: String) -> Self {
         Self { mark, pending: None }
     }
 
-    /// Takes the next line, without its end; the message that it ends.
+    /// Takes the next line, without its line feed; returns the message that is complete with it.
     pub fn take_line(&mut self, line: &str) -> Option<LogEntry> {
         if let Some(rest) = line.strip_prefix('\t') {
             self.append("\n");
             self.append(rest);
             return None;
         }
-        let Some((entry, label, text)) = self.divided(line) else { return self.finish() };
+        let Some((entry, label, text)) = self.parse_line(line) else { return self.finish() };
         let part = match label {
             "DETAIL" => Part::Detail,
             "STATEMENT" => Part::Statement,
             "HINT" | "CONTEXT" | "QUERY" | "LOCATION" | "BACKTRACE" => Part::Other,
             _ => {
-                let before = self.finish();
-                // As log_error_verbosity = verbose has it.
+                let finished = self.finish();
+                // log_error_verbosity = verbose puts the code before the message.
                 let code = format!("{}: ", entry.sqlstate);
                 let text = text.strip_prefix(&code).unwrap_or(text).to_owned();
                 let sqlstate = Some(entry.sqlstate).filter(|state| state != "00000").unwrap_or_default();
                 self.pending =
                     Some((LogEntry { severity: label.to_owned(), sqlstate, ..entry }, Part::Message, 0));
                 self.append(&text);
-                return before;
+                return finished;
             }
         };
-        let is_same = self.pending.as_ref().is_some_and(|(pending, ..)| pending.session == entry.session);
-        if !is_same {
+        let is_same_session =
+            self.pending.as_ref().is_some_and(|(pending, ..)| pending.session == entry.session);
+        if !is_same_session {
             return self.finish();
         }
         if let Some((_, current, _)) = &mut self.pending {
@@ -249,20 +251,20 @@ impl PrefixedLog {
         None
     }
 
-    /// Takes the rest of a line that is too long, whatever it begins with.
+    /// Takes the rest of a line that was too long, even if it begins like a message.
     pub fn take_rest(&mut self, rest: &str) {
         self.append(rest);
     }
 
-    /// The last message, when the log has ended.
+    /// Returns the last message, at the end of the log.
     pub fn finish(&mut self) -> Option<LogEntry> {
-        self.pending.take().filter(|(.., bytes)| *bytes <= MAX_MESSAGE).map(|(entry, ..)| entry)
+        self.pending.take().filter(|(.., bytes)| *bytes <= MAX_MESSAGE_BYTES).map(|(entry, ..)| entry)
     }
 
     fn append(&mut self, text: &str) {
         let Some((entry, part, bytes)) = &mut self.pending else { return };
         *bytes += text.len();
-        if *bytes > MAX_MESSAGE {
+        if *bytes > MAX_MESSAGE_BYTES {
             return;
         }
         match part {
@@ -273,14 +275,14 @@ impl PrefixedLog {
         }
     }
 
-    /// A line with the mark: what its prefix says, `LOG` or `DETAIL`, and the text behind.
-    fn divided<'a>(&self, line: &'a str) -> Option<(LogEntry, &'a str, &'a str)> {
+    /// Splits a line with the mark into an entry with the prefix's fields, the label such as `LOG` or `DETAIL`, and the text.
+    fn parse_line<'a>(&self, line: &'a str) -> Option<(LogEntry, &'a str, &'a str)> {
         let mut fields = line.strip_prefix(&self.mark)?.splitn(4, self.mark.as_str());
         let mut words = fields.next()?.split(' ');
         let (user, database, rest) = (fields.next()?, fields.next()?, fields.next()?);
         let mut word = || words.next();
         let entry = LogEntry {
-            at_ms: (word()?.parse::<f64>().ok()? - EPOCH_OF_2000) * 1e3,
+            at_ms: (word()?.parse::<f64>().ok()? - SECS_1970_TO_2000) * 1e3,
             session: word()?.to_owned(),
             virtual_transaction: word()?.to_owned(),
             sqlstate: word()?.to_owned(),
@@ -294,48 +296,49 @@ impl PrefixedLog {
     }
 }
 
-/// Seconds east of UTC of a zone's abbreviation or name, at a time there, in seconds since 2000-01-01; None where there is no such
-/// zone.
+/// Returns the seconds east of UTC of a zone's abbreviation or name, at a local time in seconds since 2000-01-01; `None` for an
+/// unknown zone.
 pub type OffsetOf = fn(&str, f64) -> Option<i32>;
 
-/// The longest name of a zone, in bytes; PostgreSQL's own limit (TZ_STRLEN_MAX).
-const MAX_NAME: usize = 255;
+/// Longest name of a zone: PostgreSQL's TZ_STRLEN_MAX.
+const MAX_ZONE_BYTES: usize = 255;
 
-/// The most zones and hours whose offsets are asked for: a log of ten years in a zone that is written by its name.
-const MAX_QUESTIONS: usize = 100_000;
+/// Most zones and hours whose offsets are looked up: those of a log of ten years in a zone that is written by its name.
+const MAX_LOOKUPS: usize = 100_000;
 
-/// Zones that a note names.
-const MOST_NAMED: usize = 5;
+/// Most unknown zones in a note.
+const MAX_UNKNOWN: usize = 5;
 
 /// The zones of a log.
 #[derive(Debug)]
 pub struct LogZones {
     offset_of: OffsetOf,
     offsets: HashMap<(String, i64), Option<i32>>,
-    /// That of the message before.
+    /// The offset of the message before.
     latest: Option<((String, i64), Option<i32>)>,
     unknown: BTreeSet<String>,
-    /// Whether a time had an offset.
+    /// Whether a time had a written offset.
     has_known: bool,
 }
 
 impl LogZones {
-    /// Knows UTC and written offsets by itself, all other zones by `offset_of`.
+    /// Looks up zones by `offset_of`, except UTC and written offsets.
     pub fn new(offset_of: OffsetOf) -> Self {
         Self { offset_of, offsets: HashMap::new(), latest: None, unknown: BTreeSet::new(), has_known: false }
     }
 
-    /// Milliseconds to subtract from a local time to have it in UTC; 0 in an unknown zone.
+    /// Returns the milliseconds to subtract from a local time for UTC; 0 in an unknown zone.
     pub fn offset_ms(&mut self, zone: &str, local_ms: f64) -> f64 {
         if let Some(secs) = written_offset(zone) {
             self.has_known = true;
             return f64::from(secs) * 1e3;
         }
-        // Only names mean another offset at another time.
+        // Only zones with a name have daylight saving time.
         let hour = if zone.contains('/') { (local_ms / 3.6e6).floor() as i64 } else { 0 };
-        let is_same = |((name, at), _): &((String, i64), Option<i32>)| *at == hour && name == zone;
+        let is_same =
+            |((name, latest_hour), _): &((String, i64), Option<i32>)| *latest_hour == hour && name == zone;
         if !self.latest.as_ref().is_some_and(is_same) {
-            let key = (zone.get(..MAX_NAME).unwrap_or(zone).to_owned(), hour);
+            let key = (zone.get(..MAX_ZONE_BYTES).unwrap_or(zone).to_owned(), hour);
             let offset = self.offset(&key, local_ms);
             self.latest = Some((key, offset));
         }
@@ -346,26 +349,25 @@ impl LogZones {
         if let Some(&known) = self.offsets.get(key) {
             return known;
         }
-        let is_asked = self.offsets.len() < MAX_QUESTIONS;
-        let offset = if is_asked { (self.offset_of)(&key.0, local_ms / 1e3) } else { None };
-        if is_asked {
+        let can_look_up = self.offsets.len() < MAX_LOOKUPS;
+        let offset = if can_look_up { (self.offset_of)(&key.0, local_ms / 1e3) } else { None };
+        if can_look_up {
             self.offsets.insert(key.clone(), offset);
         }
-        if offset.is_none() && self.unknown.len() < MOST_NAMED {
+        if offset.is_none() && self.unknown.len() < MAX_UNKNOWN {
             self.unknown.insert(key.0.clone());
         }
         offset
     }
 
-    /// Zones whose offsets are not known. One alone does no harm: only differences of times matter.
+    /// Returns the unknown zones; none where the log has only one zone: only differences of times matter.
     pub fn unknown(self) -> Vec<String> {
         let is_mixed = self.has_known || self.offsets.len() > 1;
         self.unknown.into_iter().filter(|_| is_mixed).collect()
     }
 }
 
-/// Seconds of `UTC`, `GMT`, `+03`, `-0330` and `+05:30`, as zones without a name of their own are abbreviated; none at all is that
-/// of a time that is in UTC already.
+/// Parses `UTC`, `GMT`, and abbreviations such as `+03`, `-0330` and `+05:30` into seconds east of UTC; an empty zone is UTC.
 fn written_offset(zone: &str) -> Option<i32> {
     if matches!(zone, "" | "UTC" | "GMT" | "Z") {
         return Some(0);
@@ -379,7 +381,7 @@ fn written_offset(zone: &str) -> Option<i32> {
     if !matches!(digits.len(), 2 | 4 | 6) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let part = |at: usize| digits.get(at..at + 2).map_or(0, |two| two.parse::<i32>().unwrap_or(0));
+    let part = |start: usize| digits.get(start..start + 2).map_or(0, |two| two.parse::<i32>().unwrap_or(0));
     Some(sign * (part(0) * 3600 + part(2) * 60 + part(4)))
 }
 

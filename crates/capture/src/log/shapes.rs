@@ -1,5 +1,4 @@
-//! Transactions as they appear in the log, and those of the same shape: how many there were, what they had in common, and a sample
-//! of their values.
+//! Collects the log's transactions by shape: their number, their common statements, and a sample of their values.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,13 +16,13 @@ use crate::constants::without_constants;
 pub struct LoggedStatement {
     pub template: Template,
     pub constants: Vec<Constant>,
-    /// At the ends of the names of its relations.
+    /// The numbers at the ends of its relations' names.
     pub numbers: Vec<String>,
-    /// The client's pause before it, in milliseconds, where both ends are known; of the first one 0.
+    /// The client's pause before it, in milliseconds, if both ends are known; 0 for the first statement.
     pub pause_ms: Option<f64>,
     pub duration_ms: Option<f64>,
     pub writes: bool,
-    /// Of a query, or what changes data, as in pg_stat_statements; 0: is not known.
+    /// The identifier in pg_stat_statements, for queries and statements that change data; 0 if unknown.
     pub query_id: Option<i64>,
 }
 
@@ -36,69 +35,69 @@ impl LoggedStatement {
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TransactionEnding {
-    /// By itself: one statement, or several in one message.
+    /// Without COMMIT or ROLLBACK: one statement, or several in one message.
     #[default]
     Implicit,
     Commit,
     Rollback,
 }
 
-/// A transaction that is over.
+/// A finished transaction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoggedTransaction {
-    /// The statement that began it, if it was an explicit block whose beginning is in the log.
+    /// The statement that began an explicit block, if it is in the log.
     pub begin: Option<String>,
     pub steps: Vec<LoggedStatement>,
     pub ending: TransactionEnding,
     /// The client's pause before its end, in milliseconds.
     pub end_pause_ms: Option<f64>,
-    /// How long the statement that began it and the one that ended it took, in milliseconds.
+    /// Duration of the statements that began and ended it, in milliseconds.
     pub frame_ms: f64,
-    /// What a replay leaves out.
+    /// Omissions of a replay.
     pub omits: Option<&'static str>,
-    /// Why it cannot be replayed, with the text that shows it.
+    /// Why it cannot be replayed, and the text that shows the reason.
     pub problem: Option<(String, String)>,
-    /// When it began and ended, in milliseconds of the log's time scale.
+    /// Its beginning and end, in milliseconds of the log's time scale.
     pub start_ms: f64,
     pub end_ms: f64,
-    /// Milliseconds since the session's transaction before, where there was one.
+    /// Milliseconds since the session's previous transaction.
     pub idle_ms: Option<f64>,
     pub session: String,
-    /// The session's role, as it connected.
+    /// The role that the session connected as.
     pub user: String,
 }
 
 impl LoggedTransaction {
-    /// Keeps how long the statements took, and nothing else of them.
+    /// Drops the statements' texts and values, but keeps their durations.
     pub fn forget_statements(&mut self) {
         for step in &mut self.steps {
             (step.template, step.constants, step.numbers) = Default::default();
         }
     }
 
-    /// Milliseconds in the server; None where a duration is not known.
+    /// Returns the milliseconds in the server; `None` if a duration is unknown.
     pub fn busy_ms(&self) -> Option<f64> {
         let steps: Option<f64> = self.steps.iter().map(|step| step.duration_ms).sum();
         Some(steps? + self.frame_ms)
     }
 }
 
-/// The most shapes; transactions of further ones are counted together.
+/// Most shapes; transactions of further ones are counted together.
 const MAX_SHAPES: usize = 10_000;
 
-/// Bytes of statements and values that are kept at most, over all shapes.
+/// Most bytes of statements and values, over all shapes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// The most relations of one form, for each statement of a shape.
+/// Most variants of a statement.
 const MAX_VARIANTS: usize = 10_000;
 
-/// The most reasons; transactions with further ones are counted together.
+/// Most reasons; transactions with further ones are counted together.
 const MAX_REASONS: usize = 1000;
 
 /// The sequence of a transaction's statements without their values, as one role executes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outline {
-    /// The role that executed them: another one's names may mean something else.
+    /// The role that executed them: another role's names may resolve to other objects.
     pub role: String,
     pub begin: Option<String>,
     pub statements: Vec<Template>,
@@ -115,7 +114,7 @@ impl Outline {
         }
     }
 
-    /// What a shape with it takes, roughly: it is kept twice, and for each slot a first value and its source.
+    /// Estimates the memory of a shape with this outline: it is stored twice, and each slot has a first value and its source.
     fn bytes(&self) -> usize {
         let parts = self.statements.iter().flat_map(|template| &template.parts).map(|part| match part {
             TemplatePart::Text(text) => 100 + 2 * text.len(),
@@ -126,44 +125,44 @@ impl Outline {
         1000 + parts.sum::<usize>()
     }
 
-    /// The statements, for people, with the numbers of their relations where each has one.
+    /// Formats the statements for display, with their relations' numbers where a statement has one variant.
     fn shown(&self, steps: &[StepVariants]) -> String {
-        let of = |place: usize| match steps.get(place).map(|step| step.variants.as_slice()) {
+        let numbers = |place: usize| match steps.get(place).map(|step| step.variants.as_slice()) {
             Some([variant]) => variant.numbers.as_slice(),
             _ => &[],
         };
         let statements = self.statements.iter().enumerate();
-        let statements: Vec<String> = statements.map(|(place, template)| template.shown(of(place))).collect();
-        statements.join("; ")
+        let texts: Vec<String> = statements.map(|(place, template)| template.shown(numbers(place))).collect();
+        texts.join("; ")
     }
 }
 
-/// What the executions of a shape's statement differ in, beside their values: the numbers of their relations.
+/// The variants of a shape's statement, which differ in the numbers of their relations.
 #[derive(Clone, Debug, Default)]
 pub struct StepVariants {
-    /// In the order in which they came.
+    /// In the order of their first executions.
     pub variants: Vec<Variant>,
     by_numbers: HashMap<Vec<String>, u32>,
-    /// Whether they always are those of the statement before.
+    /// Whether each execution has the relations of the statement before.
     pub follows: bool,
 }
 
-/// A statement with certain relations.
+/// A statement with relations of certain numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     pub numbers: Vec<String>,
-    /// As in pg_stat_statements; 0: is not known; None: it does not count those.
+    /// The identifier in pg_stat_statements; 0 if unknown, `None` if it does not count such statements.
     pub query_id: Option<i64>,
     pub transactions: u64,
 }
 
 impl StepVariants {
-    /// Counts an execution; which one it is.
+    /// Counts an execution; returns the index of its variant.
     fn count(&mut self, step: &LoggedStatement, bytes: &mut usize) -> u32 {
         let next = self.variants.len();
         let place = match self.by_numbers.get(&step.numbers) {
             Some(&place) => place,
-            // The last one stands for all further ones.
+            // The last variant stands for all further ones.
             None if next >= MAX_VARIANTS => next as u32 - 1,
             None => {
                 *bytes += 200 + 2 * step.numbers.iter().map(|number| 24 + number.len()).sum::<usize>();
@@ -181,12 +180,12 @@ impl StepVariants {
 /// Values and pauses of one transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShapeRow {
-    /// Of all slots of all statements, in their order.
+    /// The values of all slots of all statements, in their order.
     pub values: Vec<ParameterValue>,
-    /// Which variant each statement was.
+    /// The index of each statement's variant.
     pub variants: Vec<u32>,
     pub start_ms: f64,
-    /// Before each statement and before the end, in microseconds.
+    /// Pauses before each statement and before the end, in microseconds.
     pub pauses_us: Vec<u32>,
 }
 
@@ -194,7 +193,7 @@ impl ShapeRow {
     fn of(transaction: &LoggedTransaction) -> Self {
         let values = transaction.steps.iter().flat_map(LoggedStatement::values).cloned().collect();
         let pauses = transaction.steps.iter().map(|step| step.pause_ms).chain([transaction.end_pause_ms]);
-        // Truncation is meant: a pause of more than an hour is none of the transaction's.
+        // Pauses are cut at an hour, far beyond any think time within a transaction.
         let pauses_us =
             pauses.map(|pause| (pause.unwrap_or(0.0) * 1e3).round().clamp(0.0, 3.6e9) as u32).collect();
         Self { values, variants: Vec::new(), start_ms: transaction.start_ms, pauses_us }
@@ -212,27 +211,27 @@ pub struct TransactionShape {
     pub outline: Outline,
     pub transactions: u64,
     pub writes: bool,
-    /// What a replay leaves out.
+    /// Omissions of a replay.
     pub omits: Option<&'static str>,
-    /// Of each statement.
+    /// One per statement.
     pub steps: Vec<StepVariants>,
-    /// How each slot's constant was written first; None for parameters.
+    /// Text of each slot's first constant; `None` for parameters.
     pub sources: Vec<Option<String>>,
-    /// Whether the slot had other values later.
+    /// Whether each slot had other values later.
     pub varies: Vec<bool>,
     /// The widest integer of each slot.
     pub widest: Vec<Width>,
-    /// A random choice of the transactions.
+    /// A random sample of the transactions.
     pub rows: Vec<ShapeRow>,
-    /// Sums over all transactions, in microseconds, as [`ShapeRow::pauses_us`].
+    /// Sums of [`ShapeRow::pauses_us`] over all transactions.
     pub pause_sums_us: Vec<f64>,
-    /// Of those transactions whose statements all have a duration.
+    /// Transactions whose statements all have a duration, and their time in the server.
     pub timed: u64,
     pub busy_ms: f64,
     first: Vec<ParameterValue>,
 }
 
-/// The type that an integer constant has.
+/// The type of an integer constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
     Integer,
@@ -253,16 +252,16 @@ impl Width {
     }
 }
 
-/// What cannot be replayed for one reason.
+/// Transactions that cannot be replayed for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Skipped {
     pub transactions: u64,
     pub busy_ms: f64,
-    /// The text of the first.
+    /// The text of the first one.
     pub example: String,
 }
 
-/// The collection.
+/// The shapes of a log.
 #[derive(Debug)]
 pub struct Shapes {
     pub shapes: HashMap<Outline, TransactionShape>,
@@ -273,7 +272,7 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// Of each shape, the values of `max_rows` transactions are kept.
+    /// Samples up to `max_rows` transactions of each shape.
     pub fn new(max_rows: usize) -> Self {
         Self {
             shapes: HashMap::new(),
@@ -329,9 +328,9 @@ impl Shapes {
 
     /// Counts a transaction that cannot be replayed.
     pub fn skip(&mut self, reason: &str, example: &str, transaction: &LoggedTransaction) {
-        let is_one_more = self.skipped.len() >= MAX_REASONS && !self.skipped.contains_key(reason);
+        let is_excess = self.skipped.len() >= MAX_REASONS && !self.skipped.contains_key(reason);
         let reason =
-            if is_one_more { format!("one of more than {MAX_REASONS} reasons") } else { reason.to_owned() };
+            if is_excess { format!("one of more than {MAX_REASONS} reasons") } else { reason.to_owned() };
         let skipped = self.skipped.entry(reason).or_default();
         if skipped.transactions == 0 {
             skipped.example = cut(example).into_owned();
@@ -342,16 +341,16 @@ impl Shapes {
 }
 
 impl TransactionShape {
-    /// The statements, for people.
+    /// Formats the statements for display.
     pub fn shown(&self) -> String {
         self.outline.shown(&self.steps)
     }
 
-    /// Of each statement that pg_stat_statements counts, the identifiers with the transactions that had them.
+    /// Returns, per statement that pg_stat_statements counts, its identifiers with their transactions.
     pub fn query_ids(&self) -> Vec<Vec<(i64, u64)>> {
         let ids = |step: &StepVariants| {
-            let known = step.variants.iter().filter_map(|of| Some((of.query_id?, of.transactions)));
-            known.collect::<Vec<_>>()
+            let id = |variant: &Variant| Some((variant.query_id?, variant.transactions));
+            step.variants.iter().filter_map(id).collect::<Vec<_>>()
         };
         self.steps.iter().map(ids).filter(|ids| !ids.is_empty()).collect()
     }
