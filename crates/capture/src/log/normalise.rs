@@ -1,11 +1,9 @@
-//! A statement apart from its constants, and from the numbers at the ends of its relations' names: what is left is its shape, and
-//! these are values of one execution. An application with a hundred tables of one form, or a schema for each of its customers,
-//! has one statement for all of them.
+//! Divides a statement into a template, and the constants and the numbers at the ends of its relations' names of one execution. An
+//! application with a hundred tables of one form, or a schema per customer, has one template for all of them.
 //!
-//! A constant becomes a parameter only where the server takes one with the same meaning. A number gets the type it has as a
-//! constant by a cast; a string stays of unknown type, which the server resolves for parameters as for constants. Others
-//! stay in the text: positions in ORDER BY and GROUP BY, modifiers of types, and what the server infers an arbiter of
-//! ON CONFLICT from, which it does while it plans.
+//! A constant becomes a parameter only where the server accepts one with the same meaning. A number is cast to the type of the
+//! constant; a string stays of unknown type, which the server resolves for parameters as for constants. Other constants stay in
+//! the text: positions in ORDER BY and GROUP BY, type modifiers, and the arbiter of ON CONFLICT, which the planner infers.
 
 use std::collections::HashMap;
 
@@ -18,16 +16,16 @@ use super::tokens::{
 };
 use crate::constants::{is_before_expression, is_constant, type_before};
 
-/// What a value of a template is.
+/// The kind of a template's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TemplateValue {
     /// `$n` of the extended protocol, n from 1.
     Parameter(usize),
     Integer,
-    /// With a fraction or an exponent.
+    /// A number with a fraction or an exponent.
     Decimal,
     String,
-    /// What SET LOCAL gives a setting of the server: not any text serves.
+    /// The value of a server setting in SET LOCAL, which must be valid for it.
     Setting,
 }
 
@@ -35,14 +33,14 @@ pub enum TemplateValue {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TemplatePart {
     Text(String),
-    /// A place of the template's slots. The text of the constant is kept for those that never vary.
+    /// A value, by its index in the template's slots.
     Slot {
         slot: usize,
         cast: Option<String>,
     },
-    /// The number at the end of a relation's name: which of the statement's.
+    /// The number at the end of a relation's name, by its index in [`Normalised::numbers`].
     Number(usize),
-    /// All of a SET LOCAL, with the place of its value.
+    /// A whole SET LOCAL, with the slot of its value.
     Setting {
         name: String,
         slot: usize,
@@ -54,31 +52,31 @@ pub enum TemplatePart {
 pub struct Template {
     pub parts: Vec<TemplatePart>,
     pub slots: Vec<TemplateValue>,
-    /// The column that it returns of one row, as [`returned_column`].
+    /// The returned column, as [`returned_column`].
     pub returns: Option<String>,
-    /// Whether there are constants in its text, beside positions and the modifiers of types.
+    /// Whether its text has constants other than positions and type modifiers.
     pub keeps_constants: bool,
 }
 
-/// A statement apart from what differs between its executions.
+/// A statement's template, with the values of one execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
     pub template: Template,
-    /// In the order of the slots.
+    /// One per slot.
     pub constants: Vec<Constant>,
-    /// At the ends of relations' names.
+    /// The numbers at the ends of relations' names.
     pub numbers: Vec<String>,
 }
 
-/// What an execution gives a slot.
+/// A slot's value in one execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
     pub value: ParameterValue,
-    /// As it was written, with the type in front of it; of a parameter None.
+    /// The constant's text, with the type before it; `None` for a parameter.
     pub source: Option<String>,
 }
 
-/// Divides a statement. None if it mentions a parameter that is not there.
+/// Divides a statement; `None` if it has a parameter without a value.
 pub fn normalise(tokens: &[StatementToken], parameters: &[ParameterValue]) -> Option<Normalised> {
     let mut normaliser = Normaliser { tokens, names: NumberedNames::of(tokens), ..Normaliser::default() };
     for place in 0..tokens.len() {
@@ -91,7 +89,7 @@ pub fn normalise(tokens: &[StatementToken], parameters: &[ParameterValue]) -> Op
     Some(Normalised { template, constants, numbers: names.numbers() })
 }
 
-/// Types with a number in parentheses behind them.
+/// Last words of types that may be followed by a number in parentheses.
 const WITH_MODIFIER: [&str; 16] = [
     "varchar",
     "char",
@@ -114,9 +112,8 @@ const WITH_MODIFIER: [&str; 16] = [
 /// A string constant.
 struct DecodedString {
     value: String,
-    /// As it is written.
     source: String,
-    /// The type that it has by what is before its quotes.
+    /// The type that the letter before its quotes means.
     cast: Option<&'static str>,
 }
 
@@ -126,18 +123,18 @@ struct Normaliser<'a> {
     names: NumberedNames<'a>,
     template: Template,
     constants: Vec<Constant>,
-    /// The tokens so far that are not blank.
+    /// The tokens so far, without blanks and comments.
     significant: Vec<StatementToken<'a>>,
     depth: usize,
-    /// The depths of the lists behind ORDER BY and GROUP BY that have begun, in ascending order.
+    /// Depths of the open lists of ORDER BY and GROUP BY, in ascending order.
     lists: Vec<usize>,
-    /// The slot of each parameter that was mentioned, by its number.
+    /// Slots by parameter number.
     parameters: HashMap<usize, usize>,
-    /// The depth inside of a type's modifier.
+    /// The depth inside of a type modifier.
     modifier: Option<usize>,
-    /// The depth of the ON CONFLICT whose arbiter this is.
+    /// The depth of an ON CONFLICT, up to its DO.
     arbiter: Option<usize>,
-    /// Tokens that belong to a constant before.
+    /// Number of next tokens that belong to the constant before.
     skipped: usize,
 }
 
@@ -168,20 +165,22 @@ const FIELDS: [&str; 22] = [
 ];
 
 impl<'a> Normaliser<'a> {
-    /// The token `back` places before the current one; 1 is the one before.
-    fn before(&self, back: usize) -> Option<StatementToken<'a>> {
+    /// Returns the token `back` places before the current one.
+    fn token_back(&self, back: usize) -> Option<StatementToken<'a>> {
         self.significant.len().checked_sub(back).map(|place| self.significant[place])
     }
 
+    /// Returns whether the previous token is one of these words.
     fn follows(&self, words: &[&str]) -> bool {
         self.follows_at(1, words)
     }
 
     fn follows_at(&self, back: usize, words: &[&str]) -> bool {
-        self.before(back)
+        self.token_back(back)
             .is_some_and(|token| token.kind == TokenKind::Word && words.iter().any(|word| token.is(word)))
     }
 
+    /// Adds the token at a place; `None` for a parameter without a value.
     fn take(&mut self, place: usize, parameters: &[ParameterValue]) -> Option<()> {
         let token = self.tokens[place];
         if self.skipped > 0 {
@@ -204,19 +203,19 @@ impl<'a> Normaliser<'a> {
                 let number = number as usize;
                 let value = parameters.get(number.checked_sub(1)?)?;
                 let constant = Constant { value: value.clone(), source: None };
-                self.slot(TemplateValue::Parameter(number), constant, None);
+                self.push_slot(TemplateValue::Parameter(number), constant, None);
             }
-            TokenKind::Number if !self.is_fixed_number() => self.number(token.text),
-            TokenKind::String | TokenKind::OtherString if self.arbiter.is_none() => self.string(place),
-            kind if is_constant(kind) && self.arbiter.is_some() => self.keep(token.text),
-            // A slice's bound behind it would look like a variable.
+            TokenKind::Number if !self.is_fixed_number() => self.push_number(token.text),
+            TokenKind::String | TokenKind::OtherString if self.arbiter.is_none() => self.push_string(place),
+            kind if is_constant(kind) && self.arbiter.is_some() => self.push_constant(token.text),
+            // A slice's bound after the colon would look like a variable.
             TokenKind::Symbol if token.text == ":" => self.push(" : "),
-            _ => match self.names.place(&token).zip(divided(&token)) {
-                Some((name, divided)) => {
-                    self.push(divided.stem);
+            _ => match self.names.place(&token).zip(split_name(&token)) {
+                Some((name, parts)) => {
+                    self.push(parts.stem);
                     self.template.parts.push(TemplatePart::Number(name));
-                    if !divided.end.is_empty() {
-                        self.template.parts.push(TemplatePart::Text(divided.end.to_owned()));
+                    if !parts.end.is_empty() {
+                        self.template.parts.push(TemplatePart::Text(parts.end.to_owned()));
                     }
                 }
                 None => self.push(token.text),
@@ -227,7 +226,7 @@ impl<'a> Normaliser<'a> {
         Some(())
     }
 
-    /// Keeps where in the statement this is.
+    /// Tracks parentheses, lists and modifiers.
     fn track(&mut self, token: StatementToken) {
         match token.text {
             "(" => {
@@ -261,19 +260,19 @@ impl<'a> Normaliser<'a> {
         }
     }
 
-    /// Whether this is a list behind ORDER BY or GROUP BY, and not in parentheses in it. Those of deeper levels have ended.
+    /// Returns whether the current token is in a list of ORDER BY or GROUP BY, outside of parentheses in it.
     fn is_in_list(&self) -> bool {
         self.lists.last() == Some(&self.depth)
     }
 
-    /// Whether a number here is no value.
+    /// Returns whether a number at this place is a position, a type modifier, or part of an arbiter.
     fn is_fixed_number(&self) -> bool {
         let is_position = self.is_in_list()
-            && (self.follows(&["by"]) || self.before(1).is_some_and(|token| token.text == ","));
+            && (self.follows(&["by"]) || self.token_back(1).is_some_and(|token| token.text == ","));
         is_position || self.modifier.is_some() || self.arbiter.is_some()
     }
 
-    fn number(&mut self, text: &str) {
+    fn push_number(&mut self, text: &str) {
         let digits: String = text.chars().filter(|&c| c != '_').collect();
         let radix = match digits.get(..2) {
             Some("0x" | "0X") => 16,
@@ -285,31 +284,31 @@ impl<'a> Normaliser<'a> {
             10 => digits,
             _ => match u128::from_str_radix(&digits[2..], radix) {
                 Ok(number) => number.to_string(),
-                Err(_) => return self.keep(text),
+                Err(_) => return self.push_constant(text),
             },
         };
-        let slot =
+        let kind =
             if digits.contains(['.', 'e', 'E']) { TemplateValue::Decimal } else { TemplateValue::Integer };
-        // As the server does, whose grammar takes the sign for a part of the constant.
-        let sign = if self.sign() { self.remove_words(1) } else { String::new() };
+        // In the server's grammar, the sign is part of the constant.
+        let sign = if self.follows_sign() { self.remove_words(1) } else { String::new() };
         let constant =
             Constant { value: Some(format!("{sign}{digits}")), source: Some(format!("{sign}{text}")) };
-        // The grammar takes a parameter with a cast only in parentheses there.
-        let counts_rows = self.follows(&["first", "next"]) && self.follows_at(2, &["fetch"]);
-        if counts_rows {
+        // FETCH FIRST takes a parameter with a cast only in parentheses.
+        let is_row_count = self.follows(&["first", "next"]) && self.follows_at(2, &["fetch"]);
+        if is_row_count {
             self.push("(");
         }
-        self.slot(slot, constant, None);
-        if counts_rows {
+        self.push_slot(kind, constant, None);
+        if is_row_count {
             self.push(")");
         }
     }
 
-    /// Whether the token before is the sign of a number, and not an operator.
-    fn sign(&self) -> bool {
-        let is_minus = self.before(1).is_some_and(|token| token.text == "-");
+    /// Returns whether the previous token is the sign of a number, not an operator.
+    fn follows_sign(&self) -> bool {
+        let is_minus = self.token_back(1).is_some_and(|token| token.text == "-");
         is_minus
-            && match self.before(2) {
+            && match self.token_back(2) {
                 None => true,
                 Some(token) => match token.kind {
                     TokenKind::Symbol => ![")", "]", "."].contains(&token.text),
@@ -319,41 +318,41 @@ impl<'a> Normaliser<'a> {
             }
     }
 
-    fn string(&mut self, place: usize) {
+    fn push_string(&mut self, place: usize) {
         let token = self.tokens[place];
-        let Some(decoded) = self.decoded(place) else { return self.keep(token.text) };
+        let Some(decoded) = self.decode_string(place) else { return self.push_constant(token.text) };
         let DecodedString { value, source, cast } = decoded;
         if self.follows(&["extract"])
-            || self.before(1).is_some_and(|b| b.text == "(") && self.follows_at(2, &["extract"])
+            || self.token_back(1).is_some_and(|b| b.text == "(") && self.follows_at(2, &["extract"])
         {
-            // The grammar takes no parameter for the field, but a word.
+            // The field must be a word, not a parameter.
             let field = value.to_ascii_lowercase();
             let is_field = FIELDS.contains(&field.as_str());
-            return if is_field { self.push(&field) } else { self.keep(token.text) };
+            return if is_field { self.push(&field) } else { self.push_constant(token.text) };
         }
         let constant = |source: String| Constant { value: Some(value.clone()), source: Some(source) };
         match type_before(&self.significant) {
             _ if cast.is_some() => {
-                self.slot(TemplateValue::String, constant(source), cast.map(str::to_owned));
+                self.push_slot(TemplateValue::String, constant(source), cast.map(str::to_owned));
             }
             Some(written) => {
                 let text = self.remove_words(written.tokens);
                 let source = format!("{text} {source}");
-                self.slot(TemplateValue::String, constant(source), Some(written.cast));
+                self.push_slot(TemplateValue::String, constant(source), Some(written.cast));
             }
-            None if self.takes_string() => self.slot(TemplateValue::String, constant(source), None),
-            None => self.keep(token.text),
+            None if self.can_be_parameter() => self.push_slot(TemplateValue::String, constant(source), None),
+            None => self.push_constant(token.text),
         }
     }
 
     /// Leaves a constant in the text.
-    fn keep(&mut self, text: &str) {
+    fn push_constant(&mut self, text: &str) {
         self.template.keeps_constants = true;
         self.push(text);
     }
 
-    /// The value of the string constant at a place, with the UESCAPE behind it.
-    fn decoded(&mut self, place: usize) -> Option<DecodedString> {
+    /// Decodes the string constant at a place, with UESCAPE after it.
+    fn decode_string(&mut self, place: usize) -> Option<DecodedString> {
         let token = self.tokens[place];
         let string = |value: String, cast| DecodedString { value, source: token.text.to_owned(), cast };
         if token.kind == TokenKind::String {
@@ -365,25 +364,26 @@ impl<'a> Normaliser<'a> {
             }
             b'n' | b'N' => Some(string(decode_prefixed(token.text)?, Some("pg_catalog.bpchar"))),
             b'u' | b'U' => {
-                let mut loud = (place + 1..self.tokens.len()).filter(|&at| !self.tokens[at].is_silent());
-                let escape =
-                    loud.next().filter(|&at| self.tokens[at].is("uescape")).and_then(|_| loud.next());
-                let Some(at) = escape else {
+                let mut next_places =
+                    (place + 1..self.tokens.len()).filter(|&next| !self.tokens[next].is_silent());
+                let uescape = next_places.next().filter(|&next| self.tokens[next].is("uescape"));
+                let Some(escape_place) = uescape.and_then(|_| next_places.next()) else {
                     return decode_unicode(token.text, '\\').map(|value| string(value, None));
                 };
-                let escape = decode(self.tokens[at].text)?;
+                let escape = decode(self.tokens[escape_place].text)?;
                 let value = decode_unicode(token.text, escape.chars().next()?)?;
-                self.skipped = at - place;
-                let source: String = self.tokens[place..=at].iter().map(|token| token.text).collect();
+                self.skipped = escape_place - place;
+                let source: String =
+                    self.tokens[place..=escape_place].iter().map(|token| token.text).collect();
                 Some(DecodedString { value, source, cast: None })
             }
             _ => None,
         }
     }
 
-    /// Whether a string here, without a type before it, may be a parameter.
-    fn takes_string(&self) -> bool {
-        match self.before(1) {
+    /// Returns whether a string at this place, without a type before it, may become a parameter.
+    fn can_be_parameter(&self) -> bool {
+        match self.token_back(1) {
             None => true,
             Some(token) => match token.kind {
                 TokenKind::Word => is_before_expression(&token),
@@ -394,10 +394,10 @@ impl<'a> Normaliser<'a> {
         }
     }
 
-    /// Takes the last words from the template, and with them the blanks.
+    /// Removes the last words from the template, with their blanks, and returns them.
     fn remove_words(&mut self, words: usize) -> String {
-        let from = self.significant.len() - words;
-        let texts: Vec<&str> = self.significant[from..].iter().map(|token| token.text).collect();
+        let first = self.significant.len() - words;
+        let texts: Vec<&str> = self.significant[first..].iter().map(|token| token.text).collect();
         if let Some(TemplatePart::Text(last)) = self.template.parts.last_mut() {
             for text in texts.iter().rev() {
                 last.truncate(last.trim_end().len().saturating_sub(text.len()));
@@ -406,22 +406,22 @@ impl<'a> Normaliser<'a> {
         texts.join(" ")
     }
 
-    fn slot(&mut self, slot: TemplateValue, constant: Constant, cast: Option<String>) {
+    fn push_slot(&mut self, kind: TemplateValue, constant: Constant, cast: Option<String>) {
         let next = self.template.slots.len();
-        // A parameter that is mentioned again is the same value.
-        let place = match slot {
+        // All mentions of a parameter share a slot.
+        let slot = match kind {
             TemplateValue::Parameter(number) => *self.parameters.entry(number).or_insert(next),
             _ => next,
         };
-        if place == next {
-            self.template.slots.push(slot);
+        if slot == next {
+            self.template.slots.push(kind);
             self.constants.push(constant);
         }
-        // What takes its place must not become a part of a word.
+        // The slot's text must not join the word before it.
         if matches!(self.template.parts.last(), Some(TemplatePart::Text(text)) if ends_in_word(text)) {
             self.push(" ");
         }
-        self.template.parts.push(TemplatePart::Slot { slot: place, cast });
+        self.template.parts.push(TemplatePart::Slot { slot, cast });
     }
 
     fn push(&mut self, text: &str) {
@@ -446,7 +446,7 @@ impl<'a> Normaliser<'a> {
     }
 }
 
-/// A SET LOCAL as a call that takes a variable for the value.
+/// Writes a SET LOCAL as a call, whose value may be a variable.
 pub fn set_config(name: &str, value: &str) -> String {
     format!("SELECT pg_catalog.set_config('{name}', {value}, true)")
 }
@@ -460,14 +460,14 @@ fn ends_in_word(text: &str) -> bool {
 }
 
 impl Template {
-    /// The statement with marks in the places of values, as pg_stat_statements shows it.
+    /// Formats the statement with `$n` for its values, as pg_stat_statements does.
     pub fn shown(&self, numbers: &[String]) -> String {
         let mut out = String::new();
         for part in &self.parts {
             match part {
                 TemplatePart::Text(text) => out.push_str(text),
                 TemplatePart::Slot { slot, cast } => {
-                    // These stand for what is written before the quotes, or for nothing.
+                    // Casts to types of pg_catalog were not written as types.
                     let cast = cast.as_ref().filter(|cast| !cast.starts_with("pg_catalog."));
                     out.push_str(&cast.map_or(String::new(), |cast| format!("{cast} ")));
                     out.push_str(&format!("${}", slot + 1));
@@ -485,52 +485,52 @@ impl Template {
 /// Key words that a relation's name follows.
 const BEFORE_RELATIONS: [&str; 5] = ["from", "join", "update", "into", "only"];
 
-/// The most names with numbers in a statement; further ones stay in its text.
-const MOST_NAMES: usize = 100;
+/// Most names with numbers of a statement; further ones stay in its text.
+const MAX_NAMES: usize = 100;
 
-/// The names in a statement that end in a number, each once, as they are written.
+/// Distinct relation names of a statement that end in a number.
 #[derive(Debug, Default)]
 struct NumberedNames<'a> {
     names: Vec<StatementToken<'a>>,
 }
 
-/// A name apart from its number.
+/// A name divided at its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NumberedName<'a> {
-    /// With the quote before it.
+    /// The beginning, with the opening quote.
     pub stem: &'a str,
     /// `7` of `orders7`, `_2026_11` of `orders_2026_11`.
     pub number: &'a str,
-    /// The quote behind it.
+    /// The closing quote.
     pub end: &'a str,
 }
 
 impl<'a> NumberedNames<'a> {
-    /// Those where a relation is named, with a schema or without.
+    /// Finds names at the places of relations and of their schemas.
     pub fn of(tokens: &[StatementToken<'a>]) -> Self {
-        let mut found = Self::default();
+        let mut numbered = Self::default();
         let mut is_expected = false;
         let mut was_name = false;
         for token in tokens.iter().filter(|token| !token.is_silent()) {
             interrupts::check_now_and_then();
             let is_keyword = BEFORE_RELATIONS.iter().any(|word| token.is(word));
-            let has_room = found.names.len() < MOST_NAMES;
+            let has_room = numbered.names.len() < MAX_NAMES;
             if is_expected
                 && !is_keyword
                 && has_room
-                && divided(token).is_some()
-                && found.place(token).is_none()
+                && split_name(token).is_some()
+                && numbered.place(token).is_none()
             {
-                found.names.push(*token);
+                numbered.names.push(*token);
             }
             let is_dot = token.text == "." && was_name;
             was_name = is_expected && is_name(token);
             is_expected = is_keyword || is_dot;
         }
-        found
+        numbered
     }
 
-    /// Which of them this is.
+    /// Returns the index of a name.
     pub fn place(&self, token: &StatementToken) -> Option<usize> {
         self.names.iter().position(|name| {
             name.kind == token.kind
@@ -541,9 +541,9 @@ impl<'a> NumberedNames<'a> {
         })
     }
 
-    /// The numbers, in the order of the names.
+    /// Returns the numbers, in the order of the names.
     pub fn numbers(&self) -> Vec<String> {
-        self.names.iter().filter_map(divided).map(|name| name.number.to_owned()).collect()
+        self.names.iter().filter_map(split_name).map(|name| name.number.to_owned()).collect()
     }
 }
 
@@ -551,8 +551,8 @@ fn is_name(token: &StatementToken) -> bool {
     matches!(token.kind, TokenKind::Word | TokenKind::QuotedIdentifier)
 }
 
-/// A name apart from the digits and underscores at its end, where there is a digit among them and something before.
-fn divided<'a>(token: &StatementToken<'a>) -> Option<NumberedName<'a>> {
+/// Splits the digits and underscores from the end of a name; `None` without a digit among them, or without a stem.
+fn split_name<'a>(token: &StatementToken<'a>) -> Option<NumberedName<'a>> {
     if !is_name(token) {
         return None;
     }
@@ -594,7 +594,7 @@ mod tests {
         let names = NumberedNames::of(&statement);
         let places: Vec<_> = statement.iter().map(|token| names.place(token)).collect();
         assert_eq!(places.iter().flatten().count(), 2, "{places:?}");
-        let divided = divided(statement.last().unwrap()).unwrap();
+        let divided = split_name(statement.last().unwrap()).unwrap();
         assert_eq!((divided.stem, divided.number, divided.end), ("\"t", "1", "\""));
     }
 }

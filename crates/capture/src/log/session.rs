@@ -1,7 +1,7 @@
-//! One session of the log: which of its messages form a transaction.
+//! Assembles the messages of one session into transactions.
 //!
 //! A transaction begins with BEGIN, or with a statement outside of a block. Statements of one virtual transaction id belong
-//! together even where BEGIN is not in the log; the local part is 0 where a message was written after the commit.
+//! together even if BEGIN is not in the log; its local part is 0 in messages that were written after the commit.
 
 use std::collections::HashMap;
 
@@ -17,45 +17,45 @@ use super::tokens::{
 };
 use crate::constants::{is_constant, without_constants};
 
-/// The longest message with statements, in bytes, that is divided into them.
-const MAX_MESSAGE: usize = 1 << 20;
+/// Longest message that is divided into statements, in bytes.
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
 const LONG_MESSAGE: &str = "a message with more than 1 MB of statements";
 
-/// The most statements of a transaction, and the most bytes that they and their values take.
+/// Most statements of a transaction, and most bytes of these and their values.
 const MAX_STEPS: usize = 10_000;
-const MAX_TRANSACTION: usize = 16 << 20;
+const MAX_TRANSACTION_BYTES: usize = 16 << 20;
 const LONG_TRANSACTION: &str = "more than 10,000 statements, or 16 MB of them";
 
-/// The state between two messages.
+/// The state of a session between two messages.
 #[derive(Debug, Default)]
 pub struct LoggedSession {
-    open: Option<Open>,
-    /// When the transaction before ended.
+    open: Option<OpenTransaction>,
+    /// End of the previous transaction.
     last_end_ms: Option<f64>,
-    /// When its last message was written.
+    /// Time of the last message.
     last_ms: Option<f64>,
-    /// When the server was busy last.
+    /// End of the server's last work.
     busy_until_ms: Option<f64>,
-    /// The last statement's duration is still to come.
+    /// Whether the last statement's duration is still to come.
     awaits_duration: bool,
-    /// When parsing or binding began since the last execution.
+    /// Beginning of the first parse or bind since the last execution.
     prepared_since_ms: Option<f64>,
-    /// Whether only a share of the transactions is logged. Errors always are.
+    /// Whether only a sample of the transactions is logged; errors always are.
     is_sampled: bool,
 }
 
 /// A transaction that may go on.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenTransaction {
     is_block: bool,
-    /// Its end has been seen, but not how long that took.
+    /// Whether its end has been read, but not the duration of it.
     has_ended: bool,
-    /// Of the virtual transaction id.
+    /// The virtual transaction id.
     id: Option<String>,
     transaction: LoggedTransaction,
-    /// What its statements take, roughly.
+    /// Estimated memory of its statements.
     bytes: usize,
-    /// It is too long to be kept.
+    /// Whether its statements were dropped, because they are too many.
     is_forgotten: bool,
     savepoints: Vec<Savepoint>,
     savepoint_names: SavepointNames,
@@ -65,13 +65,13 @@ struct Open {
 #[derive(Debug)]
 struct Savepoint {
     name: String,
-    /// Statements up to it, itself included.
+    /// Statements up to it, with itself.
     steps: usize,
-    /// Whether the transaction could not be replayed by then.
+    /// Whether the transaction had a problem before it.
     had_problem: bool,
 }
 
-/// An execution's statements and what is known of it.
+/// An executed message with its duration and parameters.
 struct Execution<'a> {
     text: &'a str,
     query_id: i64,
@@ -80,54 +80,58 @@ struct Execution<'a> {
     problem: Option<&'static str>,
 }
 
-/// `3/17` without what stands for no transaction: `3/0`.
+/// Returns the virtual transaction id, such as `3/17`; `None` for `3/0`, which is no transaction.
 fn transaction_id(entry: &LogEntry) -> Option<String> {
     let (_, local) = entry.virtual_transaction.split_once('/')?;
     (local != "0").then(|| entry.virtual_transaction.clone())
 }
 
 impl LoggedSession {
-    /// Of a log with all transactions, or with a share of them.
+    /// Begins a session of a log with all transactions, or with a sample.
     pub fn new(is_sampled: bool) -> Self {
         Self { is_sampled, ..Self::default() }
     }
 
-    /// Goes on to the time of the next message; how much later that is than the last one.
+    /// Advances to the time of the next message; returns the time since the last one.
     pub fn advance_ms(&mut self, at_ms: f64) -> f64 {
         self.last_ms.replace(at_ms).map_or(0.0, |last| at_ms - last)
     }
 
-    /// Whether a transaction has begun and has not ended.
+    /// Returns whether a transaction block has begun and not ended.
     pub fn is_in_transaction(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.is_block && !open.has_ended)
     }
 
-    /// Takes a message; the transactions that it ends go to `finished`.
+    /// Takes a message; adds the transactions that it ends to `finished`.
     pub fn take(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
         let Some(event) = event(entry) else { return };
         let query_id = entry.query_id;
-        let plain = |text, duration_ms, parameters, problem| Execution {
+        let execution = |text, duration_ms, parameters, problem| Execution {
             text,
             query_id,
             duration_ms,
             parameters,
             problem,
         };
-        let none = || Parameters::Known(Vec::new());
+        let no_parameters = || Parameters::Known(Vec::new());
         match event {
             LogEvent::Statement { text, duration_ms, prepared } => {
                 let problem = prepared.map(|_| PREPARED);
-                self.execute(entry, plain(text, duration_ms, none(), problem), finished);
+                self.execute(entry, execution(text, duration_ms, no_parameters(), problem), finished);
             }
             LogEvent::Execute { text, duration_ms, parameters } => {
-                self.execute(entry, plain(text, duration_ms, parameters, None), finished);
+                self.execute(entry, execution(text, duration_ms, parameters, None), finished);
             }
             LogEvent::Fetch { text } => {
-                self.execute(entry, plain(text, None, none(), Some(CURSOR)), finished);
+                self.execute(entry, execution(text, None, no_parameters(), Some(CURSOR)), finished);
                 self.awaits_duration = false;
             }
             LogEvent::FastPath => {
-                self.execute(entry, plain("", None, none(), Some("a fast-path function call")), finished);
+                self.execute(
+                    entry,
+                    execution("", None, no_parameters(), Some("a fast-path function call")),
+                    finished,
+                );
             }
             LogEvent::Preparation { duration_ms } => self.prepare(entry.at_ms - duration_ms),
             LogEvent::Duration { duration_ms } => self.end_statement(entry, duration_ms, finished),
@@ -136,7 +140,7 @@ impl LoggedSession {
         }
     }
 
-    /// The log's end, or the session's.
+    /// Ends the session, or the log.
     pub fn end(&mut self, at_ms: f64, finished: &mut Vec<LoggedTransaction>) {
         self.finish_ended(finished);
         if let Some(open) = self.open.as_mut().filter(|open| open.is_block) {
@@ -149,7 +153,7 @@ impl LoggedSession {
         self.prepared_since_ms.get_or_insert(start_ms);
     }
 
-    /// A duration by itself: of the statement that the log showed before, or of a preparation.
+    /// Takes a duration without a statement: that of the last statement, or of a parse or bind.
     fn end_statement(&mut self, entry: &LogEntry, duration_ms: f64, finished: &mut Vec<LoggedTransaction>) {
         if !std::mem::take(&mut self.awaits_duration) {
             self.prepare(entry.at_ms - duration_ms);
@@ -169,7 +173,7 @@ impl LoggedSession {
         }
     }
 
-    /// A transaction whose end was the last message.
+    /// Finishes a transaction whose end was the last message.
     fn finish_ended(&mut self, finished: &mut Vec<LoggedTransaction>) {
         if self.open.as_ref().is_some_and(|open| open.has_ended) {
             self.finish_open(finished);
@@ -182,10 +186,10 @@ impl LoggedSession {
         self.prepared_since_ms = None;
         self.busy_until_ms = Some(entry.at_ms);
         let id = transaction_id(entry);
-        let belongs = self.open.as_ref().is_some_and(|open| open.is_block || open.id == id);
-        if !belongs {
+        let is_of_open = self.open.as_ref().is_some_and(|open| open.is_block || open.id == id);
+        if !is_of_open {
             self.finish_open(finished);
-            // It would count as all that are not logged.
+            // It is not part of the sample.
             if self.is_sampled {
                 return;
             }
@@ -195,7 +199,7 @@ impl LoggedSession {
             let is_state = |state: &str| state.len() == 5 && state.bytes().all(|b| b.is_ascii_alphanumeric());
             let state = Some(entry.sqlstate.as_str()).filter(|state| is_state(state)).unwrap_or("unknown");
             let query = &entry.query[..entry.query.floor_char_boundary(MAX_TEXT)];
-            open.problem(&format!("aborted by error {state}"), query);
+            open.record_problem(&format!("aborted by error {state}"), query);
             open.transaction.end_ms = entry.at_ms;
             if !open.is_block {
                 self.finish_open(finished);
@@ -212,10 +216,15 @@ impl LoggedSession {
             user: entry.user.clone(),
             ..LoggedTransaction::default()
         };
-        self.open = Some(Open { is_block, id: transaction_id(entry), transaction, ..Open::default() });
+        self.open = Some(OpenTransaction {
+            is_block,
+            id: transaction_id(entry),
+            transaction,
+            ..OpenTransaction::default()
+        });
     }
 
-    /// What it keeps of its statements, in bytes.
+    /// Returns the estimated memory of the open transaction's statements.
     pub fn bytes(&self) -> usize {
         self.open.as_ref().map_or(0, |open| open.bytes)
     }
@@ -226,7 +235,7 @@ impl LoggedSession {
         }
     }
 
-    fn finish(&mut self, open: Open, finished: &mut Vec<LoggedTransaction>) {
+    fn finish(&mut self, open: OpenTransaction, finished: &mut Vec<LoggedTransaction>) {
         self.last_end_ms = Some(open.transaction.end_ms);
         finished.push(open.transaction);
     }
@@ -236,10 +245,10 @@ impl LoggedSession {
         let end_ms = entry.at_ms;
         let start_ms = end_ms - execution.duration_ms.unwrap_or(0.0);
         let start_ms = self.prepared_since_ms.take().map_or(start_ms, |prepared| prepared.min(start_ms));
-        // Without durations, the end of the statement before is not known, nor is the pause.
+        // Without durations, neither the end of the previous statement nor the pause is known.
         let mut pause_ms = (self.busy_until_ms.take()).map(|end| (start_ms - end).max(0.0));
         let (text, problem) = match execution.text {
-            long if long.len() > MAX_MESSAGE => {
+            long if long.len() > MAX_MESSAGE_BYTES => {
                 (&long[..long.floor_char_boundary(MAX_TEXT)], Some(LONG_MESSAGE))
             }
             text => (text, execution.problem),
@@ -247,7 +256,7 @@ impl LoggedSession {
         let parts = statements(text);
         let parts = if parts.is_empty() { vec![tokens(text)] } else { parts };
         for (place, part) in parts.iter().enumerate() {
-            // One duration for all statements of a message: the first one's; where it is still to come, the last one's.
+            // A message has one duration: the first statement gets it, or the last one if it is still to come.
             let is_timed =
                 if execution.duration_ms.is_some() { place == 0 } else { place + 1 == parts.len() };
             let duration_ms = if is_timed { execution.duration_ms } else { Some(0.0) };
@@ -257,7 +266,7 @@ impl LoggedSession {
                     self.finish_cut_off(finished);
                     self.begin(entry, true, start_ms);
                     if let Some(open) = &mut self.open {
-                        open.transaction.begin = Some(text_of(part));
+                        open.transaction.begin = Some(statement_text(part));
                         open.transaction.frame_ms += duration_ms.unwrap_or(0.0);
                         open.transaction.end_ms = end_ms;
                     }
@@ -278,18 +287,18 @@ impl LoggedSession {
                     }
                 }
                 Class::Other(TWO_PHASE) if self.open.as_ref().is_some_and(|open| open.is_block) => {
-                    // PREPARE TRANSACTION: the others are not allowed in a block. It ends it, as COMMIT does.
+                    // Only PREPARE TRANSACTION is allowed in a block, and ends it like COMMIT.
                     self.finish_other(entry, finished);
                     if let Some(open) = &mut self.open {
-                        open.problem(TWO_PHASE, &text_of(part));
+                        open.record_problem(TWO_PHASE, &statement_text(part));
                     }
                     self.close(TransactionEnding::Commit, pause_ms, end_ms, duration_ms, finished);
                 }
                 _ => {
-                    self.join(entry, start_ms, finished);
+                    self.begin_unless_open(entry, start_ms, finished);
                     if let Some(open) = &mut self.open {
-                        open.step(part, class, &execution.parameters, pause_ms, duration_ms);
-                        // Of several it is the last one's.
+                        open.add_statement(part, class, &execution.parameters, pause_ms, duration_ms);
+                        // With several statements, the identifier is the last one's.
                         if parts.len() == 1
                             && let Some(LoggedStatement { query_id: Some(id), .. }) =
                                 open.transaction.steps.last_mut()
@@ -305,25 +314,25 @@ impl LoggedSession {
         self.awaits_duration = execution.duration_ms.is_none();
         if execution.duration_ms.is_some() {
             self.busy_until_ms = Some(end_ms);
-            // Written behind the commit.
+            // Without an id, the message was written after the commit.
             if transaction_id(entry).is_none() && self.open.as_ref().is_some_and(|open| !open.is_block) {
                 self.finish_open(finished);
             }
         }
     }
 
-    /// Ends what goes on: a block whose end the log does not have, or statements outside of a block.
+    /// Ends the open transaction: a block whose end is not in the log, or statements outside of a block.
     fn finish_cut_off(&mut self, finished: &mut Vec<LoggedTransaction>) {
         if let Some(mut open) = self.open.take() {
             if open.is_block {
-                open.problem("its end is not in the log", "");
+                open.record_problem("its end is not in the log", "");
             }
             self.finish(open, finished);
         }
     }
 
-    /// Sees to it that the transaction of this statement is the open one.
-    fn join(&mut self, entry: &LogEntry, start_ms: f64, finished: &mut Vec<LoggedTransaction>) {
+    /// Begins the transaction of this statement, unless it is the open one.
+    fn begin_unless_open(&mut self, entry: &LogEntry, start_ms: f64, finished: &mut Vec<LoggedTransaction>) {
         let id = transaction_id(entry);
         if self.open.as_ref().is_none_or(|open| open.has_ended || open.id != id) {
             self.finish_cut_off(finished);
@@ -331,7 +340,7 @@ impl LoggedSession {
         }
     }
 
-    /// Ends another transaction than that of this message, which the commit's may show no longer.
+    /// Ends the open transaction if the message has the id of another one; COMMIT's message may have none.
     fn finish_other(&mut self, entry: &LogEntry, finished: &mut Vec<LoggedTransaction>) {
         let id = transaction_id(entry);
         if id.is_some() && self.open.as_ref().is_some_and(|open| open.id.is_some() && open.id != id) {
@@ -339,6 +348,7 @@ impl LoggedSession {
         }
     }
 
+    /// Ends the open transaction by COMMIT or ROLLBACK.
     fn close(
         &mut self,
         ending: TransactionEnding,
@@ -347,7 +357,7 @@ impl LoggedSession {
         duration_ms: Option<f64>,
         finished: &mut Vec<LoggedTransaction>,
     ) {
-        // Without anything before, its beginning is not in the log, or there was none.
+        // Otherwise its beginning is not in the log, or there was none.
         let Some(mut open) = self.open.take() else { return };
         let transaction = &mut open.transaction;
         transaction.ending = ending;
@@ -363,13 +373,14 @@ impl LoggedSession {
     }
 }
 
-impl Open {
-    /// The first problem is kept; who may see what was not kept need not see the values.
-    fn problem(&mut self, reason: &str, text: &str) {
+impl OpenTransaction {
+    /// Records why the transaction cannot be replayed; the first reason stays. The text, which more roles may see, is without values.
+    fn record_problem(&mut self, reason: &str, text: &str) {
         self.transaction.problem.get_or_insert_with(|| (reason.to_owned(), without_constants(text)));
     }
 
-    fn step(
+    /// Adds a statement.
+    fn add_statement(
         &mut self,
         tokens: &[StatementToken],
         class: Class,
@@ -377,8 +388,8 @@ impl Open {
         pause_ms: Option<f64>,
         duration_ms: Option<f64>,
     ) {
-        if self.transaction.steps.len() >= MAX_STEPS || self.bytes > MAX_TRANSACTION {
-            self.problem(LONG_TRANSACTION, "");
+        if self.transaction.steps.len() >= MAX_STEPS || self.bytes > MAX_TRANSACTION_BYTES {
+            self.record_problem(LONG_TRANSACTION, "");
             self.transaction.forget_statements();
             self.bytes = 0;
             self.is_forgotten = true;
@@ -391,33 +402,36 @@ impl Open {
         if let Some((step, name)) = &savepoint {
             self.leave_savepoints(*step, name);
         }
-        let text = || text_of(tokens);
-        let nothing: &[ParameterValue] = &[];
-        let known = match parameters {
+        let text = || statement_text(tokens);
+        let none: &[ParameterValue] = &[];
+        let values = match parameters {
             Parameters::Known(values) => values,
             Parameters::Truncated => {
-                self.problem("parameters are cut (log_parameter_max_length)", &text());
-                nothing
+                self.record_problem("parameters are cut (log_parameter_max_length)", &text());
+                none
             }
             Parameters::Unreadable => {
-                self.problem("parameters are not as servers write them", &text());
-                nothing
+                self.record_problem("parameters are not as servers write them", &text());
+                none
             }
         };
-        let parts = match class {
+        let normalised = match class {
             Class::Query { .. } => {
-                let parts = normalise(tokens, known);
-                if parts.is_none() {
-                    self.problem("parameters are not in the log (log_parameter_max_length = 0)", &text());
+                let normalised = normalise(tokens, values);
+                if normalised.is_none() {
+                    self.record_problem(
+                        "parameters are not in the log (log_parameter_max_length = 0)",
+                        &text(),
+                    );
                 }
-                parts
+                normalised
             }
             Class::Other(reason) => {
-                self.problem(reason, &text());
+                self.record_problem(reason, &text());
                 None
             }
             Class::InBlock => match normalise_in_block(tokens, text(), &mut self.savepoint_names) {
-                Ok(parts) => Some(parts),
+                Ok(normalised) => Some(normalised),
                 Err(omits) => {
                     self.transaction.omits = Some(omits);
                     self.transaction.frame_ms += duration_ms.unwrap_or(0.0);
@@ -426,15 +440,16 @@ impl Open {
             },
             _ => None,
         };
-        let Normalised { template, constants, numbers } = parts.unwrap_or_else(|| fixed(text(), true));
+        let Normalised { template, constants, numbers } =
+            normalised.unwrap_or_else(|| without_slots(text(), true));
         let is_first = self.transaction.begin.is_none() && self.transaction.steps.is_empty();
         let writes = class == Class::Query { writes: true };
         let pause_ms = if is_first { Some(0.0) } else { pause_ms };
-        let values = constants
+        let value_bytes = constants
             .iter()
             .map(|constant| 80 + constant.value.as_ref().map_or(0, String::len))
             .sum::<usize>();
-        self.bytes += 200 + values + 2 * tokens.iter().map(|token| token.text.len()).sum::<usize>();
+        self.bytes += 200 + value_bytes + 2 * tokens.iter().map(|token| token.text.len()).sum::<usize>();
         self.transaction.steps.push(LoggedStatement {
             template,
             constants,
@@ -450,8 +465,8 @@ impl Open {
         }
     }
 
-    /// Ends the savepoints that RELEASE or ROLLBACK TO ends. ROLLBACK TO behind an error also drops the statements since the
-    /// savepoint, and the transaction can be replayed again.
+    /// Ends the savepoints that RELEASE or ROLLBACK TO ends. ROLLBACK TO after an error also drops the statements since the
+    /// savepoint, and with them the problem.
     fn leave_savepoints(&mut self, step: SavepointStep, name: &str) {
         if step == SavepointStep::Set {
             return;
@@ -472,10 +487,10 @@ impl Open {
     }
 }
 
-/// A statement as written, without what is around it.
-fn text_of(tokens: &[StatementToken]) -> String {
-    let plain = |token: &StatementToken<'_>| if token.is_silent() { " " } else { token.text }.to_owned();
-    let text: String = tokens.iter().map(plain).collect();
+/// Returns a statement's text, trimmed, with blanks for comments.
+fn statement_text(tokens: &[StatementToken]) -> String {
+    let written = |token: &StatementToken<'_>| if token.is_silent() { " " } else { token.text }.to_owned();
+    let text: String = tokens.iter().map(written).collect();
     text.trim().to_owned()
 }
 
@@ -483,28 +498,30 @@ fn text_of(tokens: &[StatementToken]) -> String {
 const LISTS_OF_NAMES: [&str; 4] =
     ["local_preload_libraries", "search_path", "session_preload_libraries", "temp_tablespaces"];
 
-/// Settings that a query must not set: the first query of a transaction decides on them.
+/// Settings that set_config() cannot set: a transaction's first query fixes them.
 const BEFORE_QUERIES: [&str; 3] =
     ["transaction_deferrable", "transaction_isolation", "transaction_read_only"];
 
-/// What is left out of a replay.
+/// An omission of a replay.
 const SNAPSHOT: &str = "SET TRANSACTION SNAPSHOT is left out";
 
-/// The names of a transaction's savepoints, each with its number from 1.
+/// Numbers of a transaction's savepoints, from 1, by name.
 type SavepointNames = HashMap<String, usize>;
 
-/// Returns a statement of a transaction block that is no query, apart from what differs between its executions.
+/// Normalises a statement of a transaction block that is not a query.
 ///
 /// # Errors
-/// What a replay leaves out.
+/// The omission, for a statement that a replay leaves out.
 fn normalise_in_block(
     tokens: &[StatementToken],
     text: String,
     names: &mut SavepointNames,
 ) -> Result<Normalised, &'static str> {
     let loud: Vec<StatementToken> = tokens.iter().copied().filter(|token| !token.is_silent()).collect();
-    let is = |place: usize, word: &str| loud.get(place).is_some_and(|token| token.is(word));
-    if is(0, "set") && (1..4).any(|place| is(place, "transaction") && is(place + 1, "snapshot")) {
+    let is_word = |place: usize, word: &str| loud.get(place).is_some_and(|token| token.is(word));
+    if is_word(0, "set")
+        && (1..4).any(|place| is_word(place, "transaction") && is_word(place + 1, "snapshot"))
+    {
         return Err(SNAPSHOT);
     }
     if let Some((step, name)) = savepoint(tokens) {
@@ -515,14 +532,14 @@ fn normalise_in_block(
             SavepointStep::Release => "RELEASE SAVEPOINT",
             SavepointStep::RollBackTo => "ROLLBACK TO SAVEPOINT",
         };
-        return Ok(fixed(format!("{command} s{number}"), false));
+        return Ok(without_slots(format!("{command} s{number}"), false));
     }
-    if is(0, "set")
-        && is(1, "local")
+    if is_word(0, "set")
+        && is_word(1, "local")
         && let Some((name, value)) = local_setting(&loud[2..])
     {
-        let is_free = name.contains('.') || name == "application_name";
-        let kind = if is_free { TemplateValue::String } else { TemplateValue::Setting };
+        let takes_any_text = name.contains('.') || name == "application_name";
+        let kind = if takes_any_text { TemplateValue::String } else { TemplateValue::Setting };
         return Ok(Normalised {
             template: Template {
                 parts: vec![TemplatePart::Setting { name, slot: 0 }],
@@ -534,30 +551,33 @@ fn normalise_in_block(
         });
     }
     let has_constants = loud.iter().any(|token| is_constant(token.kind));
-    Ok(fixed(text, has_constants))
+    Ok(without_slots(text, has_constants))
 }
 
-/// A statement that is always the same.
-fn fixed(text: String, keeps_constants: bool) -> Normalised {
+/// Returns a statement without slots.
+fn without_slots(text: String, keeps_constants: bool) -> Normalised {
     let template = Template { parts: vec![TemplatePart::Text(text)], keeps_constants, ..Template::default() };
     Normalised { template, ..Normalised::default() }
 }
 
-/// The setting of a SET LOCAL, and its value as `set_config` takes it; `None` where it takes none such.
+/// Returns the setting of a SET LOCAL, and its value for `set_config`; `None` if that cannot replace the statement.
 fn local_setting(loud: &[StatementToken]) -> Option<(String, String)> {
-    let is = |place: usize, word: &str| loud.get(place).is_some_and(|token| token.is(word));
-    if is(0, "time") && is(1, "zone") {
+    let is_word = |place: usize, word: &str| loud.get(place).is_some_and(|token| token.is(word));
+    if is_word(0, "time") && is_word(1, "zone") {
         let name = "timezone".to_owned();
-        return Some((name, setting_item(&loud[2..]).filter(|_| !is(2, "local") && !is(2, "default"))?));
+        return Some((
+            name,
+            setting_item(&loud[2..]).filter(|_| !is_word(2, "local") && !is_word(2, "default"))?,
+        ));
     }
-    if is(0, "role") && loud.len() == 2 {
+    if is_word(0, "role") && loud.len() == 2 {
         return Some(("role".to_owned(), setting_item(&loud[1..])?));
     }
     let operator = loud.iter().position(|token| token.text == "=" || token.is("to"))?;
     let name: String = loud[..operator].iter().map(|token| token.text).collect();
     let name = name.to_ascii_lowercase();
     let is_name = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'.');
-    if !is_name || is(operator + 1, "default") || BEFORE_QUERIES.contains(&name.as_str()) {
+    if !is_name || is_word(operator + 1, "default") || BEFORE_QUERIES.contains(&name.as_str()) {
         return None;
     }
     let items: Option<Vec<String>> =
@@ -570,7 +590,7 @@ fn local_setting(loud: &[StatementToken]) -> Option<(String, String)> {
     Some((name, items.join(", ")))
 }
 
-/// One value: a word, a string, or a number with its sign.
+/// Returns one value of a setting: a word, a string, or a number with its sign.
 fn setting_item(item: &[StatementToken]) -> Option<String> {
     let (sign, token) = match item {
         [token] => ("", token),
