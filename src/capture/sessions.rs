@@ -160,8 +160,8 @@ impl SessionNotes {
     }
 }
 
-/// Asks for replays of statements, in their order, until `limit` succeed: each time for those of one role among the next ones that
-/// there is room for. Returns `None` for those that were not asked for, and the reason for those that were refused.
+/// Asks for replays of statements, in their order, until `limit` succeed: each time for those of one role among the next ones
+/// that there is room for. Returns `None` for those that were not asked for, and the reason for those that were refused.
 ///
 /// # Errors
 /// 57014, 53400.
@@ -234,7 +234,8 @@ impl From<UserError> for Refusal {
 }
 
 impl Refusal {
-    /// Refuses a statement with values, with words before the server's error, which may show a value: with `mask` only its SQLSTATE.
+    /// Refuses a statement with values, with words before the server's error. The error may show a value: with `mask`, only its
+    /// SQLSTATE is shown.
     pub fn of_values(words: &str, error: UserError, mask: bool) -> Self {
         let message = if mask { format!("SQLSTATE {}", error.sqlstate) } else { error.message.clone() };
         Self::from(UserError { message, ..error }).after(words)

@@ -142,7 +142,7 @@ pub fn likeness(captured: &Call, replayed: &Call) -> Likeness {
     Likeness { rows, blocks, score: rows * blocks }
 }
 
-/// Returns the mean of the statements' scores, weighted by their shares of the captured time. A statement without a score counts 0.
+/// Returns the mean of the statements' scores, weighted by their shares of the captured time; a missing score counts as 0.
 pub fn overall(scores: &[(f64, Option<f64>)]) -> Option<f64> {
     let total: f64 = scores.iter().map(|(share, _)| share).sum();
     (total > 0.0)
@@ -307,8 +307,8 @@ fn per(total: f64, count: i64) -> Option<f64> {
     (count > 0).then(|| total / count as f64)
 }
 
-/// Compares a replay with the captured activity, part by part. Rows, blocks, time and WAL are per as many statements as a captured
-/// transaction has, so that a wrong number of statements is not counted in every part.
+/// Compares a replay with the captured activity, part by part. Rows, blocks, time and WAL are per as many statements as a
+/// captured transaction has, so that a wrong number of statements is not counted in every part.
 pub fn parts(captured: Option<&Activity>, replayed: &Activity, shares: ReplayShares) -> Vec<FidelityPart> {
     let mut parts = vec![share("kept", shares.kept, |kept| {
         format!(

@@ -253,11 +253,11 @@ const DEFAULT_CALLS: usize = 30;
 /// If the default strategy then exceeds this ratio, no other is tried.
 const SUFFICIENT_RATIO: f64 = 0.98;
 
-/// Trials stop when this many calls reach [`MATCHING_RATIO`].
-const ENOUGH_MATCHES: usize = 150;
+/// Trials stop after this many calls if the fitted mean exceeds [`MATCHING_RATIO`].
+const ENOUGH_CALLS: usize = 150;
 const MATCHING_RATIO: f64 = 0.99;
 
-/// Factors for the sizes of the strategy with the largest weight, one a round: coarse steps first. Rounds with 1.0 only add calls.
+/// Factors for the sizes of the strategy with the largest weight, one per round: coarse steps first; 1.0 adds no strategies.
 const SIZE_FACTORS: [f64; 8] = [3.0, 1.7, 1.3, 1.15, 1.07, 1.03, 1.0, 1.0];
 
 /// Strategies that get more calls in a round, and the smallest weight for which they do.
@@ -284,7 +284,7 @@ fn explore(runner: &mut TrialRunner, target: &CapturedCalls) -> Result<(), UserE
             break;
         }
         let Some((best, _)) = fit_weights(runner, target) else { break };
-        if best.likeness.lower() > MATCHING_RATIO && runner.tried.len() >= ENOUGH_MATCHES {
+        if best.likeness.lower() > MATCHING_RATIO && runner.tried.len() >= ENOUGH_CALLS {
             break;
         }
         let shares = strategy_shares(runner, &best.weights);

@@ -1,8 +1,8 @@
-//! Reads messages of the log: csvlog, jsonlog, and stderr with a log_line_prefix of our own; and the zones of their times, which may
-//! change in the middle of a log by daylight saving time or log_timezone.
+//! Reads messages of the log: csvlog, jsonlog, and stderr with a log_line_prefix of our own; and the zones of their times, which
+//! daylight saving time or log_timezone may change in the middle of a log.
 //!
-//! With our prefix, a line that begins with the mark begins a message or a part of one; continuation lines begin with a tab. Names of
-//! roles and databases may have any character, but are shorter than the mark, so that no name can forge the beginning of a line.
+//! With our prefix, a line that begins with the mark begins a message or a part of one; continuation lines begin with a tab.
+//! Names of roles and databases may have any character, but are shorter than the mark: no name can forge the beginning of a line.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Divides a statement into a template, and the constants and the numbers at the ends of its relations' names of one execution. An
+//! Divides a statement into a template, and one execution's constants and numbers at the ends of relations' names. An
 //! application with a hundred tables of one form, or a schema per customer, has one template for all of them.
 //!
 //! A constant becomes a parameter only where the server accepts one with the same meaning. A number is cast to the type of the

@@ -167,7 +167,7 @@ impl ScriptPauses {
     }
 }
 
-/// Returns whether a constant has the form of a variable that a client may have without its script (comparisons set `think`): in the
+/// Returns whether a constant looks like a mention of a variable that every client may have (comparisons set `think`): in the
 /// simple protocol, the variable's value would replace it.
 fn mentions_automatic_variable(constant: &str) -> bool {
     const AUTOMATIC: [&str; 5] = [":client_id", ":default_seed", ":random_seed", ":scale", ":think"];
@@ -348,7 +348,7 @@ const MIN_ROWS: usize = 10;
 const MAX_ROWS: usize = 500;
 const MAX_SLOTS: usize = 300;
 
-/// Share of the transactions whose value must exceed that of the transaction before: not all, because sessions overtake each other.
+/// Share of the transactions whose value must exceed the previous one's: sessions overtake each other.
 const RISING_SHARE: f64 = 0.8;
 
 /// A slot of a shape whose value an earlier statement of the same transaction returned.

@@ -374,7 +374,7 @@ impl LoggedSession {
 }
 
 impl OpenTransaction {
-    /// Records why the transaction cannot be replayed; the first reason stays. The text, which more roles may see, is without values.
+    /// Records why the transaction cannot be replayed; the first reason stays. More roles may see the text, so it has no values.
     fn record_problem(&mut self, reason: &str, text: &str) {
         self.transaction.problem.get_or_insert_with(|| (reason.to_owned(), without_constants(text)));
     }

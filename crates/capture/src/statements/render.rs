@@ -1,7 +1,7 @@
 //! Writes captured statements as scripts, and with values in place of parameters.
 //!
-//! A server's parameter has one type wherever it stands. Each mention of a script's variable becomes a parameter of its own; where
-//! its place does not determine a type, as in `$1 IS NULL` or `ARRAY[$1]`, it gets a cast.
+//! A server's parameter has one type wherever it stands. Each mention of a script's variable becomes a parameter of its own;
+//! where its place does not determine a type, as in `$1 IS NULL` or `ARRAY[$1]`, it gets a cast.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -84,8 +84,8 @@ pub fn with_values(text: &str, value: impl Fn(u32) -> String) -> String {
     all.iter().map(written).collect()
 }
 
-/// Gives all places of a variable one parameter number; `places[0]` is the variable of `$1`. Returns the statement and the variables
-/// in the order of their numbers; `None` where every variable has one place.
+/// Gives all places of a variable one parameter number; `places[0]` is the variable of `$1`. Returns the statement and the
+/// variables in the order of their numbers; `None` where every variable has one place.
 pub fn shared<T: Eq + Hash + Copy>(text: &str, places: &[T]) -> Option<(String, Vec<T>)> {
     let mut distinct: Vec<T> = Vec::new();
     let mut numbers: HashMap<T, usize> = HashMap::new();
