@@ -1,7 +1,7 @@
 //! bench.duel and what is read of duels; bench.verify and bench.compare_statements: which statements got slower.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{ARMS, Duel, RunArguments};
+use bench_model::spec::{ARMS, Driver, Duel, RunArguments};
 use bench_questions::answers::{StatementAnswers, sentence as sentence_on_answers};
 use bench_questions::comparison::Design;
 use bench_questions::statements::{StatementLine, statements_of_duel};
