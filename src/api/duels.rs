@@ -146,11 +146,9 @@ run_function! {
         let rows_of_lines = lines.into_iter().map(move |line| {
             let mut row = row_of_statement(&line);
             let answer = answers.iter().find(|one| (&one.workload, one.command) == (&line.workload, line.command));
-            if let Some(answer) = answer {
-                let answer = answer.row(TOLERANCE);
-                row.insert("answers".to_owned(), answer["verdict"].clone());
-                row.insert("answer_example".to_owned(), answer["example"].clone());
-            }
+            let answer = answer.map(|answer| answer.row(TOLERANCE)).unwrap_or_default();
+            row.insert("answers".to_owned(), answer["verdict"].clone());
+            row.insert("answer_example".to_owned(), answer["example"].clone());
             row
         });
         rows(rows_of_lines)
