@@ -49,7 +49,7 @@ WHERE s.statement LIKE 'SELECT%' AND l.metric = 'latency_avg_ms';
 -- Beside others' work the time by the clock may stay open.
 SELECT matches(bench.report(:run_id), CASE verdict WHEN 'slower' THEN 'b takes \S+ .s more \(\+'
         ELSE 'Not decided: b takes \S+ .s (more|less) \([+−]' END ||
-    '\S+ %, \S+ to \S+\) of \S+ .s\..*Duel.*server_cpu_us.*Waits of both arms',
+    '\S+ %, \S+ to \S+\) of \S+ .s\..*Duel.*server_cpu_.*Waits of both arms',
     'the report has the sentence and the arms')
 FROM found WHERE metric = 'latency_avg_ms';
 SELECT alike(bench.report(:run_id, 'html'), '%plot-arms%plot-arm-distributions%', 'and plots of both');
