@@ -307,20 +307,24 @@ const MUCH: f64 = 2.0;
 const OF_ANOTHER: f64 = 0.05;
 
 /// Withholds the verdict on statements with the same plan in both arms, beside one that is much slower or faster there: they share
-/// the session, its memory and the processor's caches. Not on those whose own difference is large beside the other's.
+/// the session, its memory and the processor's caches. Not on those whose own difference is large beside the other's. The other
+/// one's own verdict does not matter: of few executions it may be open how much slower it is.
 fn judge_beside_others(lines: &mut [StatementLine]) {
     let is_decided = |line: &StatementLine| is_slower_or_faster(&line.verdict);
-    let is_much = |line: &StatementLine| line.ratio.is_some_and(|ratio| ratio.max(1.0 / ratio) >= MUCH);
-    let others = lines.iter().filter(|line| is_decided(line) && is_much(line));
+    let either = |line: &StatementLine| difference(line, true).or_else(|| difference(line, false));
+    let is_much =
+        |line: &StatementLine| either(line).is_some_and(|(_, ratio)| ratio.max(1.0 / ratio) >= MUCH);
+    let others = lines.iter().filter(|line| is_much(line));
     let effect = |line: &StatementLine| line.effect_us.unwrap_or_default();
     let Some(other) = others.max_by(|one, other| effect(one).abs().total_cmp(&effect(other).abs())) else {
         return;
     };
     let other = other.clone();
-    for line in lines.iter_mut().filter(|line| line.plan_changed == Some(false) && is_decided(line)) {
+    for line in lines.iter_mut().filter(|line| line.plan_changed != Some(true) && is_decided(line)) {
         let by_latency = [line.ratio_low, line.ratio_high.map(|high| 1.0 / high)];
         let of_processor = !by_latency.iter().any(|bound| bound.is_some_and(|bound| bound > 1.0));
-        let [own, others] = [&*line, &other].map(|line| difference(line, of_processor));
+        let own = difference(line, of_processor);
+        let others = difference(&other, of_processor).or_else(|| difference(&other, !of_processor));
         if own.zip(others).is_some_and(|((own_us, own), (us, ratio))| {
             own_us.abs() < OF_ANOTHER * us.abs() && own.ln().abs() < ratio.ln().abs()
         }) {
@@ -647,9 +651,9 @@ mod tests {
         assert_eq!(judged(&[line(1, "slower", false, 30.0, 30.0), much.clone()]), ["slower"; 2]);
         assert_eq!(judged(&[line(1, "slower", true, 1.4, 4.0), much.clone()]), ["slower"; 2]);
         assert_eq!(judged(&[line(1, "same", false, 1.0, 0.1), much]), ["same", "slower"]);
-        // The other is not certain, or hardly slower: as where all take longer.
+        // Of few executions the other's own verdict may be open.
         let open = line(2, "inconclusive", true, 26.0, 900.0);
-        assert_eq!(judged(&[line(1, "slower", false, 1.4, 4.0), open]), ["slower", "inconclusive"]);
+        assert_eq!(judged(&[line(1, "slower", false, 1.4, 4.0), open]), ["inconclusive"; 2]);
         let of_processor = |line: StatementLine, [a, b]: [f64; 2]| StatementLine {
             baseline: StatementFigures { cpu_us: Some(a), ..StatementFigures::default() },
             candidate: StatementFigures { cpu_us: Some(b), ..StatementFigures::default() },
@@ -664,6 +668,7 @@ mod tests {
             ["inconclusive", "slower"]
         );
         assert_eq!(judged(&[of_processor(undecided, [10.0, 60.0]), much]), ["slower"; 2]);
+        // Where all take longer.
         let all = line(2, "slower", true, 1.1, 900.0);
         assert_eq!(judged(&[line(1, "slower", false, 1.1, 4.0), all]), ["slower"; 2]);
     }
