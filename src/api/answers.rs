@@ -33,7 +33,7 @@ fn answers(
     script: Option<String>,
     run_as: Option<Name>,
 ) -> Rows {
-    let found = (|| -> Result<_, UserError> {
+    let compared = (|| -> Result<_, UserError> {
         let options = AnswerOptions {
             executions: required("executions", executions)?,
             tolerance: required("tolerance", tolerance)?,
@@ -42,24 +42,36 @@ fn answers(
             limit_secs: required("limit_secs", limit_secs)?,
         };
         let run = RunArguments {
-            workload,
-            script,
-            variables: variables.map(Argument::kept),
-            settings: settings.map(Argument::kept),
-            seed,
             query_mode,
-            run_as: run_as.map(Argument::kept),
-            ..RunArguments::with_defaults()
+            ..run_of_session((workload, script), (variables, settings), seed, run_as)
         };
         let tolerance = options.tolerance;
-        let found = compare_arms(&required("a", a)?.0, &required("b", b)?.0, options, run)?;
-        Ok((found, tolerance))
+        let statements = compare_arms(&required("a", a)?.0, &required("b", b)?.0, options, run)?;
+        Ok((statements, tolerance))
     })();
-    let (mut found, tolerance) = found.or_raise();
-    pgrx::notice!("{}", for_client(sentence(&found)));
-    // What wants a look comes first.
-    found.sort_by_key(StatementAnswers::urgency);
-    rows(found.into_iter().map(move |statement| statement.row(tolerance)))
+    let (mut statements, tolerance) = compared.or_raise();
+    pgrx::notice!("{}", for_client(sentence(&statements)));
+    // The most urgent ones come first.
+    statements.sort_by_key(StatementAnswers::urgency);
+    rows(statements.into_iter().map(move |statement| statement.row(tolerance)))
+}
+
+/// The arguments of a run that a session executes statements of, one at a time.
+fn run_of_session(
+    (workload, script): (Option<String>, Option<String>),
+    (variables, settings): (Option<Json>, Option<Json>),
+    seed: Option<i64>,
+    run_as: Option<Name>,
+) -> RunArguments {
+    RunArguments {
+        workload,
+        script,
+        variables: variables.map(Argument::kept),
+        settings: settings.map(Argument::kept),
+        seed,
+        run_as: run_as.map(Argument::kept),
+        ..RunArguments::with_defaults()
+    }
 }
 
 /// Measures how much of the exact answers an approximate index returns.
@@ -79,7 +91,7 @@ fn recall(
     script: Option<String>,
     run_as: Option<Name>,
 ) -> Rows {
-    let found = (|| -> Result<_, UserError> {
+    let measured = (|| -> Result<_, UserError> {
         let at_least = required("at_least", at_least)?;
         let question =
             RecallQuestion { index: required("index", index)?, vary: required("vary", vary)?.0, at_least };
@@ -90,24 +102,16 @@ fn recall(
             examples: 0,
             limit_secs: required("limit_secs", limit_secs)?,
         };
-        let run = RunArguments {
-            workload,
-            script,
-            variables: variables.map(Argument::kept),
-            settings: settings.map(Argument::kept),
-            seed,
-            run_as: run_as.map(Argument::kept),
-            ..RunArguments::with_defaults()
-        };
+        let run = run_of_session((workload, script), (variables, settings), seed, run_as);
         Ok((measure(&question, options, run)?, at_least))
     })();
-    let (found, at_least) = found.or_raise();
-    let sentence = match found.iter().find(|one| one.is_picked) {
+    let (combinations, at_least) = measured.or_raise();
+    let sentence = match combinations.iter().find(|one| one.is_picked) {
         Some(picked) => format!("the mean recall is at least {at_least} with {}", picked.settings),
         None => format!("no combination has a mean recall of {at_least}"),
     };
     pgrx::notice!("{}", for_client(sentence));
-    rows(found.into_iter().map(|CombinationRecall { settings, recall, is_picked }| {
+    rows(combinations.into_iter().map(|CombinationRecall { settings, recall, is_picked }| {
         // Without an execution that says anything, the figures are NULL.
         let is_unknown = recall.is_none();
         let Value::Object(mut row) = json_of(&recall.unwrap_or_default()) else { return Map::new() };
