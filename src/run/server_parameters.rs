@@ -7,7 +7,7 @@
 //! sessions that are there already have to read them, the file keeps them until the end: an idle session reads with its next
 //! statement. A crash, which the postmaster survives with what it has read, is followed by the leader's return
 //! ([`WorkerKind::returns_after_crash`](crate::server::background_worker::WorkerKind)), for that alone. What the file had is
-//! written down before, so that it can be put back by whoever comes next: the leader as it is terminated, or when it returns,
+//! written down before, so that any of these can put it back: the leader as it is terminated, or when it returns,
 //! or the next sweep or capture of a superuser where the server has lost its power meanwhile. Only one at a time may do this,
 //! in all databases.
 

@@ -207,7 +207,7 @@ impl<'a> ClientCounters<'a> {
         });
     }
 
-    /// In a duel: the command at this place took so much processor time, which counts if the try does.
+    /// Records the processor time of a command in a duel; it counts if the try does.
     pub fn cpu_lap(&mut self, place: usize, cpu_ns: u64) {
         self.cpu_laps.push((place, cpu_ns));
     }

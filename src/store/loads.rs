@@ -1,7 +1,7 @@
 //! Loads: a row of bench_internal.load_log for the last one of each fixture, and a staging schema for its tables.
 //!
 //! The staging schema belongs to the extension's owner, and the calling role may create in it: the role needs CREATE on one
-//! schema only, and nobody else can add objects. The remains of a load whose leader died are removed by the next load.
+//! schema only, and no other role can add objects. The remains of a load whose leader died are removed by the next load.
 
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;

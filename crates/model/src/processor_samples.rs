@@ -29,7 +29,7 @@ struct Sampled {
 }
 
 impl ProcessorSamples {
-    /// A sample of so many statements; a reading takes `reading_ns`.
+    /// Creates a sample of this number of statements; a reading takes `reading_ns`.
     pub fn new(seed: u64, reading_ns: u64, statements: usize) -> Self {
         let statements = vec![Sampled { at_most: u64::MAX, read: 0, cpu_ns: 0 }; statements];
         Self { reading_ns, random: Prng::from_seed(seed), statements }
@@ -48,7 +48,7 @@ impl ProcessorSamples {
         if let Some(sampled) = self.statements.get_mut(place) {
             sampled.read += 1;
             sampled.cpu_ns = sampled.cpu_ns.saturating_add(cpu_ns);
-            // What is faster than a reading can hardly be told from it.
+            // A statement faster than a reading is counted as one that takes as long.
             let mean_ns = (sampled.cpu_ns as f64 / sampled.read as f64).max(self.reading_ns as f64);
             let probability = SHARE * mean_ns / (READINGS * self.reading_ns as f64);
             // Saturates: all are read where that takes less.

@@ -35,7 +35,7 @@ const MAX_DEGREES: f64 = 1e4;
 /// Lenth: 1.5 times the median of normally distributed absolute contrasts estimates their standard deviation.
 const LENTH_SCALE: f64 = 1.5;
 
-/// Lenth: contrasts beyond so many initial estimates count as effects, not as noise.
+/// Lenth: contrasts beyond this many initial estimates count as effects, not as noise.
 const LENTH_CUTOFF: f64 = 2.5;
 
 /// Lenth: contrasts per degree of freedom of the estimate.

@@ -33,7 +33,7 @@ const STALL_SIGMAS: f64 = 4.0;
 /// Intervals from which on dips are looked for, and from which on shallow ones are.
 pub const LEAST_INTERVALS: usize = 8;
 pub const MANY_INTERVALS: usize = 30;
-/// Empty intervals side by side that are a standstill whatever the spread of the others: by chance hardly any run has so many.
+/// This many adjacent empty intervals are a standstill, whatever the spread of the others: hardly any run has them by chance.
 const STANDSTILL_INTERVALS: usize = 3;
 /// How many times as long as a client needs for a transaction, on average and with its pauses, nothing has to be committed
 /// for an interval not to count as one at work: clients that began together commit together.

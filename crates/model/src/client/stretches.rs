@@ -11,7 +11,7 @@ use super::recorder::TransactionRecorder;
 /// The shortest stretch: long compared to a switch, and short enough for the machine to be the same throughout a block.
 const STRETCH_NS: i64 = 3_000_000;
 
-/// An arm's transaction time is the minimum over so many latest stretches, which excludes stalls.
+/// An arm's transaction time is the minimum over this number of latest stretches, which excludes stalls.
 const TIMED_STRETCHES: usize = 3;
 
 /// How the clients of a duel alternate.

@@ -12,7 +12,7 @@ pub use compare::{Comparison, Difference, Kind, ShownRow, compare};
 pub use recall::{Recall, RecallSample, overlap, pick, recall};
 pub use summary::{Example, Execution, StatementAnswers, Verdict, sentence};
 
-/// Rows of an answer are kept up to so many bytes, to compare them one by one and to show the first difference. Longer answers
+/// Rows of an answer are kept up to this many bytes, to compare them one by one and to show the first difference. Longer answers
 /// are compared by hashes.
 pub const MAX_KEPT: usize = 8 << 20;
 

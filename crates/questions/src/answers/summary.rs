@@ -99,13 +99,13 @@ impl StatementAnswers {
         if self.cause.is_some() && (is_alike || self.kind.is_some()) {
             return;
         }
-        let told = |(arm, error): (&str, &Option<(String, String)>)| {
+        let describe = |(arm, error): (&str, &Option<(String, String)>)| {
             let (sqlstate, message) = error.as_ref()?;
             // Without a message where that may show values.
             Some(format!("arm {arm}: {sqlstate} {message}").trim_end().to_owned())
         };
-        let told: Vec<String> = ["a", "b"].into_iter().zip(&errors).filter_map(told).collect();
-        self.cause = Some(told.join("; "));
+        let failures: Vec<String> = ["a", "b"].into_iter().zip(&errors).filter_map(describe).collect();
+        self.cause = Some(failures.join("; "));
         self.kind = (!is_alike).then_some(Kind::Error);
     }
 

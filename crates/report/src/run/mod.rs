@@ -86,7 +86,7 @@ fn headline(document: &Document) -> Vec<HeadlineFigure> {
     figures
 }
 
-/// What is looked for first: which arm of a duel is faster, and how many statements are; or whether the run kept its limit.
+/// Returns the first sentence: which arm of a duel is faster, and how many statements are; or whether the run kept its limit.
 fn conclusion(document: &Document) -> Option<Conclusion> {
     let Some(duel) = &document.duel else { return latency_limit(document) };
     let verdict = duel.metric("latency_avg_ms").map(|line| line.verdict.clone()).unwrap_or_default();
