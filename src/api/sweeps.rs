@@ -10,15 +10,18 @@ use bench_model::spec::{RunArguments, check_text};
 use bench_questions::calibration::{CalibrationLine, LEAST_RUNS, calibrate};
 use bench_questions::capacity::SearchArguments;
 use bench_questions::comparison::check_margin;
+use bench_questions::rehearsal::sentences;
 use bench_questions::screen::{ScreenMetric, screen_of, variants as variants_of_screen};
 use bench_questions::sweep::{Asked, Question, Resumption, SweepArguments, SweepSpec};
-use bench_report::experiment::{Experiment, answer_sentence, render, schema};
+use bench_report::experiment::{Experiment, answer_sentence, rehearsal_junit, render, schema};
 use bench_report::{Format, with_unreplayed};
 use bench_results::Finding;
 use bench_results::experiment::{
-    ExperimentDocument, ExperimentRun, FactorKind, IndexLine, RunFinding, ScreenLine,
+    ExperimentDocument, ExperimentRun, FactorKind, IndexLine, RunFinding, RunSamples, ScreenLine,
 };
+use bench_results::rehearsal::RehearsalLine;
 use pgrx::prelude::*;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::arguments::{Argument, Json, Name, run_function, run_functions, with_run_arguments};
@@ -28,7 +31,8 @@ use super::required;
 use super::runs::{deadline, run_of, status_shown};
 use crate::error::{OrRaise, for_client, notice};
 use crate::experiment::launch::{answer, check, look_at_run, spec_of, start, start_spec};
-use crate::experiment::{index_worth, parameters};
+use crate::experiment::rehearse::ask::RehearsalArguments;
+use crate::experiment::{index_worth, parameters, rehearse};
 use crate::guard::session_role::check_stored_run_as;
 use crate::launch::handle::Watch;
 use crate::run::prepare::pauses::leave_out;
@@ -159,6 +163,19 @@ fn bench_resume_sweep(sweep_id: Option<i64>, start_failure: Option<String>) -> i
     .or_raise()
 }
 
+/// A report of a rehearsal.
+#[pg_extern(sql = false)]
+fn rehearse_report(sweep_id: Option<i64>, format: Option<String>) -> String {
+    if format.as_deref() != Some("junit") {
+        return sweep_report(sweep_id, format);
+    }
+    let document = required("sweep_id", sweep_id).and_then(|sweep_id| {
+        store::rehearsal_lines(sweep_id)?;
+        store::sweep_document(sweep_id)
+    });
+    for_client(rehearsal_junit(&document.or_raise()))
+}
+
 /// A report of a sweep.
 #[pg_extern(sql = false)]
 fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
@@ -175,6 +192,7 @@ fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
 
 /// The sweep with the findings on each of its completed runs, and what else is known of these.
 fn with_findings(mut document: ExperimentDocument) -> Result<ExperimentDocument, UserError> {
+    let is_rehearsal = !document.rehearsals.is_empty();
     for run in document.runs.iter_mut().filter(|run| run.is_completed()) {
         let Some(run_id) = run.run_id else { continue };
         let of_run = store::document(run_id)?;
@@ -183,6 +201,9 @@ fn with_findings(mut document: ExperimentDocument) -> Result<ExperimentDocument,
             .map(|Finding { severity, topic, finding, .. }| RunFinding { severity, topic, finding })
             .collect();
         *run = ExperimentRun { findings, ..std::mem::take(run).with_figures(&of_run) };
+        if is_rehearsal {
+            run.samples = RunSamples { elapsed: of_run.samples.elapsed, tps: of_run.samples.tps };
+        }
     }
     Ok(document)
 }
@@ -399,6 +420,73 @@ run_functions! {
     ) -> [Rows] = |workload, index, rounds, margin, clients, run| {
         asked(workload, (index, rounds, margin), clients, run)
     }, ask_and_wait, start
+}
+
+run_functions! {
+    /// Rehearses a change under load, and waits for it.
+    bench_rehearse,
+    /// Starts a rehearsal and returns its id as a sweep.
+    bench_start_rehearse(
+        workload: [Option<String>], change: [Option<Json>], blocker: [Option<String>], blocker_secs: [Option<f64>],
+        lock_timeout: [Option<f64>], tries: [Option<i32>], pause: [Option<f64>], quiet_secs: [Option<f64>],
+        wait_limit: [Option<f64>], give_up: [Option<f64>], change_limit: [Option<f64>], alternative: [Option<bool>],
+        undo: [Option<String>], clients: [Option<i32>]
+    ) -> [Rows] = |workload, change: Option<Json>, blocker, blocker_secs, lock_timeout, tries, pause, quiet_secs,
+                   wait_limit, give_up, change_limit, alternative, undo, clients, run| {
+        let arguments = RehearsalArguments {
+            change: change.map(|change| change.0), blocker, blocker_secs, lock_timeout, tries, pause, quiet_secs,
+            wait_limit, give_up, change_limit, alternative, undo,
+        };
+        rehearsed(workload, arguments, clients, run)
+    }, rehearse_and_wait, start
+}
+
+/// The sweep that a rehearsal is.
+fn rehearsed(
+    workload: Option<String>,
+    arguments: RehearsalArguments,
+    clients: Option<i32>,
+    run: RunArguments,
+) -> Result<SweepArguments, UserError> {
+    let clients = match clients {
+        Some(clients) => clients,
+        None => prepared::clients(run.driver.as_deref(), run.target.is_some(), run.nodes.as_deref())?,
+    };
+    let (asked, run) = rehearse::ask::ask(arguments, RunArguments { workload, ..run })?;
+    Ok(SweepArguments::of_asked(asked, Some(clients), 1, run))
+}
+
+fn rehearse_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {
+    let sweep_id = answer(arguments)?;
+    let lines = store::rehearsal_lines(sweep_id)?;
+    for line in &lines {
+        notice(
+            for_client(format!("{}: {}", line.variant, sentences(line).join(" "))),
+            format!("See SELECT bench.sweep_report({sweep_id}) and bench.rehearsal_queue."),
+        );
+    }
+    Ok(rehearsal_rows(lines))
+}
+
+fn rehearsal_rows(lines: Vec<RehearsalLine>) -> Rows {
+    rows(lines.into_iter().map(|line| {
+        let answer = for_client(sentences(&line).join(" "));
+        RehearsalRow { answer, line: RehearsalLine { error: line.error.map(for_client), ..line } }
+    }))
+}
+
+/// A row of a rehearsal.
+#[derive(Serialize)]
+struct RehearsalRow {
+    #[serde(flatten)]
+    line: RehearsalLine,
+    answer: String,
+}
+
+/// What a rehearsal has shown.
+#[pg_extern(sql = false)]
+fn rehearse_results(sweep_id: Option<i64>) -> Rows {
+    rehearsal_rows(required("sweep_id", sweep_id).and_then(store::rehearsal_lines).or_raise())
 }
 
 fn ask_and_wait(arguments: SweepArguments) -> Result<Rows, UserError> {

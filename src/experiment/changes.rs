@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering::*;
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::Before;
 use bench_questions::sweep::{SweepOptions, SweepSpec, Variant};
+use bench_results::rehearsal::RehearsalPlan;
 
-use super::hand::{self, HandRole, Revert, STATEMENT, Task, hand_role, settings_of};
-use super::stops::{await_end, await_launched, await_launched_until};
+use super::hand::{self, HandPart, HandRole, Patience, Revert, STATEMENT, Task, hand_role, settings_of};
+use super::stops::{LOOK_MS, await_end, await_launched, await_launched_until};
 use crate::launch::checks::check_session_of;
 use crate::launch::handle::LaunchHandle;
 use crate::server::roles::superuser;
@@ -26,6 +27,19 @@ struct InForce<'a> {
     is_complete: bool,
     /// The session that has made the change and reverts it; `None` if it ended without reverting all.
     hand: Option<LaunchHandle>,
+}
+
+/// How far the change of a rehearsal is.
+pub(super) struct ChangeProgress {
+    /// The process that makes it; 0: not started yet.
+    pub pid: i32,
+    /// When its statements began and ended, by CLOCK_MONOTONIC; 0 before.
+    pub began_ns: i64,
+    pub ended_ns: i64,
+    /// Whether it has been made.
+    pub is_applied: bool,
+    /// Whether its session has ended.
+    pub is_over: bool,
 }
 
 /// The changes of a sweep's variants.
@@ -83,7 +97,7 @@ impl<'a> Changes<'a> {
         let (apply, revert) = (Some(sql.apply.clone()), sql.revert.clone());
         let hand = self.start_hand(variant, round, apply, revert.clone(), false)?;
         let mut is_applied = |hand: &LaunchHandle| Ok(hand.segment.header().state() == RunState::Running);
-        let applied = await_launched_until(self.header, &hand, &mut is_applied);
+        let applied = await_launched_until(self.header, &hand, LOOK_MS, &mut is_applied);
         if let Err(error) = applied {
             hand::leave(hand);
             self.in_force = self.read_unreverted()?;
@@ -91,6 +105,46 @@ impl<'a> Changes<'a> {
         }
         self.in_force = Some(InForce { round, variant, revert, is_complete: true, hand: Some(hand) });
         Ok(())
+    }
+
+    /// Starts to make the change of a rehearsal, without waiting for it.
+    ///
+    /// # Errors
+    /// Those of the hand's start.
+    pub fn begin(&mut self, variant: &'a Variant, round: u32) -> Result<(), UserError> {
+        let Some(sql) = variant.sql.as_ref().filter(|_| self.in_force.is_none()) else { return Ok(()) };
+        let (apply, revert) = (Some(sql.apply.clone()), sql.revert.clone());
+        let hand = self.start_hand(variant, round, apply, revert.clone(), false)?;
+        self.in_force = Some(InForce { round, variant, revert, is_complete: false, hand: Some(hand) });
+        Ok(())
+    }
+
+    /// Returns how far the change of a rehearsal is; `None` before it was begun.
+    pub fn progress(&self) -> Option<ChangeProgress> {
+        let hand = self.in_force.as_ref()?.hand.as_ref()?;
+        let header = hand.segment.header();
+        Some(ChangeProgress {
+            pid: header.coordinator_pid.load(Acquire),
+            began_ns: header.sweep.began_ns.load(Acquire),
+            ended_ns: header.sweep.ended_ns.load(Acquire),
+            is_applied: header.state() == RunState::Running,
+            is_over: hand.outcome().is_some(),
+        })
+    }
+
+    /// Returns the error of a rehearsal's change that failed, and was undone by its hand as far as possible.
+    ///
+    /// # Errors
+    /// Those of queries.
+    pub fn failure(&mut self) -> Result<Option<UserError>, UserError> {
+        let Some(change) = &mut self.in_force else { return Ok(None) };
+        let is_applied = |hand: &LaunchHandle| hand.segment.header().state() == RunState::Running;
+        change.is_complete = change.hand.as_ref().is_some_and(is_applied);
+        let Some(ended) = change.hand.take_if(|hand| hand.outcome().is_some()) else { return Ok(None) };
+        let failure = ended.outcome().and_then(Result::err);
+        hand::leave(ended);
+        self.in_force = self.read_unreverted()?;
+        Ok(failure)
     }
 
     /// Checks at a run's end that its variant's change is still in force.
@@ -114,6 +168,23 @@ impl<'a> Changes<'a> {
     /// As of [`revert_others`](Self::revert_others).
     pub fn revert_last(&mut self) -> Result<(), UserError> {
         self.revert(Revert::Certainly)
+    }
+
+    /// Reverts the change of a rehearsal after its run.
+    ///
+    /// # Errors
+    /// As of [`revert_others`](Self::revert_others).
+    pub fn revert_rehearsed(&mut self) -> Result<(), UserError> {
+        self.revert(Revert::Patiently)
+    }
+
+    /// Returns the task of a blocker, which the hand's role executes.
+    ///
+    /// # Errors
+    /// Those of [`hand_role`].
+    pub fn blocker_task(&self, variant: &Variant, round: u32, text: &str) -> Result<Task, UserError> {
+        let task = self.task(variant, round, Some(vec![text.to_owned()]), Vec::new(), false)?;
+        Ok(Task { part: HandPart::Blocker, schemas: Vec::new(), ..task })
     }
 
     /// Reverts the change in force.
@@ -174,12 +245,25 @@ impl<'a> Changes<'a> {
         revert: Vec<String>,
         is_complete: bool,
     ) -> Result<LaunchHandle, UserError> {
+        let task = self.task(variant, round, apply, revert, is_complete)?;
+        transaction(|| hand::start(&task))
+    }
+
+    /// Returns the task of a hand for a variant.
+    fn task(
+        &self,
+        variant: &Variant,
+        round: u32,
+        apply: Option<Vec<String>>,
+        revert: Vec<String>,
+        is_complete: bool,
+    ) -> Result<Task, UserError> {
         let (sweep_id, spec) = (self.sweep_id, self.spec);
         let (apply, revert) = (std::panic::AssertUnwindSafe(apply), std::panic::AssertUnwindSafe(revert));
         transaction(|| {
             let options = &spec.options;
             let HandRole { role, may_be_special } = hand_role(options, variant, spec.resumes.is_some())?;
-            let task = Task {
+            Ok(Task {
                 sweep_id,
                 round,
                 variant: variant.name.clone(),
@@ -190,9 +274,20 @@ impl<'a> Changes<'a> {
                 apply: apply.clone(),
                 revert: revert.clone(),
                 is_complete,
-            };
-            hand::start(&task)
+                part: if options.rehearsal().is_some() { HandPart::Change } else { HandPart::Variant },
+                patience: options.rehearsal().map_or(Patience::OF_SESSION, patience_of),
+            })
         })
+    }
+}
+
+/// Returns how the change of a rehearsal waits for locks.
+fn patience_of(plan: &RehearsalPlan) -> Patience {
+    let ms = |secs: f64| (secs * 1e3).ceil() as i64;
+    Patience {
+        lock_timeout_ms: plan.lock_timeout_secs.map(ms),
+        tries: plan.tries,
+        pause_ms: ms(plan.pause_secs),
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Results, Role, RunOptions};
 use bench_questions::sweep::{Question, SweepOptions, Variant};
+use bench_results::rehearsal::Rehearsal;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -30,8 +31,11 @@ use crate::load::fixture;
 use crate::run::before::execute;
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc::is_own;
+use crate::server::jsonb::json_of;
+use crate::server::own_locks::OwnLocks;
 use crate::server::process::{
-    forget_cancel, is_backend, my_pid, nap_until_canceled, report_idle, terminate, wait_for_latch, wake,
+    NS_PER_SEC, Usage, forget_cancel, is_backend, my_pid, nap_until_canceled, now_ns, report_idle, terminate,
+    wait_for_latch, wake,
 };
 use crate::server::roles::{self, superuser};
 use crate::server::rows::select;
@@ -77,6 +81,35 @@ pub(super) struct Task {
     pub revert: Vec<String>,
     /// Whether all statements of such a change are known to have been executed.
     pub is_complete: bool,
+    pub part: HandPart,
+    pub patience: Patience,
+}
+
+/// What a hand is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum HandPart {
+    /// The change of a variant, made before its runs.
+    Variant,
+    /// The change of a rehearsal, made in the middle of its run.
+    Change,
+    /// The blocker of a rehearsal, a transaction that stays open and is then rolled back.
+    Blocker,
+}
+
+/// How statements of a change wait for locks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Patience {
+    /// Their lock_timeout in milliseconds; `None`: that of the session.
+    pub lock_timeout_ms: Option<i64>,
+    /// Tries of each statement that ends with 55P03.
+    pub tries: u32,
+    /// Time between two tries.
+    pub pause_ms: i64,
+}
+
+impl Patience {
+    /// Waits as a session of psql does.
+    pub const OF_SESSION: Self = Self { lock_timeout_ms: None, tries: 1, pause_ms: 0 };
 }
 
 /// The way in which a hand reverts its change; the value of its segment's gate.
@@ -100,6 +133,16 @@ thread_local! {
 /// # Errors
 /// Those of [`check_session_of`]; 53400 without a worker slot.
 pub(super) fn start(task: &Task) -> Result<LaunchHandle, UserError> {
+    let hand = start_session(task)?;
+    ON_DUTY.set(hand.segment.handle());
+    Ok(hand)
+}
+
+/// As [`start`], for a blocker, which has nothing to revert.
+///
+/// # Errors
+/// As [`start`].
+pub(super) fn start_session(task: &Task) -> Result<LaunchHandle, UserError> {
     check_session_of(&task.role)?;
     let json = serde_json::to_string(task).map_err(|e| internal(e.to_string()))?;
     let segment = Segment::create(SegmentShape::LEADER, &json, &[]);
@@ -107,7 +150,6 @@ pub(super) fn start(task: &Task) -> Result<LaunchHandle, UserError> {
     let hand = LaunchHandle::start(segment, KIND, database::oid().to_u32(), task.role.oid, 1)?;
     hand.segment.pin();
     hand.tie();
-    ON_DUTY.set(hand.segment.handle());
     Ok(hand)
 }
 
@@ -175,11 +217,14 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     if let Some(error) = stop_error(header) {
         return Err(error);
     }
+    if task.part == HandPart::Blocker {
+        return block(header, &mut session, task);
+    }
     let mut is_complete = task.is_complete;
     if let Some(texts) = &task.apply {
         durable_transaction(|| store::begin_sweep_change(task.sweep_id, task.round, &task.variant))?;
         UNFINISHED.set(Some(task));
-        let applied = interruptibly(header, || apply(&mut session, task, texts));
+        let applied = interruptibly(header, || apply(header, &mut session, task, texts));
         if let Err(error) = applied {
             // Revert the executed part. After a failure, the leader tries again.
             let _ = revert_now(header, &mut session, task, &UNDONE);
@@ -225,22 +270,87 @@ fn finished(reverted: Result<(), UserError>) -> Result<(), UserError> {
     reverted
 }
 
+/// Executes a blocker's text in a transaction, which stays open until the leader stops this session.
+fn block(header: &Header, session: &mut Session, task: &Task) -> Result<(), UserError> {
+    let texts = task.apply.iter().flatten();
+    let result = interruptibly(header, || {
+        transaction(|| set(&task.settings))?;
+        execute(session, "BEGIN")?;
+        texts.clone().try_for_each(|text| execute(session, text))?;
+        header.set_state(RunState::Running);
+        while header.stop() == StopReason::None {
+            nap_until_canceled(200)?;
+        }
+        Ok(())
+    });
+    session.abort().map_err(UserError::from)?;
+    match result {
+        Err(error) if error.sqlstate != sqlstate::QUERY_CANCELED => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Makes the variant's change and records it.
-fn apply(session: &mut Session, task: &Task, texts: &[String]) -> Result<(), UserError> {
+fn apply(header: &Header, session: &mut Session, task: &Task, texts: &[String]) -> Result<(), UserError> {
     let before = transaction(files)?;
-    let began = Instant::now();
-    let applied = transaction(|| make_schemas(task))
-        .and_then(|()| execute_all(session, &task.settings, texts, &[], &mut 0));
-    let secs = began.elapsed().as_secs_f64();
-    let noted = match &applied {
+    let invalid_before = transaction(invalid_indexes)?;
+    let mut settings = task.settings.clone();
+    settings.extend(task.patience.lock_timeout_ms.map(|ms| ("lock_timeout".to_owned(), ms.to_string())));
+    let mut tries = 1;
+    transaction(|| make_schemas(task))?;
+    let own_locks = OwnLocks::watch();
+    let wal_bytes_before = Usage::of_session().wal_bytes;
+    let began_ns = now_ns();
+    header.sweep.began_ns.store(began_ns, Release);
+    let applied = execute_all(session, &settings, texts, &mut |session, text| {
+        execute_with_patience(session, text, &task.patience, &mut tries)
+    });
+    let ended_ns = now_ns();
+    header.sweep.ended_ns.store(ended_ns, Release);
+    let wal_bytes = Usage::of_session().wal_bytes - wal_bytes_before;
+    let mut noted = match &applied {
         Ok(()) => {
             let (made, bytes) = transaction(|| made_since(&before))?;
+            let secs = (ended_ns - began_ns) as f64 / NS_PER_SEC;
             json!({"apply_secs": secs, "made": made, "made_bytes": bytes})
         }
-        Err(error) => json!({"error": error.message}),
+        Err(error) => {
+            // After a failure, the index stays, and its drop among the statements to revert may succeed.
+            let _ = drop_invalid_indexes(session, &invalid_before);
+            json!({"error": error.message})
+        }
     };
+    if task.part == HandPart::Change {
+        let lock = own_locks.strongest();
+        let rehearsal = Rehearsal {
+            tries,
+            wal_bytes: i64::try_from(wal_bytes).ok(),
+            lock_mode: lock.map(|lock| lock.mode_name()),
+            locked: lock.map(|lock| transaction(|| Ok(lock.shown_name()))).transpose()?,
+            ..Rehearsal::default()
+        };
+        noted["rehearsal"] = json_of(&rehearsal);
+    }
+    let noted = AssertUnwindSafe(noted);
     durable_transaction(|| store::note_sweep_change(task.sweep_id, &noted))?;
     applied
+}
+
+/// Returns the indexes that are not valid.
+fn invalid_indexes() -> Result<HashSet<pg_sys::Oid>, UserError> {
+    let sql = "SELECT indexrelid FROM pg_index WHERE NOT indisvalid";
+    Ok(select::<(pg_sys::Oid,)>(sql, &[])?.into_iter().map(|(index,)| index).collect())
+}
+
+/// Drops indexes that a failed CREATE INDEX CONCURRENTLY left.
+fn drop_invalid_indexes(session: &mut Session, before: &HashSet<pg_sys::Oid>) -> Result<(), UserError> {
+    session.set(c"lock_timeout", LOCK_TIMEOUT).map_err(UserError::from)?;
+    let left: Vec<pg_sys::Oid> = transaction(invalid_indexes)?.difference(before).copied().collect();
+    for index in left {
+        let name = transaction(|| fetch::<String>("SELECT $1::regclass::text", &[index.into()]))?;
+        name.map_or(Ok(()), |name| execute(session, &format!("DROP INDEX {name}")))?;
+    }
+    Ok(())
 }
 
 fn make_schemas(task: &Task) -> Result<(), UserError> {
@@ -259,7 +369,16 @@ fn make_schemas(task: &Task) -> Result<(), UserError> {
 /// Reverts the change and records that. Errors with a SQLSTATE in `passes` are ignored. Counts the executed statements in `done`.
 fn revert(session: &mut Session, task: &Task, passes: &[&str], done: &mut u32) -> Result<(), UserError> {
     let began = Instant::now();
-    let reverted = execute_all(session, &task.settings, &task.revert, passes, done);
+    let reverted =
+        execute_all(session, &task.settings, &task.revert, &mut |session, text| match execute_one(
+            session, text,
+        ) {
+            Err(error) if !passes.contains(&error.sqlstate.as_str()) => Err(error),
+            _ => {
+                *done += 1;
+                Ok(())
+            }
+        });
     let noted = match &reverted {
         Ok(()) => json!({"revert_secs": began.elapsed().as_secs_f64()}),
         Err(error) => json!({"error": error.message}),
@@ -371,29 +490,24 @@ pub(super) fn settings_of(
     Ok(RunOptions::new(options.run_of(variant))?.settings)
 }
 
-/// Executes texts as a client's session with these settings would, except for timeouts. Errors with a SQLSTATE in `passes` are
-/// ignored. Counts the executed texts in `done`, and restores this session's role and settings.
+/// Executes texts by `execute_text` as a client's session with these settings would, except for timeouts, and restores this
+/// session's role and settings.
 ///
 /// # Errors
-/// The server's, with the statement.
+/// Those of `execute_text`, with the statement.
 fn execute_all(
     session: &mut Session,
     settings: &[(String, String)],
     texts: &[String],
-    passes: &[&str],
-    done: &mut u32,
+    execute_text: &mut dyn FnMut(&mut Session, &str) -> Result<(), UserError>,
 ) -> Result<(), UserError> {
     let result = transaction(|| set(settings)).and_then(|()| {
-        for text in texts {
-            match execute_one(session, text) {
-                Err(error) if !passes.contains(&error.sqlstate.as_str()) => {
-                    let detail = error.detail.clone().unwrap_or_else(|| format!("{STATEMENT}{text}"));
-                    return Err(error.detail(detail));
-                }
-                _ => *done += 1,
-            }
-        }
-        Ok(())
+        texts.iter().try_for_each(|text| {
+            execute_text(session, text).map_err(|error| {
+                let detail = error.detail.clone().unwrap_or_else(|| format!("{STATEMENT}{text}"));
+                error.detail(detail)
+            })
+        })
     });
     // The role first: another role might not be allowed to reset all parameters.
     for statement in ["RESET SESSION AUTHORIZATION", "RESET ALL"] {
@@ -409,6 +523,27 @@ fn execute_one(session: &mut Session, text: &str) -> Result<(), UserError> {
     }
     session.abort().map_err(UserError::from)?;
     Err(UserError::new(sqlstate::ACTIVE_SQL_TRANSACTION, "the statements leave a transaction open"))
+}
+
+/// Executes a text, and tries it again while it does not get its locks. Raises `most_tries` to the number of tries.
+fn execute_with_patience(
+    session: &mut Session,
+    text: &str,
+    patience: &Patience,
+    most_tries: &mut u32,
+) -> Result<(), UserError> {
+    for tries in 1.. {
+        *most_tries = tries.max(*most_tries);
+        match execute_one(session, text) {
+            Err(error) if error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE && tries < patience.tries => {}
+            result => return result,
+        }
+        let pause_ends_ns = now_ns() + patience.pause_ms * 1_000_000;
+        while now_ns() < pause_ends_ns {
+            nap_until_canceled((pause_ends_ns - now_ns()) / 1_000_000 + 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// Sets parameters for the session, until RESET ALL.

@@ -99,9 +99,10 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Returns the sweep's own worker slots: the leader's, and that of a hand if there is one.
+/// Returns the sweep's own worker slots: the leader's, and those of the hands for a change and a rehearsal's blocker.
 fn own_slots(options: &SweepOptions) -> u64 {
-    1 + u64::from(options.applies_sql())
+    let blocks = options.rehearsal().is_some_and(|plan| plan.blocker.is_some());
+    1 + u64::from(options.applies_sql()) + u64::from(blocks)
 }
 
 fn most_clients(options: &SweepOptions) -> u32 {

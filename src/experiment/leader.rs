@@ -7,13 +7,18 @@ use std::time::{Duration, Instant};
 
 use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{Extent, Results, RunArguments, RunSpec};
-use bench_questions::sweep::{Resumption, SweepSpec, Variant};
+use bench_questions::rehearsal::RATE_SHARE;
+use bench_questions::sweep::{Resumption, SweepCell, SweepSpec, Variant};
+use bench_results::rehearsal::{Rehearsal, RehearsalPlan, Undo};
 use pgrx::pg_sys;
 
 use super::changes::Changes;
 use super::hand;
 use super::parameters::{self, Restarts, State};
-use super::stops::{await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled};
+use super::rehearse::{Course, LOOK_MS as COURSE_LOOK_MS, dropped_columns};
+use super::stops::{
+    LOOK_MS, await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled,
+};
 use crate::driver::session::Session;
 use crate::error::internal;
 use crate::guard::session_role::check_stored_run_as;
@@ -312,7 +317,10 @@ impl<'a> RunningSweep<'a> {
                     continue;
                 }
             }
-            let arguments = options.run_arguments(variant, cell.clients, Some(seed));
+            let mut arguments = options.run_arguments(variant, cell.clients, Some(seed));
+            if options.rehearsal().is_some() && variant.sql.is_some() && arguments.rates.is_none() {
+                arguments.rate = Some(self.rehearsal_rate(arguments.rate)?);
+            }
             let order = Order { place, round: cell.round, variant, arguments, over_checkpoint: false };
             if self.carry_out(order)?.is_none() {
                 return Ok(false);
@@ -386,7 +394,10 @@ impl<'a> RunningSweep<'a> {
             sweep.changes.revert_others(variant, round)?;
             sweep.system.set(&mut sweep.session, parameters::wanted(variant), Reach::New)?;
             sweep.state.load(variant, round, &|launched| await_launched(header, launched))?;
-            sweep.changes.apply(variant, round)
+            match sweep.spec.options.rehearsal() {
+                Some(_) => Ok(()),
+                None => sweep.changes.apply(variant, round),
+            }
         })?;
         let header = self.context.segment.header();
         let pairs = std::mem::replace(&mut self.pairs, NodePairs::Try);
@@ -407,6 +418,8 @@ impl<'a> RunningSweep<'a> {
             run.observation = self.spec.observation;
         }
         run.horizon_held = self.spec.horizon_held;
+        let rehearsal = self.spec.options.rehearsal().filter(|_| variant.sql.is_some());
+        run.logged_from_ms = rehearsal.map_or(0.0, |plan| plan.wait_limit_secs * 1e3);
         // The session that waits for the sweep is idle during the run.
         run.starter.pid = header.caller_pid.load(Relaxed);
         let prepared = std::panic::AssertUnwindSafe(&prepared);
@@ -419,8 +432,13 @@ impl<'a> RunningSweep<'a> {
         })
         .inspect_err(|e| stop_if_canceled(header, e))?;
         let after_ns = if over_checkpoint { checkpoint_ns(run) } else { None };
-        let result =
-            self.follow(place, &launched, after_ns, &mut |session| before::checkpoint(session, run, secrets));
+        let result = match rehearsal {
+            Some(plan) => self.rehearse(place, &launched, plan, (variant, round), run),
+            None => {
+                let mut checkpoint = |session: &mut Session| before::checkpoint(session, run, secrets);
+                self.follow(place, &launched, after_ns, &mut checkpoint)
+            }
+        };
         let run_id = launched.segment.run_id();
         launched.leave();
         result?;
@@ -448,7 +466,7 @@ impl<'a> RunningSweep<'a> {
         let session = &mut self.session;
         let has_checkpoint = &mut self.has_checkpoint;
         *has_checkpoint = false;
-        await_launched_until(header, launched, &mut |launched| {
+        await_launched_until(header, launched, LOOK_MS, &mut |launched| {
             let run_id = launched.segment.run_id();
             if !is_known && run_id != 0 {
                 is_known = true;
@@ -465,6 +483,68 @@ impl<'a> RunningSweep<'a> {
                 }
             }
             Ok(false)
+        })
+    }
+
+    /// Follows a run in the middle of which a variant's change is made, and undoes the change.
+    fn rehearse(
+        &mut self,
+        place: i32,
+        launched: &LaunchHandle,
+        plan: &'a RehearsalPlan,
+        (variant, round): (&'a Variant, u32),
+        run: &RunSpec,
+    ) -> Result<(), UserError> {
+        let (header, sweep_id) = (self.context.segment.header(), self.sweep_id);
+        let blocker =
+            plan.blocker.as_ref().map(|text| self.changes.blocker_task(variant, round, text)).transpose()?;
+        let columns_before = dropped_columns()?;
+        let mut course = Course::new(plan, (variant, round), blocker);
+        let mut is_known = false;
+        let changes = &mut self.changes;
+        let result = await_launched_until(header, launched, COURSE_LOOK_MS, &mut |launched| {
+            let run_id = launched.segment.run_id();
+            if !is_known && run_id != 0 {
+                is_known = true;
+                durable_transaction(|| store::sweep_run_started(sweep_id, place, run_id))?;
+            }
+            course.follow(&launched.segment, changes)?;
+            Ok(false)
+        });
+        let record = course.finish(&launched.segment, run);
+        let failure = changes.failure()?;
+        result?;
+        changes.revert_rehearsed()?;
+        if plan.undo == Undo::Reload {
+            self.state.reload(variant, &|launched| await_launched(header, launched))?;
+        }
+        let left = dropped_columns()? - columns_before;
+        let record = Rehearsal {
+            sqlstate: failure.as_ref().map(|error| error.sqlstate.clone()),
+            message: failure.map(|error| error.message),
+            left: (left > 0).then(|| format!("dropped columns in the catalog: {left}")),
+            ..record
+        };
+        durable_transaction(|| store::sweeps::note_rehearsal(sweep_id, &record))
+    }
+
+    /// Returns the rate of the runs in which a change is rehearsed: the given one, or a share of what the closed loop reached.
+    ///
+    /// # Errors
+    /// 55000 if the closed loop was not completed.
+    fn rehearsal_rate(&self, given: Option<f64>) -> Result<f64, UserError> {
+        if let Some(rate) = given {
+            return Ok(rate);
+        }
+        let (sweep_id, options) = (self.sweep_id, &self.spec.options);
+        let completed = transaction(|| store::sweeps::completed_cells(sweep_id, options))?;
+        let is_closed_loop =
+            |(cell, _): &&(SweepCell, f64)| options.setup.variants[cell.variant].sql.is_none();
+        let tps = completed.iter().find(is_closed_loop).map(|(_, tps)| *tps).filter(|tps| *tps > 0.0);
+        tps.map(|tps| tps * RATE_SHARE).ok_or_else(|| {
+            let message = "the closed loop that finds the rate was not completed";
+            UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+                .hint("Pass the rate of the application: rate => transactions per second.")
         })
     }
 

@@ -8,4 +8,5 @@ pub mod index_worth;
 pub mod launch;
 mod leader;
 pub mod parameters;
+pub mod rehearse;
 mod stops;

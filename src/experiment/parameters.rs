@@ -326,17 +326,39 @@ impl State {
         // A variant's load is made once in each round, so that all rounds begin alike.
         let place = (round, variant.name.clone());
         let options = std::panic::AssertUnwindSafe(&self.options);
-        let loads = if !variant.load.is_empty() && (reloads || self.loaded.as_ref() != Some(&place)) {
-            vec![transaction(|| load_of(&options, variant))?]
+        if !variant.load.is_empty() && (reloads || self.loaded.as_ref() != Some(&place)) {
+            self.make_loads(&[transaction(|| load_of(&options, variant))?], wait)?;
         } else if reloads {
-            let arguments = self.options.run_of(variant);
-            let names = transaction(|| fixtures_of(arguments.clone()))?;
-            names.iter().map(|name| reload_of(&options, name)).collect()
+            self.reload(variant, wait)?;
         } else {
             return Ok(());
-        };
+        }
+        self.loaded = Some(place);
+        Ok(())
+    }
+
+    /// Loads the fixtures of a variant's runs anew.
+    ///
+    /// # Errors
+    /// Those of loads.
+    pub fn reload(
+        &mut self,
+        variant: &Variant,
+        wait: &dyn Fn(&LaunchHandle) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
+        let arguments = self.options.run_of(variant);
+        let names = transaction(|| fixtures_of(arguments.clone()))?;
+        let loads: Vec<SweepLoad> = names.iter().map(|name| reload_of(&self.options, name)).collect();
+        self.make_loads(&loads, wait)
+    }
+
+    fn make_loads(
+        &mut self,
+        loads: &[SweepLoad],
+        wait: &dyn Fn(&LaunchHandle) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
         self.loaded = None;
-        for load in &loads {
+        for load in loads {
             let launched = transaction(|| {
                 let (launched, _) = prepare::begin(&load.fixture, &load.options, load.rows, load.jobs)?;
                 launched.segment.pin();
@@ -346,7 +368,6 @@ impl State {
             launched.leave();
             result?;
         }
-        self.loaded = Some(place);
         Ok(())
     }
 }

@@ -49,15 +49,19 @@ pub(super) fn stop_if_canceled(header: &Header, error: &UserError) {
     }
 }
 
+/// The longest time between two looks at what is awaited.
+pub(super) const LOOK_MS: i64 = 200;
+
 /// Waits for a load, a run or a hand, and stops it when the sweep is stopped.
 pub(super) fn await_launched(header: &Header, launched: &LaunchHandle) -> Result<(), UserError> {
-    await_launched_until(header, launched, &mut |_| Ok(false))
+    await_launched_until(header, launched, LOOK_MS, &mut |_| Ok(false))
 }
 
-/// As [`await_launched`], until `look` returns true.
+/// As [`await_launched`], until `look`, which is called at least every `look_ms`, returns true.
 pub(super) fn await_launched_until(
     header: &Header,
     launched: &LaunchHandle,
+    look_ms: i64,
     look: &mut dyn FnMut(&LaunchHandle) -> Result<bool, UserError>,
 ) -> Result<(), UserError> {
     header.sweep.under_way.store(launched.segment.handle(), Release);
@@ -74,7 +78,7 @@ pub(super) fn await_launched_until(
             break Ok(());
         }
         // A cancel of this session is a stop as well.
-        match nap_until_canceled(200) {
+        match nap_until_canceled(look_ms) {
             Err(_) => header.request_stop(StopReason::Requested),
             Ok(()) if drop_extension::is_coming() => header.request_stop(StopReason::Dropped),
             Ok(()) => {}

@@ -264,7 +264,33 @@ impl<'a> WaitSampler<'a> {
     }
 }
 
+/// Sessions of which is watched whether they wait for heavyweight locks.
+pub struct LockWatch(Vec<Watched>);
+
+impl LockWatch {
+    /// Watches the clients of a run, and another session.
+    pub fn new(run: &Segment, other: i32) -> Self {
+        let clients = run.sessions().map(|session| Watched::new(&session));
+        Self(clients.chain([Watched::of_backend(other)]).collect())
+    }
+
+    /// Whether any of them waits for a lock.
+    pub fn anyone_waits(&self) -> bool {
+        // The highest byte is the class of the wait event.
+        self.0
+            .iter()
+            .any(|watched| watched.look().is_some_and(|event| event & 0xFF00_0000 == pg_sys::PG_WAIT_LOCK))
+    }
+}
+
 impl Watched {
+    /// Begins to watch a backend.
+    fn of_backend(pid: i32) -> Self {
+        // SAFETY: searches the shared process array.
+        let process = unsafe { pg_sys::BackendPidGetProc(pid) };
+        Self { process, pid, event: None, cpu_ns: None, switches: None }
+    }
+
     /// Begins to watch a client.
     fn new(session: &ClientSession) -> Self {
         let pid = session.pid;

@@ -1,5 +1,6 @@
 //! Files named by users, which must be regular: a path may lead to a pipe without a writer, a terminal, or an endless device.
 
+use std::ffi::CStr;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,6 +19,18 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
         return Err(io::Error::new(ErrorKind::InvalidInput, "It is not a regular file"));
     }
     Ok((file, metadata))
+}
+
+/// Returns the bytes that are free on the file system of a path for ordinary users; `None` if the system does not say.
+pub fn free_bytes(path: &CStr) -> Option<i64> {
+    // SAFETY: the system fills the structure, of which all bit patterns are valid.
+    unsafe {
+        let mut status: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(path.as_ptr(), &raw mut status) != 0 {
+            return None;
+        }
+        i64::try_from(status.f_bavail.checked_mul(status.f_frsize)?).ok()
+    }
 }
 
 /// A file whose reads check for interrupts.

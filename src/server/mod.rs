@@ -7,6 +7,8 @@ pub mod files;
 pub mod guc;
 pub mod horizon;
 pub mod jsonb;
+pub mod known_change;
+pub mod own_locks;
 pub mod pages;
 pub mod process;
 pub mod query;

@@ -160,6 +160,8 @@ pub struct Header {
     pub gate: AtomicU32,
     /// 1 for a run that ends as soon as an error ends a client.
     pub exit_on_abort: AtomicU32,
+    /// 1 to end the measurement of a run before its time, as if this was its end.
+    pub ends_early: AtomicU32,
     /// Intervals below this one are read: nothing may be added to them.
     pub closed: AtomicU32,
     /// The caller could not release its snapshot while waiting.
@@ -390,6 +392,9 @@ pub struct SweepProgress {
     pub under_way: AtomicU32,
     /// Place of the last one that is over; written before `done`.
     pub last_place: AtomicI32,
+    /// Of a hand: when its first statement began, and when its last one ended, by CLOCK_MONOTONIC; 0 before.
+    pub began_ns: AtomicI64,
+    pub ended_ns: AtomicI64,
 }
 
 /// A [`Timeline`] in shared memory: written before the gate opens, except that the end, and that of the warm-up, can come

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use bench_base::error::{UserError, sqlstate};
 use bench_questions::index_worth::{VariantDuels, index_worth};
+use bench_questions::rehearsal::{RehearsedVariant, line};
 use bench_questions::screen::{CombinedRun, ScreenMetric, ScreenRuns, above_limit, row_of, screen};
 use bench_questions::sweep::{Question, SweepOptions};
 use bench_results::experiment::{AskedIndex, IndexLine, IndexWorth};
-use bench_results::experiment::{ExperimentDocument, ExperimentRun, Sweep};
+use bench_results::experiment::{ExperimentDocument, ExperimentRun, Sweep, SweepChange};
 use bench_results::experiment::{Screen, ScreenLine};
+use bench_results::rehearsal::{Rehearsal, RehearsalLine};
 use bench_results::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
 use bench_stats::histogram::LAST;
 use pgrx::JsonB;
@@ -229,15 +231,19 @@ pub fn sweep_document(sweep_id: i64) -> Result<ExperimentDocument, UserError> {
                     (screened_lines(sweep_id, asked, &options, None, None)?, Vec::new())
                 }
                 Some(Question::IndexWorth(asked)) => (Vec::new(), lines_of_indexes(sweep_id, asked, None)?),
-                None => Default::default(),
+                _ => Default::default(),
             };
             (reached(sweep_id, &options)?, answer)
         }
         Err(_) => Default::default(),
     };
+    let rehearsals = match sweep_options(sweep_id) {
+        Ok(options) => lines_of_rehearsal(sweep_id, &options, &document.changes)?,
+        Err(_) => Vec::new(),
+    };
     let unreplayed = fidelity::unreplayed_of_sweep(sweep_id)?;
     let sweep = Sweep { sure_within, ..document.sweep };
-    Ok(ExperimentDocument { schema_version: 1, sweep, unreplayed, screen, indexes, ..document })
+    Ok(ExperimentDocument { schema_version: 1, sweep, unreplayed, screen, indexes, rehearsals, ..document })
 }
 
 /// Computes the effects of the settings that a sweep screens. The default for `metric` is tps, or latency in an open loop.
@@ -358,6 +364,62 @@ fn lines_of_indexes(
     }
     let duels: Vec<VariantDuels> = duels.into_values().collect();
     Ok(index_worth(asked, &duels, of_processor))
+}
+
+/// Returns what a rehearsal showed, a line for each way to make the change.
+///
+/// # Errors
+/// Those of [`visible`], 55000 for a sweep without a rehearsal.
+pub fn rehearsal_lines(sweep_id: i64) -> Result<Vec<RehearsalLine>, UserError> {
+    let document = sweep_document(sweep_id)?;
+    if sweep_options(sweep_id)?.rehearsal().is_none() {
+        let message = format!("sweep {sweep_id} does not rehearse a change");
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+            .hint("bench.rehearse and bench.start_rehearse make such sweeps."));
+    }
+    Ok(document.rehearsals)
+}
+
+/// As [`rehearsal_lines`], for a sweep that the caller may see.
+fn lines_of_rehearsal(
+    sweep_id: i64,
+    options: &SweepOptions,
+    changes: &[SweepChange],
+) -> Result<Vec<RehearsalLine>, UserError> {
+    let Some(plan) = options.rehearsal() else { return Ok(Vec::new()) };
+    let runs = sweep_runs_of(sweep_id)?;
+    let mut lines = Vec::new();
+    for variant in options.setup.variants.iter().filter(|variant| variant.sql.is_some()) {
+        let run = runs.iter().find(|run| run.variant == variant.name);
+        // Of several attempts the last one counts.
+        let change = changes.iter().rev().find(|change| change.variant == variant.name);
+        let rehearsal = change.and_then(|change| change.rehearsal.as_ref());
+        let document = match run.and_then(|run| run.run_id) {
+            Some(run_id) if rehearsal.is_some_and(|rehearsal| rehearsal.run_id == run_id) => {
+                Some(document(run_id)?)
+            }
+            _ => None,
+        };
+        let rehearsed = RehearsedVariant {
+            name: &variant.name,
+            sql: variant.sql.as_ref(),
+            change,
+            document: document.as_ref(),
+            waited: rehearsal.map_or(Ok(0), waited)?,
+            error: run.and_then(|run| run.error.clone()),
+        };
+        lines.push(line(plan, &rehearsed));
+    }
+    Ok(lines)
+}
+
+/// Counts the logged transactions that ended after a change began. Only those that waited too long or failed are logged.
+fn waited(rehearsal: &Rehearsal) -> Result<u64, UserError> {
+    let sql = "SELECT count(*) FROM bench.transactions \
+               WHERE run_id = $1 AND outcome = 'processed' \
+                 AND started + make_interval(secs => (latency_ms - coalesce(lag_ms, 0)) / 1000) >= $2::timestamptz";
+    let began_at = rehearsal.change_began_at.as_deref();
+    Ok(read::<i64>(sql, &[rehearsal.run_id.into(), began_at.into()])?.unwrap_or_default().unsigned_abs())
 }
 
 /// The share of their time for which clients wait for a processor, from which on other processes affect latencies.

@@ -25,7 +25,9 @@ mod workloads;
 
 pub use captures::*;
 pub use deletion::{delete_runs, forget_runs, prune};
-pub use document::{document, headline, index_lines, screen_lines, sweep_document, visible_headline};
+pub use document::{
+    document, headline, index_lines, rehearsal_lines, screen_lines, sweep_document, visible_headline,
+};
 pub use duels::{compare_duels, duel_of, find_duel, statements_of};
 pub use export::{chunk, chunks, export, export_piece};
 pub use extension_owner::{as_owner, may_see, reassign_owned};

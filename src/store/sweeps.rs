@@ -9,6 +9,7 @@ use bench_base::error::{UserError, sqlstate};
 use bench_questions::capacity::{CapacityAnswer, NextTrial, Trial, TrialOutcome};
 use bench_questions::sweep::{SweepCell, SweepOptions, SweepSpec};
 use bench_results::experiment::{ExperimentRun, SweepChange};
+use bench_results::rehearsal::Rehearsal;
 use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -191,7 +192,7 @@ impl RowOfCell {
 }
 
 /// Reads the tps of a sweep's completed runs without an error.
-fn completed_cells(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(SweepCell, f64)>, UserError> {
+pub fn completed_cells(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(SweepCell, f64)>, UserError> {
     #[derive(Deserialize)]
     struct Row {
         #[serde(flatten)]
@@ -291,6 +292,25 @@ pub fn note_sweep_change(sweep_id: i64, noted: &Value) -> Result<(), UserError> 
     let sql = "UPDATE bench_internal.sweep_log SET changes = jsonb_set(changes, '{-1}', changes -> -1 || $2) \
                WHERE sweep_id = $1 AND jsonb_array_length(changes) > 0";
     write(sql, &[sweep_id.into(), JsonB(noted.clone()).into()])
+}
+
+/// Adds what happened in a rehearsal's run to the record of its change, which has what the change's session noted.
+pub fn note_rehearsal(sweep_id: i64, rehearsal: &Rehearsal) -> Result<(), UserError> {
+    let sql = "SELECT changes -> -1 -> 'rehearsal' FROM bench_internal.sweep_log \
+               WHERE sweep_id = $1 AND jsonb_typeof(changes) = 'array'";
+    let noted: Rehearsal = read(sql, &[sweep_id.into()])?.unwrap_or_default();
+    let Rehearsal { tries, wal_bytes, lock_mode, locked, .. } = noted;
+    let rehearsal = Rehearsal { tries, wal_bytes, lock_mode, locked, ..rehearsal.clone() };
+    note_sweep_change(sweep_id, &json!({ "rehearsal": rehearsal }))
+}
+
+/// Returns a rehearsal that is under way in this database.
+pub fn rehearsal_under_way() -> Result<Option<i64>, UserError> {
+    let sql = "SELECT sweep_id, segment FROM bench_internal.sweep_log \
+               WHERE status = 'running' AND jsonb_exists(options -> 'question', 'rehearsal')";
+    let running = as_owner(|| select::<(i64, i64)>(sql, &[]))?;
+    let is_alive = |(sweep_id, segment): &(i64, i64)| is_led(Work::Sweep(*sweep_id), *segment as u32);
+    Ok(running.into_iter().find(is_alive).map(|(sweep_id, _)| sweep_id))
 }
 
 /// Returns round and variant of the last change if it was not reverted.

@@ -469,7 +469,7 @@ impl Client {
         let transaction = Transaction { script, due_ns, start_ns, end_ns, tries, outcome };
         let is_measured = ledger.record(&transaction);
         if is_measured && let Some(sampling) = &mut self.log {
-            sampling.log(|entry| ledger.log(&transaction.entry(entry)));
+            sampling.log(|entry| transaction.entry(entry), |entry| ledger.log(entry));
         }
         self.met_an_error = tries > 1 || outcome != Outcome::Committed;
         self.is_connected &= !self.reconnects;

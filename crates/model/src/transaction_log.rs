@@ -153,23 +153,29 @@ pub struct Sampling {
     client: u32,
     random: Prng,
     rate: f64,
+    from_ns: u64,
     transactions: u64,
 }
 
 impl Sampling {
     /// `rate` is the share of the transactions to log, above 0 and up to 1; `random` decides for each, as pgbench's
-    /// `ts_sample_rs` does.
-    pub fn new(client: u32, random: Prng, rate: f64) -> Self {
-        Self { client, random, rate, transactions: 0 }
+    /// `ts_sample_rs` does. Of those that are processed, only those are logged that take at least `from_ns`.
+    pub fn new(client: u32, random: Prng, rate: f64, from_ns: u64) -> Self {
+        Self { client, random, rate, from_ns, transactions: 0 }
     }
 
-    /// Has the client's next transaction logged if its turn has come (`doLog` in pgbench.c): `log` is given an entry with
-    /// its client and its place.
+    /// Has the client's next transaction logged if its turn has come (`doLog` in pgbench.c): `complete` is given an entry with
+    /// its client and its place, and `log` the complete one.
     #[inline(never)]
-    pub fn log(&mut self, log: impl FnOnce(LogRecord)) {
+    pub fn log(&mut self, complete: impl FnOnce(LogRecord) -> LogRecord, log: impl FnOnce(&LogRecord)) {
         self.transactions += 1;
-        if self.random.unit_interval() <= self.rate {
-            log(LogRecord { client: self.client, transaction: self.transactions, ..LogRecord::default() });
+        if self.random.unit_interval() > self.rate {
+            return;
+        }
+        let entry = LogRecord { client: self.client, transaction: self.transactions, ..LogRecord::default() };
+        let entry = complete(entry);
+        if entry.outcome != LoggedOutcome::Processed || entry.latency_ns >= self.from_ns {
+            log(&entry);
         }
     }
 }
@@ -210,12 +216,12 @@ mod tests {
     impl LogWriter<'_> {
         fn log(&mut self, entry: LogRecord) {
             let LogRecord { latency_ns, .. } = entry;
-            self.sampling.log(|entry| self.queue.put(&LogRecord { latency_ns, ..entry }));
+            self.sampling.log(|entry| LogRecord { latency_ns, ..entry }, |entry| self.queue.put(entry));
         }
     }
 
     fn writer(owner: &Owner, rate: f64) -> LogWriter<'_> {
-        LogWriter { queue: owner.queue(), sampling: Sampling::new(5, Prng::from_seed(42), rate) }
+        LogWriter { queue: owner.queue(), sampling: Sampling::new(5, Prng::from_seed(42), rate, 0) }
     }
 
     #[test]
@@ -250,6 +256,18 @@ mod tests {
         log(3);
         assert_eq!((owner.taken(100), owner.ends.lost.get()), (vec![3, 6, 7], 3));
         assert!(owner.taken(100).is_empty());
+    }
+
+    #[test]
+    fn fast_transactions_are_left_out() {
+        let owner = Owner::new(8);
+        let mut writer =
+            LogWriter { queue: owner.queue(), sampling: Sampling::new(5, Prng::from_seed(42), 1.0, 100) };
+        [99, 100, 5, 200].map(|latency_ns| writer.log(LogRecord { latency_ns, ..LogRecord::default() }));
+        assert_eq!(owner.taken(100), [2, 4]);
+        let fail = |entry| LogRecord { outcome: LoggedOutcome::Failed, ..entry };
+        writer.sampling.log(fail, |entry| owner.queue().put(entry));
+        assert_eq!(owner.taken(100), [5]);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | [`calibration`] | how much do equal runs vary, and so which differences can be shown |
 //! | [`index_worth`] | what is each index worth |
 //! | [`answers`] | do two arms return the same rows |
+//! | [`rehearsal`] | what does a change do to the load in the middle of which it is made |
 //!
 //! Each has first what is asked, and then what its runs show.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod calibration;
 pub mod capacity;
 pub mod comparison;
 pub mod index_worth;
+pub mod rehearsal;
 pub mod screen;
 pub mod statements;
 pub mod sweep;

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::rehearsal::{Rehearsal, RehearsalLine};
 use crate::{Document, Environment, Series, Severity, Topic, Unreplayed};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
@@ -39,6 +40,8 @@ pub struct ExperimentDocument {
     pub screen: Vec<ScreenLine>,
     /// What indexes are worth, the one that earns most first; else empty.
     pub indexes: Vec<IndexLine>,
+    /// What a change did to the load under which it was rehearsed, and its alternative; else empty.
+    pub rehearsals: Vec<RehearsalLine>,
 }
 
 impl ExperimentDocument {
@@ -171,6 +174,8 @@ pub struct SweepChange {
     pub made_bytes: Option<i64>,
     /// Reason why they could not be applied or undone.
     pub error: Option<String>,
+    /// The run in which they were applied, with `bench.rehearse`; null for others.
+    pub rehearsal: Option<Rehearsal>,
 }
 
 /// Figures of a run, or of the completed runs of a variant with a number of clients: means, where nothing else is said.
@@ -241,7 +246,7 @@ pub struct ExperimentRun {
     pub server_context_switches: Option<f64>,
     /// Context switches of the jobs of the wire driver per transaction.
     pub driver_context_switches: Option<f64>,
-    /// For a comparison: the measured intervals, column by column; else empty.
+    /// For a comparison and a rehearsal: the measured intervals, column by column; else empty.
     pub samples: RunSamples,
     /// Findings of the run, the most severe first; only for completed runs.
     pub findings: Vec<RunFinding>,

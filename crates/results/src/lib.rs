@@ -9,6 +9,7 @@ mod document;
 pub mod duel;
 pub mod experiment;
 mod finding;
+pub mod rehearsal;
 mod run;
 mod samples;
 mod server;

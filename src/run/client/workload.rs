@@ -88,7 +88,10 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> ClientSt
             Extent::Secs(_) => u64::MAX,
         },
         skips: latency_limit_ms.is_some(),
-        log: (log_rate > 0.0).then(|| Sampling::new(client, seeds.sample, log_rate)),
+        log: (log_rate > 0.0).then(|| {
+            let from_ns = (spec.logged_from_ms * 1e6) as u64;
+            Sampling::new(client, seeds.sample, log_rate, from_ns)
+        }),
         reconnects: spec.options.reconnect,
         survives: spec.options.on_disconnect == OnDisconnect::Reconnect,
         turns: spec.options.duel.as_ref().map(|duel| Turns {

@@ -369,6 +369,7 @@ impl<'a> RunUnderWay<'a> {
             let now = now_ns();
             if self.all_over()
                 || self.stop_reason().is_some()
+                || header.ends_early.load(Relaxed) != 0
                 || now >= self.sampler.timeline().measure_end_ns
             {
                 return;

@@ -223,7 +223,114 @@ CREATE FUNCTION bench.index_worth_results(sweep_id bigint, metric text DEFAULT N
 COMMENT ON FUNCTION bench.index_worth_results IS
 'Returns what the runs of bench.index_worth show so far. metric: latency_avg_ms, or server_cpu_us for processor time, both in microseconds; NULL: processor time if clients spent more than 5 % of their time waiting for a processor. margin NULL: as given.';
 
-REVOKE ALL ON FUNCTION bench.index_worth, bench.start_index_worth, bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity, bench.screen, bench.start_screen FROM PUBLIC;
+CREATE FUNCTION bench.rehearse(
+    workload        text             DEFAULT NULL,
+    change          jsonb            DEFAULT NULL,
+    blocker         text             DEFAULT NULL,
+    blocker_secs    double precision DEFAULT 3,
+    lock_timeout    double precision DEFAULT NULL,
+    tries           int              DEFAULT 1,
+    pause           double precision DEFAULT 1,
+    quiet_secs      double precision DEFAULT 5,
+    wait_limit      double precision DEFAULT 1,
+    give_up         double precision DEFAULT 60,
+    change_limit    double precision DEFAULT 600,
+    alternative     boolean          DEFAULT false,
+    undo            text             DEFAULT 'revert',
+    clients         int              DEFAULT NULL,
+@run_arguments@
+)
+    RETURNS TABLE (variant text, verdict text, longest_wait_ms double precision, quiet_longest_ms double precision, waited bigint,
+                   transactions bigint, failed jsonb, secs_without_commit double precision, tps_before double precision,
+                   tps_during double precision, tps_after double precision, back_secs double precision, change_secs double precision,
+                   tries int, lock_wait_secs double precision, held_secs double precision, lock_mode text, locked text,
+                   blocked_by jsonb, most_queued int, wal_bytes bigint, made_bytes bigint, least_disk_free_bytes bigint,
+                   replay_lag_ms double precision, plans jsonb, better text, statements text, answer text, error text, run_id bigint)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_rehearse_wrapper';
+COMMENT ON FUNCTION bench.rehearse IS
+'Rehearses a change of the database under load: runs the workload, makes the change in the middle of the run, waits until throughput is back, undoes the change, and returns what the clients felt: safe, or whom it blocks for how long, what it breaks and what it slows. change has apply and revert, texts as psql -c takes them. blocker: a transaction that is open when the change begins. The load has the rate given, or half of what a closed loop reaches. See SELECT * FROM bench.help(''rehearse'').';
+
+CREATE FUNCTION bench.start_rehearse(
+    workload        text             DEFAULT NULL,
+    change          jsonb            DEFAULT NULL,
+    blocker         text             DEFAULT NULL,
+    blocker_secs    double precision DEFAULT 3,
+    lock_timeout    double precision DEFAULT NULL,
+    tries           int              DEFAULT 1,
+    pause           double precision DEFAULT 1,
+    quiet_secs      double precision DEFAULT 5,
+    wait_limit      double precision DEFAULT 1,
+    give_up         double precision DEFAULT 60,
+    change_limit    double precision DEFAULT 600,
+    alternative     boolean          DEFAULT false,
+    undo            text             DEFAULT 'revert',
+    clients         int              DEFAULT NULL,
+@run_arguments@
+)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_start_rehearse_wrapper';
+COMMENT ON FUNCTION bench.start_rehearse IS
+'Starts what bench.rehearse does, with its arguments, and returns its id as a sweep immediately. See bench.wait_sweep, bench.stop_sweep, bench.resume_sweep and bench.rehearse_results.';
+
+CREATE FUNCTION bench.rehearse_results(sweep_id bigint)
+    RETURNS TABLE (variant text, verdict text, longest_wait_ms double precision, quiet_longest_ms double precision, waited bigint,
+                   transactions bigint, failed jsonb, secs_without_commit double precision, tps_before double precision,
+                   tps_during double precision, tps_after double precision, back_secs double precision, change_secs double precision,
+                   tries int, lock_wait_secs double precision, held_secs double precision, lock_mode text, locked text,
+                   blocked_by jsonb, most_queued int, wal_bytes bigint, made_bytes bigint, least_disk_free_bytes bigint,
+                   replay_lag_ms double precision, plans jsonb, better text, statements text, answer text, error text, run_id bigint)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'rehearse_results_wrapper';
+COMMENT ON FUNCTION bench.rehearse_results IS
+'Returns what a rehearsal has shown so far, as bench.rehearse: a row for the change, and one for its alternative.';
+
+CREATE FUNCTION bench.rehearse_report(sweep_id bigint, format text DEFAULT 'text')
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'rehearse_report_wrapper';
+COMMENT ON FUNCTION bench.rehearse_report IS
+'Returns a report of a rehearsal in a format of bench.report, or as junit: the verdict, the course, the queue for locks, and a plot with the change shaded.';
+
+CREATE VIEW bench.rehearsal_steps WITH (security_barrier) AS
+SELECT s.sweep_id, c.change ->> 'variant' AS variant, (r.rehearsal ->> 'run_id')::bigint AS run_id, p.step,
+       p.began, p.ended
+FROM bench_internal.sweep_log s
+CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN jsonb_typeof(s.changes) = 'array' THEN s.changes END) AS c (change)
+CROSS JOIN LATERAL (SELECT c.change -> 'rehearsal') AS r (rehearsal)
+CROSS JOIN LATERAL (VALUES
+    (1, 'quiet', 0, (r.rehearsal ->> 'change_begin')::float8),
+    (2, 'blocker', (r.rehearsal ->> 'blocker_begin')::float8, (r.rehearsal ->> 'blocker_end')::float8),
+    (3, 'change', (r.rehearsal ->> 'change_begin')::float8, (r.rehearsal ->> 'change_end')::float8),
+    (4, 'recovery', (r.rehearsal ->> 'change_end')::float8, (r.rehearsal ->> 'back')::float8)
+) AS p (place, step, began, ended)
+WHERE bench_internal.is_visible(s.owner_oid) AND jsonb_typeof(r.rehearsal) = 'object' AND p.began IS NOT NULL;
+COMMENT ON VIEW bench.rehearsal_steps IS 'Course of each rehearsal by bench.rehearse: one row per step';
+COMMENT ON COLUMN bench.rehearsal_steps.sweep_id IS 'The rehearsal, as a sweep';
+COMMENT ON COLUMN bench.rehearsal_steps.variant IS 'change or alternative';
+COMMENT ON COLUMN bench.rehearsal_steps.run_id IS 'The run in which it was rehearsed';
+COMMENT ON COLUMN bench.rehearsal_steps.step IS 'quiet (load alone), blocker, change, or recovery (until throughput is back)';
+COMMENT ON COLUMN bench.rehearsal_steps.began IS 'Begin, in seconds since the measurement began, as elapsed of bench.samples';
+COMMENT ON COLUMN bench.rehearsal_steps.ended IS 'End, likewise; NULL: not before the end of the run';
+
+CREATE VIEW bench.rehearsal_queue WITH (security_barrier) AS
+SELECT s.sweep_id, c.change ->> 'variant' AS variant, (r.rehearsal ->> 'run_id')::bigint AS run_id, (q.wait ->> 'pid')::int AS pid,
+       q.wait ->> 'session' AS session, q.wait ->> 'mode' AS mode, q.wait ->> 'locked' AS locked,
+       ARRAY(SELECT b::int FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(q.wait -> 'blocked_by') = 'array' THEN q.wait -> 'blocked_by' END) AS b) AS blocked_by,
+       (q.wait ->> 'begin')::float8 AS began, (q.wait ->> 'end')::float8 AS ended
+FROM bench_internal.sweep_log s
+CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN jsonb_typeof(s.changes) = 'array' THEN s.changes END) AS c (change)
+CROSS JOIN LATERAL (SELECT c.change -> 'rehearsal') AS r (rehearsal)
+CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN jsonb_typeof(r.rehearsal -> 'queue') = 'array' THEN r.rehearsal -> 'queue' END) AS q (wait)
+WHERE bench_internal.is_visible(s.owner_oid);
+COMMENT ON VIEW bench.rehearsal_queue IS 'Sessions that waited for locks while a change was rehearsed, looked at every 20 ms: one row per wait, at most 1000';
+COMMENT ON COLUMN bench.rehearsal_queue.sweep_id IS 'The rehearsal, as a sweep';
+COMMENT ON COLUMN bench.rehearsal_queue.variant IS 'change or alternative';
+COMMENT ON COLUMN bench.rehearsal_queue.run_id IS 'The run in which it was rehearsed';
+COMMENT ON COLUMN bench.rehearsal_queue.pid IS 'Process that waited';
+COMMENT ON COLUMN bench.rehearsal_queue.session IS 'change, client, or other';
+COMMENT ON COLUMN bench.rehearsal_queue.mode IS 'Mode of the lock, as in pg_locks';
+COMMENT ON COLUMN bench.rehearsal_queue.locked IS 'Table or index that the lock is on, or the kind of another object';
+COMMENT ON COLUMN bench.rehearsal_queue.blocked_by IS 'Processes that it waited for when it was first seen';
+COMMENT ON COLUMN bench.rehearsal_queue.began IS 'Begin of the wait, in seconds since the measurement began';
+COMMENT ON COLUMN bench.rehearsal_queue.ended IS 'When the wait was last seen, likewise';
+
+REVOKE ALL ON FUNCTION bench.rehearse, bench.start_rehearse, bench.index_worth, bench.start_index_worth, bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity, bench.screen, bench.start_screen FROM PUBLIC;
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
@@ -457,4 +564,4 @@ COMMENT ON COLUMN bench.metrics.run_id IS 'The run';
 COMMENT ON COLUMN bench.metrics.node IS 'As in bench.samples';
 COMMENT ON COLUMN bench.metrics.workload IS 'Name of the workload, or the mix as given';
 
-GRANT SELECT ON bench.sweeps, bench.sweep_runs, bench.sweep_changes, bench.sweep_results, bench.capacities, bench.history, bench.metrics TO PUBLIC;
+GRANT SELECT ON bench.sweeps, bench.sweep_runs, bench.sweep_changes, bench.rehearsal_steps, bench.rehearsal_queue, bench.sweep_results, bench.capacities, bench.history, bench.metrics TO PUBLIC;

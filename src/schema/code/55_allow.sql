@@ -6,7 +6,7 @@ CREATE FUNCTION bench_internal.rights(what text[])
 BEGIN ATOMIC
     SELECT format('EXECUTE ON FUNCTION %s', p.oid::regprocedure) AS privilege
     FROM (VALUES
-        ('run', '{load,start_load,unload,create_fixture,drop_fixture,create_workload,drop_workload,add_feeder,drop_feeder,run,start,preflight,sweep,start_sweep,resume_sweep,ab,answers,duel,start_duel,verify,calibrate,capacity,start_capacity,screen,start_screen,index_worth,start_index_worth,fetch,import,prune,delete_run,recall}'::text[]),
+        ('run', '{load,start_load,unload,create_fixture,drop_fixture,create_workload,drop_workload,add_feeder,drop_feeder,run,start,preflight,sweep,start_sweep,resume_sweep,ab,answers,duel,start_duel,verify,calibrate,capacity,start_capacity,screen,start_screen,index_worth,start_index_worth,rehearse,start_rehearse,fetch,import,prune,delete_run,recall}'::text[]),
         ('capture', '{capture,start_capture,stop_capture,drop_capture,export_capture,import_capture,capture_log}'),
         ('schedule', '{schedule,unschedule,start_scheduled}')) AS w (word, names)
     JOIN pg_proc p ON p.proname = ANY (w.names) AND p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)

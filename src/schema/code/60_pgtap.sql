@@ -245,6 +245,24 @@ END $$;
 COMMENT ON FUNCTION bench.verify_ok IS
 'pgTAP assertion: makes a bench.verify; fails if a statement of b is slower than that of a by more than margin (a fraction: 0.05 is 5 %) with confidence, or if its transactions fail more often; or if statements of a capture with more than max_missing (a fraction) of the captured time are not replayed. The diagnostics name these statements, and count those that are not decided.';
 
+CREATE FUNCTION bench.rehearse_ok(workload text, change jsonb, blocker text DEFAULT NULL, lock_timeout double precision DEFAULT NULL,
+                                  tries int DEFAULT 1, wait_limit double precision DEFAULT 1, undo text DEFAULT 'revert',
+                                  clients int DEFAULT NULL, rate double precision DEFAULT NULL, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    rehearsed record;
+BEGIN
+    SELECT r.* INTO STRICT rehearsed
+    FROM bench.rehearse(workload, change, blocker => blocker, lock_timeout => lock_timeout, tries => tries, wait_limit => wait_limit,
+                        undo => undo, clients => clients, rate => rate) AS r
+    WHERE r.variant = 'change';
+    RETURN bench_internal.tap(coalesce(rehearsed.verdict = 'safe', false),
+                              coalesce(description, format('%s: the change is safe under load', coalesce(workload, 'scripts'))),
+                              CASE WHEN rehearsed.verdict IS DISTINCT FROM 'safe' THEN rehearsed.answer END);
+END $$;
+COMMENT ON FUNCTION bench.rehearse_ok IS
+'pgTAP assertion: rehearses a change with bench.rehearse; fails unless its verdict is safe. The diagnostic is the answer.';
+
 CREATE FUNCTION bench.duel_ok(workload text, a jsonb, b jsonb, margin double precision DEFAULT 0.02, clients int DEFAULT 1,
                               secs double precision DEFAULT 10, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE sql SET search_path = pg_catalog, pg_temp

@@ -44,8 +44,8 @@ impl Pace {
             if is_measured && let Some(sampling) = log {
                 let lag_ns = (now - due_ns).max(0).unsigned_abs();
                 let (script, outcome) = (script as u32, LoggedOutcome::Skipped);
-                sampling
-                    .log(|entry| ledger.log(&LogRecord { script, outcome, start_ns: now, lag_ns, ..entry }));
+                let complete = |entry| LogRecord { script, outcome, start_ns: now, lag_ns, ..entry };
+                sampling.log(complete, |entry| ledger.log(entry));
             }
             *left -= u64::from(is_measured);
             if *left == 0 {

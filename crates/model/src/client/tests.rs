@@ -390,7 +390,7 @@ fn arrivals_that_are_too_late_are_skipped_and_logged() {
     let schedule = Schedule::new(42, 10_000.0, 0);
     let beginning = ClientStart {
         skips: true,
-        log: Some(Sampling::new(3, client_seeds(42, 1, 0, false).sample, 1.0)),
+        log: Some(Sampling::new(3, client_seeds(42, 1, 0, false).sample, 1.0, 0)),
         ..beginning(&workload, 1000)
     };
     let mut client = Client::new(&workload, beginning, Some(schedule), 0);

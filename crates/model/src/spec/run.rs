@@ -74,6 +74,9 @@ pub struct RunSpec {
     pub system: Map<String, Value>,
     /// Statements by which its variant has changed the database.
     pub applied: Vec<String>,
+    /// With a log, transactions are logged that fail or take at least this long; 0: all.
+    #[serde(default)]
+    pub logged_from_ms: f64,
     pub observation: Observation,
     /// `None` for a run that has nothing to do with Citus.
     pub cluster: Option<ClusterSpec>,

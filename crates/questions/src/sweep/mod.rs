@@ -13,6 +13,7 @@ use bench_model::spec::{
     workload,
 };
 use bench_results::experiment::{IndexWorth, Screen, SweepSetup};
+use bench_results::rehearsal::RehearsalPlan;
 use bench_stats::variation;
 use bench_stats::variation::{WITHIN, values_needed};
 use rand::Rng;
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use bench_results::experiment::Variant;
+
+pub use variant::one as variant_of;
 
 use crate::capacity::{CapacitySearch, NextTrial, Purpose};
 
@@ -95,6 +98,8 @@ pub enum Question {
     Screen(Screen),
     /// What indexes are worth.
     IndexWorth(IndexWorth),
+    /// What a change does to the load in the middle of which it is made.
+    Rehearsal(RehearsalPlan),
 }
 
 /// What becomes of a sweep that is taken up.
@@ -274,10 +279,12 @@ impl SweepOptions {
         all.extend(others);
         // Of the types that they have, as they were written or checked.
         let others: RunArguments = serde_json::from_value(Value::Object(all)).unwrap_or_default();
+        let rehearsed = self.rehearsal().filter(|_| variant.sql.is_some());
         RunArguments {
             workload: others.script.is_none().then(|| self.setup.workload.clone()),
             clients: Some(clients.cast_signed()),
-            secs: self.setup.secs,
+            // Its leader ends the run.
+            secs: rehearsed.map(RehearsalPlan::max_secs).or(self.setup.secs),
             warmup: self.setup.warmup,
             rate: self.setup.rate,
             seed,
@@ -295,6 +302,14 @@ impl SweepOptions {
     /// The arguments of bench.run for any of a variant's runs.
     pub fn run_of(&self, variant: &Variant) -> RunArguments {
         self.run_arguments(variant, self.setup.clients[0], None)
+    }
+
+    /// The plan of `bench.rehearse`.
+    pub fn rehearsal(&self) -> Option<&RehearsalPlan> {
+        match &self.question {
+            Some(Question::Rehearsal(plan)) => Some(plan),
+            _ => None,
+        }
     }
 
     /// As of a run by default, but so that a short one has a few samples as well.
@@ -403,6 +418,13 @@ fn plan(options: &SweepOptions) -> Vec<SweepCell> {
 
 /// The runs of a round.
 fn of_round(options: &SweepOptions, round: u32) -> Vec<SweepCell> {
+    if options.rehearsal().is_some() {
+        // The first variant finds the rate of the others.
+        let clients = options.setup.clients[0];
+        return (0..options.setup.variants.len())
+            .map(|variant| SweepCell { round, variant, clients })
+            .collect();
+    }
     let is_dear = options.needs_restarts()
         || options.setup.variants.iter().any(|variant| !variant.load.is_empty() || variant.sql.is_some());
     let mut random = generator(options.setup.seed, u64::from(round));

@@ -6,6 +6,7 @@
 
 mod capacity;
 mod comparison;
+mod rehearsal;
 pub mod results;
 mod screen;
 mod setup;
@@ -31,6 +32,7 @@ use crate::section::Section;
 use crate::statements;
 
 pub use crate::experiment::capacity::capacity_sentence as answer_sentence;
+pub use crate::experiment::rehearsal::rehearsal_junit;
 pub use crate::experiment::results::{Experiment, RungResult, VariantScalability, results, scalability};
 pub use crate::experiment::sides::{Collected, ComparedSides, PlanDifference, WaitDifference};
 
@@ -88,6 +90,11 @@ fn report(experiment: &Experiment) -> Report<'_> {
 
 /// What was asked for, where the sweep is a search, a screen or a judgement on indexes.
 fn conclusion(document: &ExperimentDocument) -> Option<Conclusion> {
+    if !document.rehearsals.is_empty() {
+        let mut answers = rehearsal::answers(document).into_iter();
+        let verdict = rehearsal::verdict(document).to_owned();
+        return Some(Conclusion { verdict, sentence: answers.next()?, remarks: answers.collect() });
+    }
     let indexes = (!document.indexes.is_empty()).then(|| index_sentence(&document.indexes));
     let answers = document.capacities.iter().map(capacity::capacity_sentence);
     let mut sentences = answers.chain(screen_sentence(&document.screen)).chain(indexes);
@@ -101,6 +108,9 @@ fn conclusion(document: &ExperimentDocument) -> Option<Conclusion> {
 /// The answer of a search, or the fastest of all; and how far the sweep came.
 fn headline(experiment: &Experiment) -> Vec<HeadlineFigure> {
     let document = &experiment.document;
+    if !document.rehearsals.is_empty() {
+        return rehearsal::headline(document);
+    }
     let mut figures = if document.sweep.search.is_some() {
         let answer = document.capacities.first();
         let limited_by = answer.and_then(|answer| answer.limited_by).map_or(MISSING, |limit| limit.as_str());
@@ -159,6 +169,8 @@ fn of_sweep(experiment: &Experiment) -> Vec<Section> {
         vec![screen::effects(document)]
     } else if !document.indexes.is_empty() {
         vec![screen::indexes(document)]
+    } else if !document.rehearsals.is_empty() {
+        vec![rehearsal::figures(document), rehearsal::queue(document), rehearsal::plans(document)]
     } else {
         vec![
             tables::throughput(experiment),
@@ -190,6 +202,9 @@ pub fn charts(experiment: &Experiment) -> Vec<Chart> {
     }
     if !experiment.document.screen.is_empty() {
         return screen::screen_chart(&experiment.document.screen).into_iter().collect();
+    }
+    if !experiment.document.rehearsals.is_empty() {
+        return rehearsal::chart(&experiment.document).into_iter().collect();
     }
     let Some(layout) = Layout::of(experiment) else { return Vec::new() };
     [sweep_charts::throughput(experiment, &layout), sweep_charts::latency_chart(&layout)]

@@ -31,6 +31,9 @@ fn extent(document: &ExperimentDocument) -> String {
         };
         return format!("search for a capacity, {clients}, {rounds}trials of {}", length(sweep));
     }
+    if !document.rehearsals.is_empty() {
+        return "rehearsal of a change".to_owned();
+    }
     let mut factors = vec![counted(rungs(document).len() as u64, "rung")];
     if !sweep.setup.variants.iter().all(|variant| variant.name.is_empty()) {
         factors.push(counted(variants(document).len() as u64, "variant"));
