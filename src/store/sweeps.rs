@@ -300,7 +300,8 @@ pub fn note_rehearsal(sweep_id: i64, rehearsal: &Rehearsal) -> Result<(), UserEr
                WHERE sweep_id = $1 AND jsonb_typeof(changes) = 'array'";
     let noted: Rehearsal = read(sql, &[sweep_id.into()])?.unwrap_or_default();
     let Rehearsal { tries, wal_bytes, lock_mode, locked, .. } = noted;
-    let rehearsal = Rehearsal { tries, wal_bytes, lock_mode, locked, ..rehearsal.clone() };
+    let held_secs = rehearsal.held_secs.filter(|_| lock_mode.is_some());
+    let rehearsal = Rehearsal { tries, wal_bytes, lock_mode, locked, held_secs, ..rehearsal.clone() };
     note_sweep_change(sweep_id, &json!({ "rehearsal": rehearsal }))
 }
 

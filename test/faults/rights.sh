@@ -85,6 +85,11 @@ entry 5 "SELECT count(*) FROM bench.index_worth('others', 'trap.mine_pkey', secs
     "SELECT count(*) FROM bench.index_worth($BARE, index => 'trap.mine_pkey', secs => 0.3)"
 entry 12 "SELECT bench.wait_sweep(bench.start_index_worth($BARE, index => 'trap.mine_pkey', secs => 0.2))" \
     "SELECT count(*) FROM bench.index_worth_results($SWEEP)"
+CHANGE='{"apply": "ALTER TABLE trap.mine ALTER v SET DEFAULT 1", "revert": "ALTER TABLE trap.mine ALTER v DROP DEFAULT"}'
+entry 12 "SELECT count(*) FROM bench.rehearse($BARE, change => '$CHANGE', rate => 20, quiet_secs => 1)" \
+    "SELECT bench.wait_sweep(bench.start_rehearse($BARE, change => '$CHANGE', blocker => 'SELECT trap.known(1)',
+        blocker_secs => 0.2, rate => 20, quiet_secs => 1))" \
+    "SELECT count(*) FROM bench.rehearse_results($SWEEP)" "SELECT bench.rehearse_report($SWEEP)"
 entry 4 "SELECT bench.create_workload('twice', 'SELECT trap.known(1);')" \
     "SELECT bench.add_feeder('twice', 'SELECT v AS a FROM trap.sight')" "SELECT bench.drop_feeder('twice')" \
     "SELECT bench.drop_workload('twice')"
@@ -123,7 +128,8 @@ entry 5 "$TAP SELECT bench.tps_ok($RUN, '>', 0)" "$TAP SELECT bench.latency_ok($
     "$TAP SELECT bench.no_regression_ok(ARRAY[$BEFORE], ARRAY[$RUN])"
 entry 12 "$TAP SELECT bench.duel_ok('others', $SIDES, secs => 0.2)" \
     "$TAP SELECT bench.no_slower_ok('others', $SIDES, secs => 0.2)" \
-    "$TAP SELECT bench.verify_ok('others', $SIDES, secs => 0.2)"
+    "$TAP SELECT bench.verify_ok('others', $SIDES, secs => 0.2)" \
+    "$TAP SELECT bench.rehearse_ok('others', '$CHANGE', rate => 20)"
 # What pg_cron would execute as whom scheduled it, here as the same role
 entry 5 "SELECT bench.schedule('nightly', '0 0 1 1 *', 'others', transactions => 2)" \
     "DO \$\$ BEGIN EXECUTE (SELECT command FROM cron.job WHERE jobname ~ 'nightly' LIMIT 1); END \$\$" \

@@ -258,10 +258,16 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('index_worth', NULL, NULL),
     ('start_index_worth', NULL, NULL),
     ('index_worth_results', NULL, NULL),
+    ('rehearse', NULL, NULL),
+    ('start_rehearse', NULL, NULL),
+    -- Their sweep is looked at first; test/pgtap/rehearse.sql asks for one.
+    ('rehearse_results', NULL, NULL),
+    ('rehearse_report', NULL, NULL),
     ('start_duel', NULL, NULL),
     ('verify', NULL, NULL),
     -- They make one: test/pgtap/duel.sql and verify.sql.
     ('verify_ok', NULL, NULL),
+    ('rehearse_ok', NULL, NULL),
     ('duel_ok', NULL, NULL),
     ('no_slower_ok', NULL, NULL),
     ('duel_tap', NULL, NULL),

@@ -32,7 +32,7 @@ pub const LOOK_MS: i64 = 20;
 const DATA_DIRECTORY: &CStr = c".";
 
 /// Arrivals that are due for so long and not taken are a backlog.
-const BACKLOG_NS: i64 = 100_000_000;
+const BACKLOG_NS: i64 = 20_000_000;
 
 /// The most waits for locks that are kept.
 const MAX_QUEUED: usize = 1000;
@@ -326,6 +326,9 @@ impl<'a> Course<'a> {
             self.failures_at_end = failures(run);
         }
         self.record.lock_wait_secs = self.lock_wait_secs();
+        let waits = self.record.queue.iter().filter(|wait| wait.session == "change");
+        let waited_until = waits.map(|wait| wait.end).fold(self.record.change_begin, f64::max);
+        self.record.held_secs = Some((self.record.change_end - waited_until).max(0.0));
         self.record.errors = self.errors(&failures(run));
         self.record.plans = self.changed_plans(run, spec, &timeline);
         self.record

@@ -254,7 +254,8 @@ impl Intervals<'_> {
         let is_empty =
             |place: &&usize| self.samples.transactions.get(**place).copied().flatten() == Some(0.0);
         let secs = |place: &usize| self.samples.secs.get(*place).copied().flatten();
-        self.places.iter().filter(is_empty).filter_map(secs).sum()
+        // The sum of no numbers is -0.
+        self.places.iter().filter(is_empty).filter_map(secs).sum::<f64>() + 0.0
     }
 }
 
