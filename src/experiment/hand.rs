@@ -294,19 +294,28 @@ fn block(header: &Header, session: &mut Session, task: &Task) -> Result<(), User
 fn apply(header: &Header, session: &mut Session, task: &Task, texts: &[String]) -> Result<(), UserError> {
     let before = transaction(files)?;
     let invalid_before = transaction(invalid_indexes)?;
-    let mut settings = task.settings.clone();
-    settings.extend(task.patience.lock_timeout_ms.map(|ms| ("lock_timeout".to_owned(), ms.to_string())));
+    let relations_before = transaction(all_relations)?;
+    let set_lock_timeout = |session: &Session, ms: i64| {
+        let value = CString::new(ms.to_string()).map_err(|e| internal(e.to_string()))?;
+        session.set(c"lock_timeout", &value).map_err(UserError::from)
+    };
+    if let Some(ms) = task.patience.lock_timeout_ms {
+        set_lock_timeout(session, ms)?;
+    }
     let mut tries = 1;
     transaction(|| make_schemas(task))?;
     let own_locks = OwnLocks::watch();
     let wal_bytes_before = Usage::of_session().wal_bytes;
     let began_ns = now_ns();
     header.sweep.began_ns.store(began_ns, Release);
-    let applied = execute_all(session, &settings, texts, &mut |session, text| {
+    let applied = execute_all(session, &task.settings, texts, &mut |session, text| {
         execute_with_patience(session, text, &task.patience, &mut tries)
     });
     let ended_ns = now_ns();
     header.sweep.ended_ns.store(ended_ns, Release);
+    if task.patience.lock_timeout_ms.is_some() {
+        set_lock_timeout(session, 0)?;
+    }
     let wal_bytes = Usage::of_session().wal_bytes - wal_bytes_before;
     let mut noted = match &applied {
         Ok(()) => {
@@ -321,7 +330,7 @@ fn apply(header: &Header, session: &mut Session, task: &Task, texts: &[String]) 
         }
     };
     if task.part == HandPart::Change {
-        let lock = own_locks.strongest();
+        let lock = own_locks.strongest(&relations_before);
         let rehearsal = Rehearsal {
             tries,
             wal_bytes: i64::try_from(wal_bytes).ok(),
@@ -334,6 +343,11 @@ fn apply(header: &Header, session: &mut Session, task: &Task, texts: &[String]) 
     let noted = AssertUnwindSafe(noted);
     durable_transaction(|| store::note_sweep_change(task.sweep_id, &noted))?;
     applied
+}
+
+/// Returns all relations.
+fn all_relations() -> Result<HashSet<pg_sys::Oid>, UserError> {
+    Ok(select::<(pg_sys::Oid,)>("SELECT oid FROM pg_class", &[])?.into_iter().map(|(oid,)| oid).collect())
 }
 
 /// Returns the indexes that are not valid.

@@ -509,6 +509,9 @@ impl<'a> RunningSweep<'a> {
                 durable_transaction(|| store::sweep_run_started(sweep_id, place, run_id))?;
             }
             course.follow(&launched.segment, changes)?;
+            if course.has_waited_for(header.caller_pid.load(Relaxed)) {
+                header.request_stop(StopReason::BlockedByCaller);
+            }
             Ok(false)
         });
         let record = course.finish(&launched.segment, run);

@@ -1,6 +1,7 @@
 //! The locks on tables and indexes that this session's transactions have when they commit.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CStr, c_void};
 use std::sync::Once;
 
@@ -32,8 +33,8 @@ impl OwnLock {
 }
 
 thread_local! {
-    /// The strongest lock of the transactions that committed while they were watched.
-    static STRONGEST: Cell<Option<OwnLock>> = const { Cell::new(None) };
+    /// The locks of the transactions that committed while they were watched: each relation's strongest mode.
+    static HELD: RefCell<BTreeMap<u32, pg_sys::LOCKMODE>> = const { RefCell::new(BTreeMap::new()) };
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -48,14 +49,20 @@ impl OwnLocks {
         REGISTERED.call_once(|| unsafe {
             pg_sys::RegisterXactCallback(Some(before_commit), std::ptr::null_mut());
         });
-        STRONGEST.set(None);
+        HELD.take();
         IS_WATCHED.set(true);
         Self(())
     }
 
-    /// Returns the strongest lock of the transactions that have committed.
-    pub fn strongest(&self) -> Option<OwnLock> {
-        STRONGEST.get()
+    /// Returns the strongest lock on one of `relations` of the transactions that have committed. Of several, it is that on the
+    /// oldest relation, which is rather a table than its index.
+    pub fn strongest(&self, relations: &HashSet<pg_sys::Oid>) -> Option<OwnLock> {
+        HELD.with_borrow(|held| {
+            let locks =
+                held.iter().map(|(oid, mode)| OwnLock { relation: pg_sys::Oid::from(*oid), mode: *mode });
+            let known = locks.filter(|lock| relations.contains(&lock.relation));
+            known.reduce(|strongest, next| if next.mode > strongest.mode { next } else { strongest })
+        })
     }
 }
 
@@ -70,13 +77,13 @@ unsafe extern "C-unwind" fn before_commit(event: pg_sys::XactEvent::Type, _argum
     if event != pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT || !IS_WATCHED.get() {
         return;
     }
-    let mut strongest = STRONGEST.get();
-    for lock in held_locks() {
-        if strongest.is_none_or(|other| other.mode < lock.mode) {
-            strongest = Some(lock);
+    let locks = held_locks();
+    HELD.with_borrow_mut(|held| {
+        for lock in locks {
+            let mode = held.entry(lock.relation.to_u32()).or_insert(lock.mode);
+            *mode = lock.mode.max(*mode);
         }
-    }
-    STRONGEST.set(strongest);
+    });
 }
 
 /// Returns the locks of this session on relations of users, each in its strongest mode.

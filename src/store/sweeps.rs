@@ -302,7 +302,23 @@ pub fn note_rehearsal(sweep_id: i64, rehearsal: &Rehearsal) -> Result<(), UserEr
     let Rehearsal { tries, wal_bytes, lock_mode, locked, .. } = noted;
     let held_secs = rehearsal.held_secs.filter(|_| lock_mode.is_some());
     let rehearsal = Rehearsal { tries, wal_bytes, lock_mode, locked, held_secs, ..rehearsal.clone() };
-    note_sweep_change(sweep_id, &json!({ "rehearsal": rehearsal }))
+    note_sweep_change(sweep_id, &json!({ "rehearsal": rehearsal }))?;
+    // Reports of the run show it as well.
+    let sql = "INSERT INTO bench_internal.event_log (run_id, event, kind, relation, started, ended) \
+               SELECT $1, row_number() OVER () + (SELECT count(*) FROM bench_internal.event_log WHERE run_id = $1), \
+                   v.kind, v.relation, v.started, v.ended \
+               FROM (VALUES ('blocker', NULL, $2, $3), ('change', $4, $5, $6)) AS v (kind, relation, started, ended) \
+               WHERE v.started IS NOT NULL AND EXISTS (SELECT FROM bench_internal.run_log r WHERE r.run_id = $1)";
+    let Rehearsal { run_id, blocker_begin, blocker_end, locked, change_begin, change_end, .. } = rehearsal;
+    let arguments = [
+        run_id.into(),
+        blocker_begin.into(),
+        blocker_end.into(),
+        locked.into(),
+        change_begin.into(),
+        change_end.into(),
+    ];
+    write(sql, &arguments)
 }
 
 /// Returns a rehearsal that is under way in this database.

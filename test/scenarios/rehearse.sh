@@ -34,7 +34,6 @@ SELECT variant, verdict, round(longest_wait_ms), tries, round(lock_wait_secs::nu
     jsonb_array_length(plans), jsonb_array_length(blocked_by), most_queued, run_id
 FROM bench.rehearse(:'workload', jsonb_build_object('apply', :'apply', 'revert', :'revert'), clients => 8,
     settings => '{"search_path": "app"}', rate => 200, quiet_secs => 1.5, wait_limit => 0.4${4:+, $4})
-ORDER BY variant DESC
 END
     ) || true
     IFS=';' read -r variant verdict longest tries lock_wait held took mode waited wal made plans blockers queued run \

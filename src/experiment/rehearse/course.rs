@@ -127,6 +127,11 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
+    /// Whether the change has waited for a session.
+    pub fn has_waited_for(&self, pid: i32) -> bool {
+        self.record.blocked_by.iter().any(|session| session.pid == pid)
+    }
+
     fn secs_of(&self, timeline: &Timeline, ns: i64) -> f64 {
         (ns - timeline.measure_start_ns) as f64 / NS_PER_SEC
     }

@@ -157,7 +157,7 @@ COMMENT ON VIEW bench.events IS 'Checkpoints, vacuums, analyzes, index builds an
 COMMENT ON COLUMN bench.events.run_id IS 'The run';
 COMMENT ON COLUMN bench.events.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.events.event IS 'Number of the event, starting at 1';
-COMMENT ON COLUMN bench.events.kind IS 'checkpoint, vacuum, autovacuum, analyze, autoanalyze, create index, reindex, cluster, repack, vacuum full, backup, standby or reload';
+COMMENT ON COLUMN bench.events.kind IS 'checkpoint, vacuum, autovacuum, analyze, autoanalyze, create index, reindex, cluster, repack, vacuum full, backup, standby, reload, or in a rehearsal blocker and change';
 COMMENT ON COLUMN bench.events.relation IS 'The table, of what is done to a table';
 COMMENT ON COLUMN bench.events.detail IS 'For a checkpoint: timed or requested, if known, or that it started before the run';
 COMMENT ON COLUMN bench.events.started IS 'Start in seconds since the measurement started, negative before it. For a vacuum or analyze shorter than an interval: its end. For a checkpoint that started before the run: when it was first seen';

@@ -6,7 +6,7 @@ use bench_results::{Document, Event, Finding, Topic};
 use serde_json::Value;
 
 use crate::plot::axis::Axis;
-use crate::plot::chart::{Ink, Legend, OLIVE, Panel, SHADE, WINE};
+use crate::plot::chart::{Ink, Legend, OLIVE, PINK, Panel, SHADE, WINE};
 
 /// How finely time is divided: a soak has more vacuums than its plot has pixels.
 const CELLS: usize = 1_000;
@@ -36,6 +36,8 @@ pub struct Marks {
     checkpoint_begins: Vec<f64>,
     checkpoints: Vec<(f64, f64)>,
     vacuums: Vec<(f64, f64)>,
+    /// The change of a rehearsal.
+    changes: Vec<(f64, f64)>,
     dips: Vec<Dips>,
 }
 
@@ -60,6 +62,7 @@ impl Marks {
                 .collect(),
             checkpoints: merged(of_kind(is_checkpoint), time).collect(),
             vacuums: merged(of_kind(|kind| kind == "vacuum" || kind == "autovacuum"), time).collect(),
+            changes: merged(of_kind(|kind| kind == "change"), time).collect(),
             dips: dips(&document.findings, time),
         }
     }
@@ -71,6 +74,7 @@ impl Marks {
         let marks = [
             (SHADE, !self.checkpoints.is_empty(), "checkpoint".to_owned()),
             (OLIVE, !self.vacuums.is_empty(), "vacuum".to_owned()),
+            (PINK, !self.changes.is_empty(), "change".to_owned()),
             (WINE, !numbers.is_empty(), format!("dip: {noun} {}", numbers.join(", "))),
         ];
         curves
@@ -94,6 +98,7 @@ impl Marks {
             .with(bars(SHADE, 0.13, bottom, &self.checkpoints))
             .with(lines)
             .with(bars(OLIVE, 1.0, lane, &self.vacuums))
+            .with(bars(PINK, 0.25, bottom, &self.changes))
             .with(self.dips.iter().flat_map(|dips| bars(WINE, 0.18, bottom, &dips.spans)))
     }
 
