@@ -317,6 +317,7 @@ fn apply(header: &Header, session: &mut Session, task: &Task, texts: &[String]) 
         set_lock_timeout(session, 0)?;
     }
     let wal_bytes = Usage::of_session().wal_bytes - wal_bytes_before;
+    let lock = own_locks.strongest(&relations_before);
     let mut noted = match &applied {
         Ok(()) => {
             let (made, bytes) = transaction(|| made_since(&before))?;
@@ -330,7 +331,6 @@ fn apply(header: &Header, session: &mut Session, task: &Task, texts: &[String]) 
         }
     };
     if task.part == HandPart::Change {
-        let lock = own_locks.strongest(&relations_before);
         let rehearsal = Rehearsal {
             tries,
             wal_bytes: i64::try_from(wal_bytes).ok(),

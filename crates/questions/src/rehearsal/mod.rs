@@ -137,11 +137,17 @@ fn verdict(
         return format!("breaks the application: {sqlstate} in {} %", short(share * 100.0));
     }
     let quiet_ms = line.quiet_longest_ms.unwrap_or_default();
-    if longest_ms > plan.wait_limit_secs * 1e3 && longest_ms > TIMES_QUIET * quiet_ms {
+    let slowed = line
+        .tps_before
+        .zip(line.tps_after)
+        .filter(|(before, after)| rehearsal.back.is_none() && after < before);
+    // Where nobody waited for a lock, the backlog is that of a workload that became slower.
+    let is_overload = slowed.is_some() && rehearsal.most_queued == 0;
+    if !is_overload && longest_ms > plan.wait_limit_secs * 1e3 && longest_ms > TIMES_QUIET * quiet_ms {
         return blocks;
     }
-    match (line.tps_before, line.tps_after) {
-        (Some(before), Some(after)) if rehearsal.back.is_none() && after < before => {
+    match slowed {
+        Some((before, after)) => {
             format!("slows afterwards: −{} %", short((1.0 - after / before) * 100.0))
         }
         _ if latency_ratio.is_some_and(|ratio| ratio >= TIMES_LATENCY) => {

@@ -108,7 +108,7 @@ fn document_with_quiet(quiet: &[(f64, f64, f64)], document: &Document) -> Docume
 fn a_transaction_that_ends_after_the_last_interval_counts() {
     let mut document = quiet_change_after([(0.0, 0.0, 0.0); 2], (0.0, 0.0, 0.0));
     document.summary.latency_max_ms = Some(5990.0);
-    let line = answer_of(&PLAN, Rehearsal { back: None, ..rehearsal() }, &document);
+    let line = answer_of(&PLAN, Rehearsal { back: None, most_queued: 1, ..rehearsal() }, &document);
     assert_eq!(line.longest_wait_ms, Some(5990.0));
     assert_eq!(line.verdict.as_deref(), Some("blocks clients for 5.99 s"));
 }
@@ -140,6 +140,10 @@ fn errors_that_the_change_brings_break_the_application() {
 
 #[test]
 fn a_slower_workload_is_told_by_throughput_or_latency() {
+    let overloaded = quiet_change_after([(50.0, 9.0, 1.0); 2], (5.0, 3000.0, 2000.0));
+    let not_back = Rehearsal { back: None, ..rehearsal() };
+    assert_eq!(verdict_of(not_back.clone(), &overloaded), "slows afterwards: −90 %");
+    assert_eq!(verdict_of(Rehearsal { most_queued: 1, ..not_back }, &overloaded), "blocks clients for 3 s");
     let slow = quiet_change_after([(50.0, 9.0, 1.0); 2], (5.0, 300.0, 200.0));
     assert_eq!(verdict_of(Rehearsal { back: None, ..rehearsal() }, &slow), "slows afterwards: −90 %");
     let late = quiet_change_after([(50.0, 9.0, 1.0); 2], (50.0, 20.0, 5.0));
