@@ -85,7 +85,8 @@ entry 5 "SELECT count(*) FROM bench.index_worth('others', 'trap.mine_pkey', secs
     "SELECT count(*) FROM bench.index_worth($BARE, index => 'trap.mine_pkey', secs => 0.3)"
 entry 12 "SELECT bench.wait_sweep(bench.start_index_worth($BARE, index => 'trap.mine_pkey', secs => 0.2))" \
     "SELECT count(*) FROM bench.index_worth_results($SWEEP)"
-CHANGE='{"apply": "ALTER TABLE trap.mine ALTER v SET DEFAULT 1", "revert": "ALTER TABLE trap.mine ALTER v DROP DEFAULT"}'
+CHANGE='{"apply": "ALTER TABLE trap.mine ALTER v SET DEFAULT 1",
+    "revert": "ALTER TABLE trap.mine ALTER v DROP DEFAULT"}'
 entry 12 "SELECT count(*) FROM bench.rehearse($BARE, change => '$CHANGE', rate => 20, quiet_secs => 1)" \
     "SELECT bench.wait_sweep(bench.start_rehearse($BARE, change => '$CHANGE', blocker => 'SELECT trap.known(1)',
         blocker_secs => 0.2, rate => 20, quiet_secs => 1))" \

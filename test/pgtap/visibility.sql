@@ -58,7 +58,9 @@ DROP OWNED BY vis_gone;
 DROP ROLE vis_gone;
 -- What a search leaves, and what variants by SQL do.
 UPDATE bench_internal.sweep_log
-SET answers = '[{"rate": 1, "percentile": 0.99}]', changes = '[{"round": 1, "variant": "x"}]'
+SET answers = '[{"rate": 1, "percentile": 0.99}]',
+    changes = format('[{"round": 1, "variant": "x",
+        "rehearsal": {"run_id": %s, "change_begin": 1, "queue": [{"pid": 1}]}}]', :run)::jsonb
 WHERE sweep_id = :sweep;
 -- None of these is sure to come to such a short run.
 INSERT INTO bench_internal.event_log (run_id, event, kind, started) VALUES (:run, 1000, 'checkpoint', 0.1);
