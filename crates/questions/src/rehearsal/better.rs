@@ -33,7 +33,7 @@ pub struct Better {
 /// Returns the safer way to a statement.
 pub fn better(statement: &KnownStatement) -> Better {
     let with = |advice: &str, apply: Option<Vec<String>>| Better { advice: advice.to_owned(), apply };
-    let concurrently = "CONCURRENTLY: it takes longer, and blocks neither reads nor writes";
+    let concurrently = "the same with CONCURRENTLY, which takes longer and blocks neither reads nor writes";
     match statement {
         KnownStatement::NotConcurrent { text, behind } => {
             let text = match behind {
