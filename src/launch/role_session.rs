@@ -132,7 +132,17 @@ pub fn ask_with<Q: Serialize, A: DeserializeOwned>(
     let may_be_special = may_be_special(role, run_as);
     let segment = segment_of(&Asked { role: role.clone(), may_be_special, question }, fed)?;
     segment.header().caller_pid.store(my_pid(), Relaxed);
-    /// Detaches the segment on every way out, including a cancel.
+    with_segment(segment, |asked| wait_for_answer(kind, role, asked, watch))
+}
+
+/// Runs `work` with a segment, which is detached on every way out, including a cancel.
+///
+/// # Errors
+/// Those of `work`.
+pub fn with_segment<T>(
+    segment: Segment,
+    work: impl FnOnce(&Segment) -> Result<T, UserError>,
+) -> Result<T, UserError> {
     struct DetachOnDrop(Option<Segment>);
     impl Drop for DetachOnDrop {
         fn drop(&mut self) {
@@ -140,7 +150,15 @@ pub fn ask_with<Q: Serialize, A: DeserializeOwned>(
         }
     }
     let segment = DetachOnDrop(Some(segment));
-    let Some(asked) = &segment.0 else { return Err(internal("a question without a segment")) };
+    segment.0.as_ref().map_or_else(|| Err(internal("a call without a segment")), work)
+}
+
+fn wait_for_answer<A: DeserializeOwned>(
+    kind: WorkerKind,
+    role: &Role,
+    asked: &Segment,
+    watch: Watch,
+) -> Result<RoleAnswer<A>, UserError> {
     let session = OneMore::launch(kind, asked.handle(), database::oid().to_u32(), role.oid)?;
     let header = asked.header();
     loop {
@@ -181,7 +199,10 @@ pub fn ask_with<Q: Serialize, A: DeserializeOwned>(
 }
 
 /// Creates a segment with a serialized message and raw bytes.
-fn segment_of<T: Serialize>(message: &T, Fed { bytes, feeders }: Fed) -> Result<Segment, UserError> {
+///
+/// # Errors
+/// 54000.
+pub fn segment_of<T: Serialize>(message: &T, Fed { bytes, feeders }: Fed) -> Result<Segment, UserError> {
     let json = serde_json::to_string(message).map_err(|error| internal(error.to_string()))?;
     let length = json.len() + bytes.len();
     if length > MAX_BYTES {

@@ -30,4 +30,6 @@ pub mod tls;
 pub use crate::authentication::{
     Startup, cancel_request, encryption_accepted, encryption_request, is_startup_word,
 };
-pub use crate::session::{CommandOutcome, FLUSH_THRESHOLD, SessionEvent, TransactionStatus, WireSession};
+pub use crate::session::{
+    CommandOutcome, FLUSH_THRESHOLD, ResultWatcher, SessionEvent, TransactionStatus, WireSession,
+};

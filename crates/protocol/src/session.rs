@@ -28,6 +28,9 @@ const PARAMETERS: [&str; 5] =
 /// What a session has captured that never captures.
 static NOTHING: CapturedRows = CapturedRows::new();
 
+/// Is passed the tag and the body of each message with the columns or a row of a result.
+pub type ResultWatcher = Box<dyn FnMut(u8, &[u8])>;
+
 /// What [`WireSession::receive`] has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
@@ -108,6 +111,7 @@ pub struct WireSession {
     in_query: bool,
     /// Made when first needed: few scripts capture anything.
     captured: Option<Box<CapturedRows>>,
+    watcher: Option<ResultWatcher>,
 }
 
 impl Default for WireSession {
@@ -139,6 +143,7 @@ impl WireSession {
             captures: false,
             in_query: false,
             captured: None,
+            watcher: None,
         }
     }
 
@@ -321,6 +326,11 @@ impl WireSession {
     pub fn capture_up_to(&mut self, most: usize, all_rows: bool) {
         self.captures = true;
         self.captured.get_or_insert_default().keep_up_to(most, all_rows);
+    }
+
+    /// Passes results to a watcher, at any length, until it is set anew.
+    pub fn watch(&mut self, watcher: Option<ResultWatcher>) {
+        self.watcher = watcher;
     }
 
     /// What has come of the last command, or of the pipeline, until now; the error is taken.

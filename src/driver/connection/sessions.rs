@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bench_base::error::{SqlError, UserError, sqlstate};
 use bench_base::untrusted;
 use bench_model::spec::{Address, HostAddress};
-use bench_protocol::{CommandOutcome, SessionEvent, WireSession, cancel_request};
+use bench_protocol::{CommandOutcome, ResultWatcher, SessionEvent, WireSession, cancel_request};
 use bench_script::{MAX_CAPTURED, QueryResult};
 use mio::event::Source;
 use mio::{Events, Interest, Poll, Registry, Token};
@@ -290,6 +290,30 @@ impl BlockingSession {
         convert(outcome.captured.table()?)
     }
 
+    /// Executes the command that `send` queues within a time limit, and passes its result, of any length, to `watcher`. After an
+    /// error the session is of no use.
+    ///
+    /// # Errors
+    /// 08006 for the loss of the connection and after the limit, when the statement has been cancelled; those of `send`.
+    pub fn watched(
+        &mut self,
+        limit: Duration,
+        watcher: ResultWatcher,
+        send: impl FnOnce(&mut WireSession) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
+        let session = &mut self.session.session;
+        session.watch(Some(watcher));
+        send(session)?;
+        self.settle_up_to(usize::MAX, Some(Instant::now() + limit))?;
+        self.session.session.watch(None);
+        Ok(())
+    }
+
+    /// Returns the outcome of the last command.
+    pub fn outcome(&mut self) -> CommandOutcome<'_> {
+        self.session.outcome()
+    }
+
     /// Lets the server parse and analyze a statement.
     ///
     /// # Errors
@@ -307,8 +331,12 @@ impl BlockingSession {
 
     /// Waits until the server has answered everything.
     fn settle(&mut self, deadline: Option<Instant>) -> Result<(), UserError> {
+        self.settle_up_to(MAX_ANSWER, deadline)
+    }
+
+    fn settle_up_to(&mut self, max_bytes: usize, deadline: Option<Instant>) -> Result<(), UserError> {
         while !self.session.turn(&self.route)? {
-            if self.session.received() > MAX_ANSWER {
+            if self.session.received() > max_bytes {
                 let message = "the server answers one question without end";
                 return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
                     .detail(format!("The limit is {MAX_ANSWER} bytes.")));
@@ -320,15 +348,16 @@ impl BlockingSession {
 
     /// Waits for an event of the connection, at most [`INTERRUPT_INTERVAL`].
     fn wait(&mut self, deadline: Option<Instant>) -> Result<(), UserError> {
+        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let is_late = remaining.is_some_and(|remaining| remaining.is_zero());
         // Without a cancel the server would continue the statement after the client has gone.
-        if is_interrupted()
+        if (is_late || is_interrupted())
             && let Some(backend) = self.session.session().backend()
         {
             cancel(&self.route.to, backend);
         }
         pgrx::check_for_interrupts!();
-        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        if remaining.is_some_and(|remaining| remaining.is_zero()) {
+        if is_late {
             return Err(failed(&self.route.to, "timeout expired"));
         }
         let longest = if self.session.has_more() { Duration::ZERO } else { INTERRUPT_INTERVAL };

@@ -1,16 +1,18 @@
 //! The question to a session that compares answers, for bench.answers and bench.recall.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{ARMS, Duel, RunArguments};
+use bench_model::spec::{ARMS, Driver, Duel, RunArguments};
 use bench_questions::answers::StatementAnswers;
 use pgrx::pg_sys;
 use serde_json::Value as Json;
 
-use super::session::{AnswerOptions, KIND, RecallRequest, Request, SessionAnswer};
-use crate::launch::role_session::{Fed, ask_with};
+use super::request::{AnswerOptions, RecallRequest, Request, SessionAnswer};
+use super::session::KIND;
+use super::wire::compare_targets;
+use crate::launch::role_session::{Fed, ask_with, segment_of, with_segment};
 use crate::run::feeders::RowLimit;
 use crate::run::nodes::node_connectivity::NodePairs;
-use crate::run::prepare::prepared::prepare;
+use crate::run::prepare::prepared::{PreparedRun, prepare};
 use crate::run::prepare::sessions::tell_role;
 use crate::server::spi::fetch;
 use crate::store;
@@ -48,7 +50,7 @@ fn check(options: &AnswerOptions) -> Result<(), UserError> {
 /// Compares the answers of a workload's statements in two arms, which are those of a duel.
 ///
 /// # Errors
-/// 22023 for arguments, 0A000 for arms that cannot be compared in one session; those of a run and of its session.
+/// 22023 for arguments, 0A000 for arms with variables of their own; those of a run and of its sessions.
 pub fn compare_arms(
     a: &Json,
     b: &Json,
@@ -60,7 +62,7 @@ pub fn compare_arms(
     Ok(statements)
 }
 
-/// Asks a session to execute a workload's statements in two arms.
+/// Asks a session, or the arms' targets, to execute a workload's statements in two arms.
 ///
 /// # Errors
 /// As [`compare_arms`].
@@ -73,31 +75,30 @@ pub fn ask_session(
 ) -> Result<SessionAnswer, UserError> {
     check(&options)?;
     let duel = Duel::new(a, b)?;
-    let unsupported =
-        |message: &str, hint: &str| Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(hint));
-    if run.target.is_some() || duel.arms.iter().any(|arm| arm.target.is_some()) {
-        return unsupported(
-            "bench.answers compares arms in this server, and not over connections",
-            "Leave target out.",
-        );
-    }
     if duel.arms.iter().any(|arm| !arm.variables.is_empty()) {
-        let hint = "Both arms get the same values. Set variables for both: variables => '{…}'.";
-        return unsupported("arms of bench.answers cannot differ in variables", hint);
+        let message = "arms of bench.answers cannot differ in variables";
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+            .hint("Both arms get the same values. Set variables for both: variables => '{…}'."));
     }
-    let run = duel.run(RunArguments { continue_on_error: Some(true), clients: Some(1), ..run })?;
-    let prepared = prepare(run, RowLimit::All, NodePairs::Try)?;
-    let spec = prepared.spec;
+    let mut run = duel.run(RunArguments { continue_on_error: Some(true), ..run })?;
+    let has_two_targets = run.duel.as_ref().is_some_and(|duel| duel.other_target().is_some());
+    run.clients = Some(if has_two_targets { 2 } else { 1 });
+    let driver = if run.target.is_some() { Driver::Wire } else { Driver::Engine };
+    run.driver = Some(driver.as_str().to_owned());
+    let PreparedRun { spec, secrets, fed, .. } = prepare(run, RowLimit::All, NodePairs::Try)?;
     tell_role(&spec)?;
     let masked = spec.scripts.iter().map(|script| {
         let name = script.arm.and_then(|arm| script.name.strip_suffix(&format!(" [{}]", ARMS[arm])));
         Ok(script.captured && store::is_masked(name.unwrap_or(&script.name))?)
     });
     let masked = masked.collect::<Result<Vec<bool>, UserError>>()?;
-    let (role, run_as) = (spec.own_role(), spec.options.run_as.clone());
     let request = Request { spec, options, masked, recall };
-    let fed = Fed { bytes: &prepared.fed.bytes, feeders: prepared.fed.feeders };
-    ask_with(KIND, &role, run_as.as_deref(), &request, fed, &mut |_| ()).map(|(answer, _)| answer)
+    let fed = Fed { bytes: &fed.bytes, feeders: fed.feeders };
+    if driver == Driver::Wire {
+        return with_segment(segment_of(&(), fed)?, |segment| compare_targets(&request, &secrets, segment));
+    }
+    let (role, run_as) = (request.spec.own_role(), request.spec.options.run_as.as_deref());
+    ask_with(KIND, &role, run_as, &request, fed, &mut |_| ()).map(|(answer, _)| answer)
 }
 
 /// Replaces the session's OIDs by names.
@@ -112,8 +113,10 @@ fn name_objects(statement: &mut StatementAnswers) -> Result<(), UserError> {
     }
     for example in statement.examples.iter_mut().filter(|example| example.are_types) {
         for (_, shown) in example.rows.iter_mut().flatten().flatten() {
-            let oid = shown.as_deref().and_then(|oid| oid.parse::<u32>().ok()).unwrap_or_default();
-            *shown = fetch::<String>("SELECT format_type($1, NULL)", &[pg_sys::Oid::from(oid).into()])?;
+            // Types of targets have names.
+            if let Some(oid) = shown.as_deref().and_then(|oid| oid.parse::<u32>().ok()) {
+                *shown = fetch::<String>("SELECT format_type($1, NULL)", &[pg_sys::Oid::from(oid).into()])?;
+            }
         }
     }
     Ok(())

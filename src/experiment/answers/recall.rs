@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use serde_json::{Map, Value as Json, json};
 
 use super::ask::ask_session;
-use super::session::{AnswerOptions, RecallRequest, SessionAnswer};
+use super::request::{AnswerOptions, RecallRequest, SessionAnswer};
 use crate::server::spi::{fetch, fetch_all};
 
 /// More combinations are taken for a mistake.

@@ -201,7 +201,7 @@ pub enum Sent {
 }
 
 /// A value as it is sent; `None` for NULL.
-fn value(value: &Value) -> Option<Cow<'_, str>> {
+pub fn value(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,
         value => Some(value.to_text()),

@@ -101,7 +101,7 @@ CREATE FUNCTION bench.verify_report(run_id bigint, format text DEFAULT 'text', m
                                     max_missing double precision DEFAULT 0.05)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'verify_report_wrapper';
 COMMENT ON FUNCTION bench.verify_report IS
-'Returns a report of a duel, or of all pairs of runs that a run is part of, with the statements of both sides: text, markdown, json, html, schema or junit. junit has a test for each statement, which fails if the statement is slower or its transactions fail more often; of a capture, statements that are not replayed are skipped, and one test fails if they took more than max_missing (a fraction) of the captured time.';
+'Returns a report of a duel, or of all pairs of runs that a run is part of, with the statements of both sides: text, markdown, json, html, schema or junit. junit has a test for each statement, which fails if the statement is slower or answers differently, or if its transactions fail more often; of a capture, statements that are not replayed are skipped, and one test fails if they took more than max_missing (a fraction) of the captured time.';
 
 CREATE FUNCTION bench.answers(
     workload        text             DEFAULT NULL,
@@ -123,7 +123,7 @@ CREATE FUNCTION bench.answers(
                    failed_a bigint, failed_b bigint, verdict text, kind text, cause text, example jsonb, advice text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'answers_wrapper';
 COMMENT ON FUNCTION bench.answers IS
-'Executes each statement of a workload in two arms with the same values, under one snapshot, and compares the rows: the verdict is same, differs, unstable, fails or not compared. What statements write is rolled back; sequences move. Arms are those of bench.duel.';
+'Executes each statement of a workload in two arms with the same values and compares the rows, under one snapshot here, or over connections to the arms targets, whose data must stand still: the verdict is same, differs, unstable, fails or not compared. What statements write is rolled back; sequences move. Arms are those of bench.duel.';
 
 CREATE FUNCTION bench.recall(
     workload        text             DEFAULT NULL,

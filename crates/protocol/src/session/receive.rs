@@ -175,7 +175,8 @@ impl WireSession {
             | PORTAL_SUSPENDED_TAG => Ok(false),
             ROW_DESCRIPTION_TAG | DATA_ROW_TAG => {
                 let has_room = |captured: &CapturedRows| captured.has_room(length.unsigned_abs() as usize);
-                Ok(self.captures && self.captured.as_deref().is_some_and(has_room))
+                let is_kept = self.captures && self.captured.as_deref().is_some_and(has_room);
+                Ok(is_kept || self.watcher.is_some())
             }
             COMMAND_COMPLETE_TAG
             | EMPTY_QUERY_RESPONSE_TAG
@@ -214,8 +215,11 @@ impl WireSession {
             READY_FOR_QUERY_TAG => self.take_ready(body)?,
             ROW_DESCRIPTION_TAG | DATA_ROW_TAG => {
                 self.begin_query(tag)?;
-                if let Some(captured) = &mut self.captured {
+                if let Some(captured) = self.captured.as_mut().filter(|_| self.captures) {
                     captured.take(tag, body);
+                }
+                if let Some(watcher) = &mut self.watcher {
+                    watcher(tag, body);
                 }
             }
             EMPTY_QUERY_RESPONSE_TAG => self.complete_query(tag)?,

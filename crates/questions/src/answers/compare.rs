@@ -53,14 +53,14 @@ pub enum Comparison {
 /// Compares two answers. Floating-point numbers whose relative difference is at most `tolerance` are the same. A row of the
 /// first difference is shown beside the one that has the same value in column `key`, where there is one.
 pub fn compare(a: &Answer, b: &Answer, tolerance: f64, key: Option<&str>) -> Comparison {
-    let types = |answer: &Answer| answer.columns.iter().map(|column| column.type_oid).collect::<Vec<_>>();
+    let types = |answer: &Answer| answer.columns.iter().map(super::Column::shown_type).collect::<Vec<_>>();
     if types(a) != types(b) {
-        let differs = |(a, b): (&super::Column, &super::Column)| a.type_oid != b.type_oid;
+        let differs = |(a, b): (&super::Column, &super::Column)| a.shown_type() != b.shown_type();
         let place = a.columns.iter().zip(&b.columns).position(differs);
         let place = place.unwrap_or(a.columns.len().min(b.columns.len()));
         let shown = |answer: &Answer| {
             let column = answer.columns.get(place)?;
-            Some(vec![(column.name.clone(), Some(column.type_oid.to_string()))])
+            Some(vec![(column.name.clone(), Some(column.shown_type()))])
         };
         return Comparison::Differs(Difference { kind: Kind::Type, rows: [shown(a), shown(b)] });
     }
@@ -75,7 +75,7 @@ pub fn compare(a: &Answer, b: &Answer, tolerance: f64, key: Option<&str>) -> Com
     let pair = Pair { a, b, tolerance };
     let is_whole = a.is_whole && b.is_whole;
     if is_same_count && is_whole && pair.is_close() {
-        return Comparison::Close;
+        return if a.sum == b.sum { Comparison::Same } else { Comparison::Close };
     }
     Comparison::Differs(pair.first_difference(is_same_count, is_whole, key))
 }

@@ -1,7 +1,9 @@
 //! Compares the rows that two arms return: answers to single executions of a statement, and summaries over all executions.
 
 mod compare;
+mod outline;
 mod recall;
+mod shape;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -9,7 +11,9 @@ mod tests;
 use sha2::{Digest, Sha256};
 
 pub use compare::{Comparison, Difference, Kind, ShownRow, compare};
+pub use outline::{Limit, Outline, StatementKind, other_collations};
 pub use recall::{Recall, RecallSample, overlap, pick, recall};
+pub use shape::{Column, Shape};
 pub use summary::{Example, Execution, StatementAnswers, Verdict, sentence};
 
 /// Rows of an answer are kept up to this many bytes, to compare them one by one and to show the first difference. Longer answers
@@ -19,37 +23,12 @@ pub const MAX_KEPT: usize = 8 << 20;
 /// Memory of a kept row beside its bytes.
 const ROW_OVERHEAD: usize = 32;
 
-/// How far a statement's top-level clauses determine the order and the choice of its rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
-    /// Indexes of ORDER BY's keys among the fields of a row, possibly after the columns that a client gets. `None`: any order.
-    pub keys: Option<Vec<usize>>,
-    /// OFFSET may begin, and LIMIT may end, in the middle of rows with equal sort keys.
-    pub is_cut: [bool; 2],
-    /// DISTINCT ON takes one of several rows.
-    pub takes_one_of_several: bool,
-    /// Columns of a row that a client gets; `None`: all.
-    pub width: Option<usize>,
-}
-
-/// A result column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    pub name: String,
-    pub type_oid: u32,
-}
-
-impl Column {
-    fn is_float(&self) -> bool {
-        // float4 and float8 (catalog/pg_type.dat).
-        matches!(self.type_oid, 700 | 701)
-    }
-}
-
 /// The rows of one execution, from the protocol's RowDescription and DataRow messages.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     pub columns: Vec<Column>,
+    /// Gives the shape when the columns are known.
+    outline: Option<Outline>,
     shape: Shape,
     /// Rows returned, inserted, updated or deleted.
     pub processed: u64,
@@ -86,6 +65,11 @@ impl Answer {
         self.shape = shape;
     }
 
+    /// Creates the answer of a statement of which only the text is known.
+    pub fn of_text(outline: Outline) -> Self {
+        Self { outline: Some(outline), ..Self::new() }
+    }
+
     /// Sets the LIMIT, after all rows.
     pub fn limited_to(&mut self, count: Option<u64>) {
         self.shape.is_cut[1] &= count.is_some_and(|count| self.returned >= count);
@@ -116,8 +100,12 @@ impl Answer {
             // After the name: a zero byte, the table's OID and the column's number, the type's OID, and 8 more bytes.
             let oid = rest.get(end + 7..end + 11).and_then(|oid| oid.try_into().ok());
             let name = String::from_utf8_lossy(&rest[..end]).into_owned();
-            self.columns.push(Column { name, type_oid: oid.map_or(0, u32::from_be_bytes) });
+            let type_oid = oid.map_or(0, u32::from_be_bytes);
+            self.columns.push(Column { name, type_oid, type_name: None });
             rest = rest.get(end + 19..).unwrap_or_default();
+        }
+        if let Some(outline) = &self.outline {
+            self.shape = outline.shape(&self.columns);
         }
     }
 

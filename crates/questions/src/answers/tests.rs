@@ -79,6 +79,13 @@ fn kinds_of_differences() {
     let different =
         compare(&answer(&[INT4], any_order(), &[]), &answer(&[TEXT], any_order(), &[]), 0.0, None);
     assert_eq!(kind(different), Some(Kind::Type));
+    let named = |oid, name: &str| {
+        let mut answer = answer(&[oid], any_order(), &rows(&[&["1"]]));
+        answer.columns[0].type_name = Some(name.to_owned());
+        answer
+    };
+    assert_eq!(compare(&named(20_000, "x.y"), &named(20_001, "x.y"), 0.0, None), Comparison::Same);
+    assert_eq!(kind(compare(&named(20_000, "x.y"), &named(20_000, "x.z"), 0.0, None)), Some(Kind::Type));
     // Two lengths make no row equal to another.
     assert_eq!(kind(of(&[&["1", "23"]], &[&["12", "3"]])), Some(Kind::Values));
     // What an UPDATE processed counts, too.
@@ -145,6 +152,10 @@ fn sort_keys_behind_the_columns_are_seen_and_not_shown() {
         compare(&a, &of(&rows(&[&["y", "1"], &["x", "1"], &["z", "2"]])), 0.0, None),
         Comparison::Same
     );
+    // A key of the other one is a column.
+    let of_column = answer(&[TEXT], by(&[0], [false; 2]), &rows(&[&["x"], &["y"], &["z"]]));
+    let other = of(&rows(&[&["x", "x"], &["y", "y"], &["z", "z"]]));
+    assert_eq!(compare(&of_column, &other, 0.0, None), Comparison::Same);
     assert_eq!(
         kind(compare(&a, &of(&rows(&[&["x", "1"], &["z", "2"], &["y", "1"]])), 0.0, None)),
         Some(Kind::Order)
@@ -241,6 +252,83 @@ fn recall_counts_rows_of_the_exact_answer() {
     assert_eq!(pick(&[of(0.9)], 0.95), None);
 }
 
+fn columns(names: &[&str]) -> Vec<Column> {
+    names.iter().map(|name| Column { name: (*name).to_owned(), type_oid: TEXT, type_name: None }).collect()
+}
+
+#[test]
+fn texts_tell_the_kinds_of_statements() {
+    use StatementKind::*;
+    for (text, kind) in [
+        ("SELECT 1", Reads),
+        ("/* x */ (SELECT 1) UNION VALUES (2)", Reads),
+        ("WITH x AS (SELECT 1) TABLE x", Reads),
+        ("WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", Writes),
+        ("MERGE INTO t USING u ON true WHEN MATCHED THEN DO NOTHING", Writes),
+        ("SELECT 1 INTO t", Utility),
+        ("SELECT 1 AS \"into\"", Reads),
+        ("SET work_mem = '1MB'", Utility),
+        ("PREPARE transaction 'x'", TransactionControl),
+        ("PREPARE x AS SELECT 1", Utility),
+        ("commit", TransactionControl),
+    ] {
+        assert_eq!(Outline::new(text).kind, kind, "{text}");
+    }
+}
+
+#[test]
+fn texts_tell_the_order_of_rows() {
+    let names = columns(&["id", "Name", "x"]);
+    let shape = |text: &str| Outline::new(text).shape(&names);
+    assert_eq!(shape("SELECT id, \"Name\", x FROM t"), any_order());
+    assert_eq!(shape("SELECT * FROM t ORDER BY x DESC NULLS LAST, 1 FOR UPDATE"), by(&[2, 0], [false; 2]));
+    assert_eq!(shape("SELECT * FROM t ORDER BY \"Name\" COLLATE \"C\" LIMIT 5"), by(&[1], [false, true]));
+    assert_eq!(shape("SELECT * FROM t ORDER BY t.x USING < OFFSET $1"), by(&[2], [true, false]));
+    assert_eq!(
+        shape("SELECT id, lower(n), f(a, 'b') AS x FROM t ORDER BY f(a, 'b'), lower(n)"),
+        by(&[2, 1], [false; 2])
+    );
+    assert_eq!(shape("VALUES (3, 1, 2) UNION SELECT 1, 2, 3 ORDER BY 2"), by(&[1], [false; 2]));
+    // Keys that are no columns, and those after them, are not known, and LIMIT may not take other rows then.
+    assert_eq!(shape("SELECT id, a, x FROM t ORDER BY x, at, id LIMIT 3"), by(&[2], [false; 2]));
+    assert_eq!(shape("SELECT id, a, x FROM t ORDER BY at LIMIT 3"), any_order());
+    assert_eq!(shape("SELECT id, a, x FROM t ORDER BY 4"), any_order());
+    assert_eq!(shape("SELECT x FROM t WHERE id IN (SELECT id FROM u ORDER BY x LIMIT 1)"), any_order());
+    assert_eq!(shape("SELECT 1, 2, 3 LIMIT 1"), Shape { is_cut: [false, true], ..any_order() });
+    assert!(Outline::new("SELECT DISTINCT ON (id) id, a, x FROM t").shape(&names).takes_one_of_several);
+    let twice = columns(&["id", "id"]);
+    assert_eq!(Outline::new("SELECT a.id, b.id FROM a, b ORDER BY id").shape(&twice), any_order());
+    assert_eq!(Outline::new("SELECT a.id, b.id FROM a, b ORDER BY b.id").shape(&twice), by(&[1], [false; 2]));
+}
+
+#[test]
+fn texts_tell_limits() {
+    for (text, limit) in [
+        ("SELECT 1", None),
+        ("SELECT 1 LIMIT ALL", None),
+        ("SELECT 1 LIMIT 5 OFFSET 2", Some(Limit::Count(5))),
+        ("SELECT 1 LIMIT $3", Some(Limit::Parameter(3))),
+        ("SELECT 1 LIMIT $3 + 1", Some(Limit::Expression)),
+        ("SELECT 1 OFFSET 1 FETCH NEXT ROW ONLY", Some(Limit::Count(1))),
+        ("SELECT 1 FETCH FIRST 7 ROWS ONLY", Some(Limit::Count(7))),
+        ("SELECT 1 FETCH FIRST 7 ROWS WITH TIES", None),
+    ] {
+        assert_eq!(Outline::new(text).limit, limit, "{text}");
+    }
+}
+
+#[test]
+fn collations_may_be_the_only_difference() {
+    let named = |a: &str, b: &str| Some([a.to_owned(), b.to_owned()]);
+    let collations = |a: &str, b: &str| other_collations(a, b);
+    assert_eq!(
+        collations("SELECT x FROM t ORDER BY x", "SELECT x FROM t ORDER BY x COLLATE pg_catalog.\"C\""),
+        named("none", "pg_catalog.\"C\"")
+    );
+    assert_eq!(collations("SELECT a COLLATE \"C\"", "SELECT b COLLATE \"x\""), None);
+    assert_eq!(collations("SELECT a COLLATE \"C\"", "SELECT a COLLATE \"C\""), None);
+}
+
 /// Rows of a small domain, so that there are equal ones.
 fn some_rows() -> impl Strategy<Value = Vec<Row>> {
     let value = prop_oneof![Just(None), (0..4).prop_map(|value: i32| Some(value.to_string()))];
@@ -283,6 +371,14 @@ proptest! {
         let mut other = all.clone();
         other.remove(at.index(all.len()));
         prop_assert_eq!(kind(compared(&[INT4, TEXT, FLOAT8], any_order(), &all, &other)), Some(Kind::Rows));
+    }
+
+    #[test]
+    fn any_text_has_an_outline(words in prop::collection::vec("[a-z]{1,3}|select|order|by|limit|fetch|,|\\(|\\)|\\*|\\.|[0-9]|'", 0..12)) {
+        let text = words.join(" ");
+        let shape = Outline::new(&text).shape(&columns(&["a", "b"]));
+        prop_assert!(shape.keys.is_none_or(|keys| keys.iter().all(|key| *key < 2)));
+        prop_assert_eq!(other_collations(&text, &text), None);
     }
 
     #[test]
