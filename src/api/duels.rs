@@ -1,10 +1,10 @@
 //! bench.duel and what is read of duels; bench.verify and bench.compare_statements: which statements got slower.
 
 use bench_base::error::{UserError, sqlstate};
-use bench_model::spec::{ARMS, Driver, Duel, RunArguments};
+use bench_model::spec::{ARMS, AnswerVerdict, Duel, RunArguments};
 use bench_questions::answers::{StatementAnswers, sentence as sentence_on_answers};
 use bench_questions::comparison::Design;
-use bench_questions::statements::{StatementLine, statements_of_duel};
+use bench_questions::statements::{StatementLine, statements_of_duel, take_answers};
 use bench_report as report;
 use bench_report::statements::sentence;
 use bench_report::{junit, render, with_unreplayed};
@@ -142,12 +142,12 @@ run_function! {
     ) -> [Rows] = |workload, a, b, margin, rounds, answers, clients, run| {
         let run = run_of(workload, clients, run);
         let answers = answers_before((&a, &b), answers, &run).or_raise();
-        let lines = verified((a, b, margin, rounds), clients, run).or_raise();
+        let mut lines = verified((a, b, margin, rounds), clients, run, &answers).or_raise();
+        lines.sort_by_key(|line| !line.answers_otherwise());
         let rows_of_lines = lines.into_iter().map(move |line| {
             let mut row = row_of_statement(&line);
             let answer = answers.iter().find(|one| (&one.workload, one.command) == (&line.workload, line.command));
             let answer = answer.map(|answer| answer.row(TOLERANCE)).unwrap_or_default();
-            row.insert("answers".to_owned(), answer["verdict"].clone());
             row.insert("answer_example".to_owned(), answer["example"].clone());
             row
         });
@@ -163,8 +163,7 @@ fn answers_before(
 ) -> Result<Vec<StatementAnswers>, UserError> {
     let Some(executions) = executions else { return Ok(Vec::new()) };
     let (a, b) = (required("a", a.as_ref())?, required("b", b.as_ref())?);
-    let run = RunArguments { driver: Some(Driver::Engine.as_str().to_owned()), ..run.clone() };
-    let answers = compare_arms(&a.0, &b.0, AnswerOptions::of(executions), run)?;
+    let answers = compare_arms(&a.0, &b.0, AnswerOptions::of(executions), run.clone())?;
     pgrx::notice!("{}", for_client(sentence_on_answers(&answers)));
     Ok(answers)
 }
@@ -174,12 +173,15 @@ fn verified(
     (a, b, margin, rounds): (Option<Json>, Option<Json>, Option<f64>, Option<i32>),
     clients: Option<i32>,
     run: RunArguments,
+    answers: &[StatementAnswers],
 ) -> Result<Vec<StatementLine>, UserError> {
+    let answers: Vec<AnswerVerdict> = answers.iter().map(|one| one.in_short(TOLERANCE)).collect();
     let margin = margin_of(margin)?;
     let (a, b) = (required("a", a)?, required("b", b)?);
     // That a statement fails is a verdict on it, and not the end of the measuring.
     let run = RunArguments { continue_on_error: Some(true), ..leave_out(run, &[&a.0, &b.0])? };
-    let duel = Duel::new(&a.0, &b.0).and_then(|duel| duel.run(run.clone())).and_then(run_to_the_end);
+    let duel = Duel::new(&a.0, &b.0).map(|duel| Duel { answers: answers.clone(), ..duel });
+    let duel = duel.and_then(|duel| duel.run(run.clone())).and_then(run_to_the_end);
     let (lines, run_id) = match duel {
         Ok(run_id) => (statements_of_duel(&store::duel_of(run_id, Some(margin))?), run_id),
         Err(error) if error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED => {
@@ -191,7 +193,9 @@ fn verified(
                     "no pair of runs has completed",
                 ));
             };
-            (Sides::of_pairs(&pairs, margin)?.statements()?, first)
+            let mut lines = Sides::of_pairs(&pairs, margin)?.statements()?;
+            take_answers(&mut lines, &answers);
+            (lines, first)
         }
         Err(error) => return Err(error),
     };

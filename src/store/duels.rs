@@ -15,6 +15,7 @@ use bench_stats::duel::{ArmBatch, BATCHES, CONFIDENCE, whole};
 use bench_stats::histogram;
 use pgrx::JsonB;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::as_owner;
@@ -128,6 +129,11 @@ fn sessions(given: &Value) -> u32 {
     clients.map_or(0, |clients: u32| clients / divisor)
 }
 
+/// Returns a part of a duel; `None` unless it has the form of one, as in an imported run that has any JSON.
+fn stored<T: DeserializeOwned>(given: &Value, key: &str) -> Option<T> {
+    given.get(key).cloned().and_then(|part| serde_json::from_value(part).ok())
+}
+
 /// As [`duel_of`], for a caller who may see the run; `None` for a run that is no duel.
 pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserError> {
     as_owner(|| {
@@ -144,10 +150,8 @@ pub fn find_duel(run_id: i64, margin: Option<f64>) -> Result<Option<Duel>, UserE
             a: given.get(ARMS[0]).cloned().unwrap_or_default(),
             b: given.get(ARMS[1]).cloned().unwrap_or_default(),
             sessions: sessions(&given),
-            versions: given
-                .get("versions")
-                .cloned()
-                .and_then(|versions| serde_json::from_value(versions).ok()),
+            versions: stored(&given, "versions"),
+            answers: stored(&given, "answers").unwrap_or_default(),
             margin: given.get("margin").and_then(Value::as_f64),
             secs: given.get("secs").and_then(Value::as_f64).unwrap_or_default(),
             batches,

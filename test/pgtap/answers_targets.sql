@@ -150,4 +150,19 @@ SELECT throws_ok($$ SELECT bench.answers(script => 'SELECT 1', a => '{"target": 
 SELECT throws_ok($$ SELECT bench.answers(script => 'SELECT 1 AS x WHERE false \gset', a => '{"target": "target_a"}',
     b => '{"target": "target_b"}') $$, '21000', 'expected one row, got 0');
 
+-- Beside times
+SELECT results_eq($$ SELECT statement, answers FROM bench.verify(a => '{"target": "target_a"}',
+        b => '{"target": "target_b"}', answers => 2, driver => 'wire', clients => 2, secs => 1,
+        script => 'SELECT id FROM truths WHERE id = 1;
+    SELECT current_database() AS name, pg_sleep(0.001);') $$,
+    $$ VALUES ('SELECT current_database() AS name, pg_sleep(0.001);', 'differs'),
+        ('SELECT id FROM truths WHERE id = 1;', 'same') $$,
+    'verify names first what differs');
+SELECT max(run_id) AS run_id FROM bench.duels \gset
+SELECT matches(bench.verify_report(:run_id), '\nCommand 2 of script (is faster and )?answers\s+differently\. ',
+    'as its report does, before all else');
+SELECT matches(bench.verify_report(:run_id, 'junit'), 'failure message="answers differently', 'and it fails a test');
+SELECT (bench.import(bench.export(ARRAY[:run_id])))[1] AS imported_id \gset
+SELECT alike(bench.verify_report(:imported_id), '%answers%differently%', 'also elsewhere');
+
 SELECT * FROM finish();

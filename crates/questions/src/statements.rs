@@ -9,7 +9,7 @@ use bench_results::compared::{OF_ONE_SIDE, parts, plan_changed};
 use bench_results::{CommandSummary, Duel, ScriptSummary};
 use bench_stats::compare::{Better, GroupComparison, Terms, Verdict, groups_together};
 
-pub use bench_results::compared::{PerCall, StatementFigures, StatementLine, plan_forms};
+pub use bench_results::compared::{PerCall, StatementFigures, StatementLine, plan_forms, take_answers};
 
 /// The statements of a run.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +75,7 @@ pub fn compare_statements(
                 p95_ratio_high,
                 advice: (verdict == Verdict::Inconclusive).then(|| advice(compared.as_ref())).flatten(),
                 verdict: verdict.as_str().to_owned(),
+                answers: None,
                 plan_changed: plan_changed(&one.forms, &other.forms),
                 effect: (whole_ms > 0.0).then(|| effect_ms / whole_ms),
                 effect_us: Some(effect_ms * 1e3),

@@ -15,6 +15,11 @@ const NAME: usize = 120;
 
 /// What the statements say together, in a sentence; `None` without any.
 pub fn sentence(lines: &[StatementLine], margin: f64) -> Option<String> {
+    Some(other_answers(lines) + &verdicts(lines, margin)?)
+}
+
+/// The verdicts on times in a sentence; `None` without any.
+pub(crate) fn verdicts(lines: &[StatementLine], margin: f64) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
@@ -50,6 +55,20 @@ pub fn sentence(lines: &[StatementLine], margin: f64) -> Option<String> {
         };
     }
     Some(text)
+}
+
+/// Names the statements that answer otherwise, those first that are faster.
+pub(crate) fn other_answers(lines: &[StatementLine]) -> String {
+    let is_faster = |line: &&StatementLine| line.verdict == "faster";
+    let other = || lines.iter().filter(|line| line.answers_otherwise());
+    let Some(first) = other().find(is_faster).or_else(|| other().next()) else { return String::new() };
+    let faster = if is_faster(&first) { "is faster and " } else { "" };
+    let others = match other().count() {
+        1 => String::new(),
+        2 => ", and so does 1 more".to_owned(),
+        count => format!(", and so do {} more", count - 1),
+    };
+    format!("Command {} of {} {faster}answers differently{others}. ", first.command, first.workload)
 }
 
 /// The statements of both sides.
@@ -112,6 +131,7 @@ fn case(line: &StatementLine) -> Case {
         ),
     };
     let outcome = match line.verdict.as_str() {
+        _ if line.answers_otherwise() => failed(format!("answers differently; {change}")),
         "fails" => {
             failed(format!("{} transactions failed at it instead of {}", candidate.failed, baseline.failed))
         }
@@ -223,6 +243,26 @@ mod tests {
                 && only.ends_with("50.0 % more time per transaction.")
         );
         assert_eq!(sentence(&[], 0.05), None);
+    }
+
+    #[test]
+    fn what_answers_differently_is_named_first() {
+        let answering = |command, verdict: &str, answers: &str| StatementLine {
+            answers: Some(answers.to_owned()),
+            ..line(command, verdict, 0.0)
+        };
+        let lines = [
+            answering(1, "slower", "fails"),
+            answering(2, "same", "same within 1e-9"),
+            answering(3, "faster", "differs"),
+        ];
+        let text = sentence(&lines, 0.05).unwrap();
+        let first = "Command 3 of app is faster and answers differently, and so does 1 more. Of 3 statements";
+        assert!(text.starts_with(first), "{text}");
+        assert_eq!(other_answers(&lines[..1]), "Command 1 of app answers differently. ");
+        assert_eq!(other_answers(&lines[1..2]), "");
+        let xml = junit("app", &lines, None, MAX_MISSING);
+        assert!(xml.contains("failures=\"2\"") && xml.contains("answers differently; "), "{xml}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bench_model::spec::AnswerVerdict;
 use bench_stats::Estimate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,8 @@ pub struct StatementLine {
     pub advice: Option<String>,
     /// Whether both sides have no plan in common, by nodes, tables and indexes.
     pub plan_changed: Option<bool>,
+    /// Whether both sides return the same, as `verdict` of `bench.answers`; null unless `bench.verify` has compared it.
+    pub answers: Option<String>,
     /// What the statement adds to the time of a transaction, as a fraction of the baseline's statements together.
     pub effect: Option<f64>,
     /// The same, in microseconds.
@@ -89,9 +92,22 @@ pub struct StatementLine {
 }
 
 impl StatementLine {
+    /// Whether the sides are known to return different results.
+    pub fn answers_otherwise(&self) -> bool {
+        matches!(self.answers.as_deref(), Some("differs" | "fails"))
+    }
+
     /// Whether it is a statement, and not a meta command.
     pub fn is_sql(&self) -> bool {
         !self.statement.starts_with('\\')
+    }
+}
+
+/// Gives each statement the verdict on its answers.
+pub fn take_answers(lines: &mut [StatementLine], answers: &[AnswerVerdict]) {
+    for line in lines {
+        let is_it = |one: &&AnswerVerdict| (&one.workload, one.command) == (&line.workload, line.command);
+        line.answers = answers.iter().find(is_it).map(|one| one.verdict.clone());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bench_model::spec::AnswerVerdict;
 use bench_stats::compare::{Better, Terms, Verdict};
 use bench_stats::duel::{self, ArmBatch, BATCHES, DuelFigure, METRICS, PROCESSOR_TIME};
 use bench_stats::histogram::bucket_bounds_ns;
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use crate::compared::{
     ComparisonLine, OF_ONE_SIDE, PerCall, StatementFigures, StatementLine, plan_changed, plan_forms,
+    take_answers,
 };
 use crate::run::{Bucket, CommandSummary, ScriptSummary};
 
@@ -74,6 +76,7 @@ pub struct DuelMeasured {
     pub a: Value,
     pub b: Value,
     pub versions: Option<[String; 2]>,
+    pub answers: Vec<AnswerVerdict>,
     /// Sessions that execute each arm's statements.
     pub sessions: u32,
     /// Given for the run, which then ends as soon as it is decided.
@@ -138,9 +141,11 @@ impl Duel {
             a_latency_avg_ms: a.latency_avg_ms(),
             b_latency_avg_ms: b.latency_avg_ms(),
         };
+        let mut statements = pairs.compared(terms);
+        take_answers(&mut statements, &measured.answers);
         Self {
             metrics,
-            statements: pairs.compared(terms),
+            statements,
             batches: counted.iter().enumerate().map(batch).collect(),
             latencies: [buckets(&sums[0]), buckets(&sums[1])],
             a: measured.a,

@@ -62,6 +62,20 @@ pub struct Duel {
     /// What the version() of each arm's target says, where these are two.
     #[serde(default)]
     pub versions: Option<[String; 2]>,
+    /// Whether its statements answered the same before the run, as far as that was compared.
+    #[serde(default)]
+    pub answers: Vec<AnswerVerdict>,
+}
+
+/// Whether a statement answers the same in both arms.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerVerdict {
+    /// The script's name, without its arm.
+    pub workload: String,
+    /// Its place in the script, from 1.
+    pub command: u32,
+    /// As bench.answers returns it.
+    pub verdict: String,
 }
 
 /// What differs less than this is the same, where no margin is given.
@@ -180,6 +194,9 @@ impl Duel {
         }
         if let Some(versions) = &self.versions {
             recorded["versions"] = json!(versions);
+        }
+        if !self.answers.is_empty() {
+            recorded["answers"] = json!(self.answers);
         }
         recorded
     }

@@ -10,7 +10,7 @@ mod tests;
 mod values;
 
 pub use arguments::{Json, Name, RunArguments};
-pub use duel::{ARMS, Arm, Duel, MARGIN, PLAN_ADVICE};
+pub use duel::{ARMS, AnswerVerdict, Arm, Duel, MARGIN, PLAN_ADVICE};
 pub use options::{DEFAULT_SECS, Extent, RunOptions, SCRIPT, workload};
 pub use run::{Address, Encryption, FixtureSpec, HostAddress, Observation, RunSpec, Starter, TargetSpec};
 pub(crate) use script::{MAX_SCRIPTS, check_deck};

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use bench_model::spec::AnswerVerdict;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -149,16 +150,26 @@ impl StatementAnswers {
         }
     }
 
-    /// Returns the statement's row of bench.answers.
-    pub fn row(&self, tolerance: f64) -> Value {
-        let verdict = match self.verdict() {
+    /// Returns the verdict in words.
+    fn shown_verdict(&self, tolerance: f64) -> String {
+        match self.verdict() {
             Verdict::Same => "same".to_owned(),
             Verdict::Close => format!("same within {}", shown_tolerance(tolerance)),
             Verdict::Differs => "differs".to_owned(),
             Verdict::Unstable => "unstable".to_owned(),
             Verdict::Fails => "fails".to_owned(),
             Verdict::NotCompared => "not compared".to_owned(),
-        };
+        }
+    }
+
+    /// Returns the verdict for a run's record.
+    pub fn in_short(&self, tolerance: f64) -> AnswerVerdict {
+        let verdict = self.shown_verdict(tolerance);
+        AnswerVerdict { workload: self.workload.clone(), command: self.command, verdict }
+    }
+
+    /// Returns the statement's row of bench.answers.
+    pub fn row(&self, tolerance: f64) -> Value {
         let (cause, advice) = self.explained();
         let examples: Vec<Value> = self.examples.iter().map(Example::json).collect();
         json!({
@@ -171,7 +182,7 @@ impl StatementAnswers {
             "unstable": self.unstable,
             "failed_a": self.failed[0],
             "failed_b": self.failed[1],
-            "verdict": verdict,
+            "verdict": self.shown_verdict(tolerance),
             "kind": self.kind,
             "cause": cause,
             "example": (!examples.is_empty()).then_some(examples),

@@ -125,6 +125,8 @@ fn note(duel: &Duel) -> String {
 /// The statements of both arms.
 pub fn statements(document: &Document) -> Section {
     let statements = document.duel.iter().flat_map(|duel| &duel.statements).filter(|of| of.is_sql());
+    let mut statements: Vec<&StatementLine> = statements.collect();
+    statements.sort_by_key(|line| !line.answers_otherwise());
     let rows = |rows| finite(rows).map_or(MISSING.to_owned(), number::significant);
     let plan = |of: &StatementLine| match (&of.baseline.plan, &of.candidate.plan) {
         (Some(a), Some(b)) if a != b => "differs",
@@ -138,6 +140,7 @@ pub fn statements(document: &Document) -> Section {
         .number("interval, %", |of| interval(of.ratio_low, of.ratio_high))
         .number("cpu, %", |of| change(of.cpu_ratio))
         .text("verdict", |of| &of.verdict)
+        .text("answers", |of| or_missing(&of.answers))
         .number("effect us", |of| number::us(of.effect_us))
         .number("a rows", |of| rows(of.baseline.rows))
         .number("b rows", |of| rows(of.candidate.rows))
@@ -145,7 +148,7 @@ pub fn statements(document: &Document) -> Section {
         .text("advice", |of| or_missing(&of.advice))
         .code("statement", |of| &of.statement)
         .table();
-    let table = table.without_idle(&["cpu, %", "plan", "advice"]);
+    let table = table.without_idle(&["cpu, %", "answers", "plan", "advice"]);
     Section::of_table("duel-statements", "Statements of both arms", table).with_note(
         "cpu: b/a - 1 of the processor time. Effect: microseconds that it adds to a transaction of b. The intervals of \
          all statements hold together.",

@@ -91,8 +91,9 @@ fn conclusion(document: &Document) -> Option<Conclusion> {
     let Some(duel) = &document.duel else { return latency_limit(document) };
     let verdict = duel.metric("latency_avg_ms").map(|line| line.verdict.clone()).unwrap_or_default();
     let lines = statements_of_duel(duel);
-    let counted = if lines.len() > 1 { statements::sentence(&lines, duel.margin) } else { None };
-    Some(Conclusion { verdict, sentence: duel_sentence(duel)?, remarks: counted.into_iter().collect() })
+    let counted = if lines.len() > 1 { statements::verdicts(&lines, duel.margin) } else { None };
+    let sentence = statements::other_answers(&lines) + &duel_sentence(duel)?;
+    Some(Conclusion { verdict, sentence, remarks: counted.into_iter().collect() })
 }
 
 /// All sections that have something to say.
