@@ -63,6 +63,16 @@ impl Probe {
     }
 }
 
+/// An execution of a statement in an arm.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'p> {
+    pub arm: usize,
+    pub at: Place,
+    /// Whether its effects last until the end of the script.
+    pub keeps: bool,
+    pub probe: Option<&'p Probe>,
+}
+
 /// Parameters that decide how values are written.
 pub const RENDERING: [&str; 6] =
     ["TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "lc_monetary"];
@@ -83,9 +93,9 @@ impl Clock {
         Self { until, is_over: false, took: Duration::ZERO }
     }
 
-    /// Returns whether no time is left.
+    /// Returns whether the shortest time that can be limited is left, or none.
     pub fn is_past(&self) -> bool {
-        self.until <= Instant::now()
+        self.left() <= Duration::from_millis(1)
     }
 
     /// Returns the time that is left, in whole milliseconds and at least one.
@@ -121,28 +131,11 @@ pub trait Driver {
     /// Ends the transaction.
     fn end(&mut self, clock: &Clock) -> Result<(), SqlError>;
 
-    /// Executes a statement in an arm, in a subtransaction that is rolled back unless `keeps` is set.
-    fn execute(
-        &mut self,
-        lane: &mut Lane,
-        arm: usize,
-        at: Place,
-        keeps: bool,
-        clock: &mut Clock,
-    ) -> Outcome<Answer>;
+    /// Executes a statement with a lane's variables, in a subtransaction; under a probe's change with a new plan.
+    fn execute(&mut self, lane: &mut Lane, call: Call, clock: &mut Clock) -> Outcome<Answer>;
 
     /// Returns what may explain a difference between two answers, in the order of attempts.
     fn probes(&self, answers: [&Answer; 2]) -> Vec<Probe>;
-
-    /// Executes a statement anew under a probe's change.
-    fn execute_changed(
-        &mut self,
-        lane: &Lane,
-        values: &Variables,
-        at: Place,
-        probe: &Probe,
-        clock: &mut Clock,
-    ) -> Outcome<Answer>;
 
     /// Returns what else differs between the arms' servers, for a difference in this kind that no probe explains.
     fn other_cause(&self, kind: Kind) -> Option<String>;
@@ -274,7 +267,8 @@ impl<D: Driver> Comparer<'_, D> {
             }
             // Other statements of arm b have no counterpart in arm a.
             if class == Class::Utility && self.driver.has_own_sessions() {
-                self.driver.execute(b, 1, at_b, true, &mut self.clock)?.ok();
+                let call = Call { arm: 1, at: at_b, keeps: true, probe: None };
+                self.driver.execute(b, call, &mut self.clock)?.ok();
             }
             b.executed(Ok(()));
         }
@@ -419,11 +413,15 @@ impl<D: Driver> Comparer<'_, D> {
     }
 
     fn execute(&mut self, lanes: &mut [Lane], arm: usize, at: Place, keeps: bool) -> Outcome<Answer> {
+        self.call(lanes, Call { arm, at, keeps, probe: None })
+    }
+
+    fn call(&mut self, lanes: &mut [Lane], call: Call) -> Outcome<Answer> {
         if self.clock.is_over {
             return Ok(Err(SqlError::new(sqlstate::QUERY_CANCELED, "limit_secs was over")));
         }
-        let lane = arm.min(lanes.len() - 1);
-        self.driver.execute(&mut lanes[lane], arm, at, keeps, &mut self.clock)
+        let lane = call.arm.min(lanes.len() - 1);
+        self.driver.execute(&mut lanes[lane], call, &mut self.clock)
     }
 
     /// Searches the cause of a difference of the statement with this index: executes it under each of the driver's probes. An arm
@@ -431,7 +429,7 @@ impl<D: Driver> Comparer<'_, D> {
     /// explains the difference.
     fn find_cause(
         &mut self,
-        lanes: &[Lane],
+        lanes: &mut [Lane],
         values: &[Variables],
         pair: Pair,
         answers: [&Answer; 2],
@@ -443,23 +441,16 @@ impl<D: Driver> Comparer<'_, D> {
         }
         let tolerance = self.request.options.tolerance;
         for probe in self.driver.probes(answers) {
-            if self.clock.is_over {
-                return Ok(None);
-            }
             let arm = probe.arm();
             let lane = arm.min(lanes.len() - 1);
             let is_parameter = matches!(probe, Probe::Parameter(_));
-            let changed = self.driver.execute_changed(
-                &lanes[lane],
-                &values[lane],
-                pair[arm],
-                &probe,
-                &mut self.clock,
-            )?;
+            let after = std::mem::replace(&mut lanes[lane].client.variables, values[lane].clone());
+            let call = Call { arm, at: pair[arm], keeps: false, probe: Some(&probe) };
+            let changed = self.call(lanes, call)?;
+            lanes[lane].client.variables = after;
             let reference = answers[if is_parameter { 0 } else { arm }];
-            if changed
-                .is_ok_and(|changed| is_same(&compare(reference, &changed, tolerance, None)) == is_parameter)
-            {
+            let is_alike = |changed: &Answer| is_same(&compare(reference, changed, tolerance, None));
+            if changed.is_ok_and(|changed| is_alike(&changed) == is_parameter) {
                 return Ok(Some(Cause::Probe(probe)));
             }
         }

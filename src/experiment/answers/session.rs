@@ -10,7 +10,7 @@ use bench_questions::answers::{Answer, Kind};
 use bench_script::{Action, Sql, Variables};
 use pgrx::pg_sys;
 
-use super::comparer::{Class, Clock, Driver, Outcome, Place, Probe, compare_all};
+use super::comparer::{Call, Class, Clock, Driver, Outcome, Probe, compare_all};
 use super::lane::Lane;
 use super::request::{Request, SessionAnswer};
 use crate::driver::session::{Session, StatementStats, Traits, Unprepared, raw, watch};
@@ -126,27 +126,35 @@ impl Driver for SessionDriver<'_> {
         self.statements.session.abort()
     }
 
-    fn execute(
-        &mut self,
-        lane: &mut Lane,
-        arm: usize,
-        at: Place,
-        keeps: bool,
-        clock: &mut Clock,
-    ) -> Outcome<Answer> {
-        self.arms.enter(&self.statements.session, arm)?;
-        for (name, value, setter) in
-            self.combinations.get(self.combination).filter(|_| arm == 0).into_iter().flatten()
-        {
-            self.statements.session.set_with_rights_of(*setter, name, value)?;
+    fn execute(&mut self, lane: &mut Lane, call: Call, clock: &mut Clock) -> Outcome<Answer> {
+        let Call { arm, at, keeps, probe } = call;
+        let session = &self.statements.session;
+        self.arms.enter(session, arm)?;
+        match probe {
+            Some(Probe::Index(_, index)) => self.arms.hide_also(arm, (*index).into()),
+            Some(Probe::Parameter(name)) => self.arms.set_as_other(session, arm, &text(name)?)?,
+            Some(Probe::IndexScans(_)) => {}
+            None => {
+                let combination = self.combinations.get(self.combination).filter(|_| arm == 0);
+                for (name, value, setter) in combination.into_iter().flatten() {
+                    session.set_with_rights_of(*setter, name, value)?;
+                }
+            }
         }
         self.arms.drop_nested_plans(&self.statements);
         let counters = &self.counters[lane.place(at)];
+        let sql = lane.sql(at).filter(|_| probe.is_some());
+        let anew = sql.map(|sql| sql.parameterized(&lane.initial)).transpose()?;
+        let anew = anew.map(|sql| Unprepared::new(&sql.text, sql.parameters)).transpose()?;
         let Lane { workload, client, .. } = lane;
-        let answer = self.observe(keeps, counters, clock, |statements| {
-            statements.execute(workload, at.0, at.1, &mut client.variables)
+        let answer = self.observe(keeps, counters, clock, |statements| match anew {
+            Some(mut statement) => {
+                let statistics = StatementStats { counters, plans: None };
+                statements.session.execute_unprepared(&mut statement, &client.variables, statistics)
+            }
+            None => statements.execute(workload, at.0, at.1, &mut client.variables),
         })?;
-        if self.combinations.is_empty() {
+        if probe.is_none() && self.combinations.is_empty() {
             self.arms.leave(arm)?;
         }
         Ok(answer)
@@ -163,38 +171,6 @@ impl Driver for SessionDriver<'_> {
         let parameters = self.arms.differing();
         probes.extend(parameters.iter().map(|name| Probe::Parameter(name.to_string_lossy().into_owned())));
         probes
-    }
-
-    fn execute_changed(
-        &mut self,
-        lane: &Lane,
-        values: &Variables,
-        at: Place,
-        probe: &Probe,
-        clock: &mut Clock,
-    ) -> Outcome<Answer> {
-        let Some(sql) = lane.sql(at) else { return Err(internal("no statement to execute anew")) };
-        let session = &self.statements.session;
-        match probe {
-            Probe::Index(arm, index) => {
-                self.arms.enter(session, *arm)?;
-                self.arms.hide_also(*arm, (*index).into());
-            }
-            Probe::IndexScans(arm) => self.arms.enter(session, *arm)?,
-            Probe::Parameter(name) => {
-                self.arms.enter(session, 1)?;
-                self.arms.set_as_other(session, 1, &text(name)?)?;
-            }
-        }
-        // With a new plan.
-        let parameterized = sql.parameterized(&lane.initial)?;
-        let mut statement = Unprepared::new(&parameterized.text, parameterized.parameters)?;
-        let counters = CommandCounters::default();
-        self.arms.drop_nested_plans(&self.statements);
-        self.observe(false, &counters, clock, |statements| {
-            let statistics = StatementStats { counters: &counters, plans: None };
-            statements.session.execute_unprepared(&mut statement, values, statistics)
-        })
     }
 
     fn other_cause(&self, _: Kind) -> Option<String> {

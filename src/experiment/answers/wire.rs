@@ -15,7 +15,7 @@ use bench_script::{Action, Sql, Variables};
 use pgrx::pg_sys;
 use serde::Deserialize;
 
-use super::comparer::{Class, Clock, Driver, Outcome, Place, Probe, RENDERING, compare_all};
+use super::comparer::{Call, Class, Clock, Driver, Outcome, Probe, RENDERING, compare_all};
 use super::lane::Lane;
 use super::request::{Request, SessionAnswer};
 use crate::driver::connection::{BlockingSession, Route};
@@ -129,25 +129,33 @@ impl WireDriver<'_> {
         serde_json::from_str(&answer.unwrap_or_default()).map_err(|error| unexpected(&error).into())
     }
 
-    /// Executes a statement in a savepoint, under a parameter's value if there is one.
-    fn observe(
-        &mut self,
-        (lane, at, variables): (&Lane, Place, &Variables),
-        arm: usize,
-        changes: &[(&str, String)],
-        clock: &mut Clock,
-    ) -> Outcome<Answer> {
+    /// Returns the parameters that a probe changes.
+    fn changes<'p>(&self, probe: &'p Probe) -> Vec<(&'p str, String)> {
+        if let Probe::Parameter(name) = probe {
+            let value = self.servers[0].parameters.get(name).cloned().flatten().unwrap_or_default();
+            return vec![(name, value)];
+        }
+        let off = ["enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan"].map(|name| (name, "off"));
+        let all = off.into_iter().chain([("enable_seqscan", "on")]);
+        all.map(|(name, value)| (name, value.to_owned())).collect()
+    }
+
+    /// Executes a statement in a savepoint.
+    fn observe(&mut self, lane: &Lane, call: Call, clock: &mut Clock) -> Outcome<Answer> {
+        let Call { arm, at, probe, .. } = call;
         let Some(sql) = lane.sql(at) else { return Err(internal("no statement to execute")) };
+        let variables = &lane.client.variables;
         let is_simple = self.spec.options.query_mode_of(&self.spec.scripts[at.0]) == QueryMode::Simple;
         let statement = sql.parameterized(variables)?;
         let outline = Outline::new(&statement.text);
         let limit = outline.limit;
         let answer = Rc::new(RefCell::new(Answer::of_text(outline)));
         let watched = Rc::clone(&answer);
+        let changes = probe.map(|probe| self.changes(probe)).unwrap_or_default();
         let session = self.enter(arm)?;
         session.value("SAVEPOINT pgbench_ext")?;
         for (name, value) in changes {
-            set(session, name, value, true)?;
+            set(session, name, &value, true)?;
         }
         let began = Instant::now();
         let watcher = Box::new(move |kind, body: &[u8]| watched.borrow_mut().take(kind, body));
@@ -190,15 +198,15 @@ impl WireDriver<'_> {
     /// Names an answer's types, and ends the statement's savepoint.
     fn settle(
         &mut self,
-        arm: usize,
+        call: Call,
         answer: &mut Result<Answer, SqlError>,
-        keeps: bool,
         clock: &Clock,
     ) -> Result<(), SqlError> {
         if clock.is_over {
             return Ok(());
         }
-        let place = self.place(arm);
+        let keeps = call.keeps && answer.is_ok();
+        let place = self.place(call.arm);
         let columns = answer.iter_mut().flat_map(|answer| &mut answer.columns);
         for column in columns.filter(|column| column.type_oid >= pg_sys::FirstNormalObjectId) {
             if let Some(name) = self.types[place].get(&column.type_oid) {
@@ -273,25 +281,14 @@ impl Driver for WireDriver<'_> {
         Ok(())
     }
 
-    fn execute(
-        &mut self,
-        lane: &mut Lane,
-        arm: usize,
-        at: Place,
-        keeps: bool,
-        clock: &mut Clock,
-    ) -> Outcome<Answer> {
-        let variables = std::mem::take(&mut lane.client.variables);
-        let answer = self.observe((lane, at, &variables), arm, &[], clock);
-        lane.client.variables = variables;
-        let mut answer = answer?;
-        if answer.is_ok() {
-            let place = self.place(arm);
+    fn execute(&mut self, lane: &mut Lane, call: Call, clock: &mut Clock) -> Outcome<Answer> {
+        let mut answer = self.observe(lane, call, clock)?;
+        if answer.is_ok() && call.probe.is_none() {
+            let place = self.place(call.arm);
             let Lane { workload, client, .. } = lane;
-            keep(self.sessions[place].outcome().captured, at, workload, &mut client.variables)?;
+            keep(self.sessions[place].outcome().captured, call.at, workload, &mut client.variables)?;
         }
-        let keeps = keeps && answer.is_ok();
-        self.settle(arm, &mut answer, keeps, clock)?;
+        self.settle(call, &mut answer, clock)?;
         Ok(answer)
     }
 
@@ -300,31 +297,6 @@ impl Driver for WireDriver<'_> {
         let differing = a.parameters.iter().filter(|(name, value)| b.parameters.get(*name) != Some(*value));
         let parameters = differing.map(|(name, _)| Probe::Parameter(name.clone()));
         [Probe::IndexScans(0), Probe::IndexScans(1)].into_iter().chain(parameters).collect()
-    }
-
-    fn execute_changed(
-        &mut self,
-        lane: &Lane,
-        values: &Variables,
-        at: Place,
-        probe: &Probe,
-        clock: &mut Clock,
-    ) -> Outcome<Answer> {
-        let (arm, changes) = match probe {
-            Probe::Index(arm, _) | Probe::IndexScans(arm) => {
-                let off = ["enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan"]
-                    .map(|name| (name, "off"));
-                let all = off.into_iter().chain([("enable_seqscan", "on")]);
-                (*arm, all.map(|(name, value)| (name, value.to_owned())).collect())
-            }
-            Probe::Parameter(name) => {
-                let value = self.servers[0].parameters.get(name).cloned().flatten().unwrap_or_default();
-                (1, vec![(name.as_str(), value)])
-            }
-        };
-        let mut answer = self.observe((lane, at, values), arm, &changes, clock)?;
-        self.settle(arm, &mut answer, false, clock)?;
-        Ok(answer)
     }
 
     fn other_cause(&self, kind: Kind) -> Option<String> {
