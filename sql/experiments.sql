@@ -165,6 +165,7 @@ SELECT bench.sweep('nothing', '{1}', settings => '[1]');
 SELECT bench.sweep('nothing', '{1}', tags => '[1]');
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"load": {"rows": 10}}}', before => 'reload');
 SELECT * FROM bench.ab('nothing', '5', '{}');
+SELECT * FROM bench.ab('nothing', '{}', '{"hide_indexes": "pk_pkey"}');
 SELECT * FROM bench.ab('nothing', '{}', '{"nosuchsetting": 1}');
 
 -- Parameters of the server

@@ -13,6 +13,7 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::error::{OrRaise, for_client};
+use crate::launch::checks::check_writable;
 use crate::server::jsonb::StoredJsonb;
 use crate::server::roles;
 use crate::server::rows::{Rows, rows};
@@ -186,6 +187,7 @@ fn prune(older_than: Option<Interval>) -> i64 {
 fn delete_run(run_id: Option<i64>) -> bool {
     (|| {
         let run_id = required("run_id", run_id)?;
+        check_writable("delete a run")?;
         let store::WorkHandle { role, owner_oid, .. } = store::handle_of(Work::Run(run_id))?;
         if !roles::acts_for(owner_oid) {
             return Err(UserError::new(

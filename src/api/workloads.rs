@@ -43,6 +43,7 @@ fn create(
     description: Option<String>,
 ) -> Result<(), UserError> {
     crate::launch::checks::check_encoding()?;
+    crate::launch::checks::check_writable("create a workload")?;
     let name = required("name", name)?;
     let script = required("script", script)?;
     if !is_name(&name, 63) {

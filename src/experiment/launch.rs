@@ -154,7 +154,12 @@ pub fn answer(arguments: SweepArguments) -> Result<i64, UserError> {
     });
     let sweep_id = launched.segment.sweep_id();
     launched.leave();
-    result?;
+    result.map_err(|error| match error.sqlstate == sqlstate::QUERY_CANCELED && error.hint.is_none() {
+        true => error.hint(format!(
+            "The runs belong to sweep {sweep_id}: SELECT bench.resume_sweep({sweep_id}) performs the missing ones."
+        )),
+        false => error,
+    })?;
     warn_of_status(sweep_id)?;
     warn_of_width(sweep_id, &spec)?;
     Ok(sweep_id)

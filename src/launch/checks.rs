@@ -23,13 +23,25 @@ pub fn check_server() -> Result<(), UserError> {
     let read_only = |message| UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message);
     if database::is_standby() {
         return Err(read_only("cannot run a benchmark on a standby, where its results cannot be recorded")
-            .hint("Run it on the primary."));
+            .hint("Run it on the primary, with the standby as its target: see bench.help('run')."));
     }
     if database::is_read_only() {
         return Err(read_only("cannot run a benchmark in a read-only transaction")
             .hint("Use SET TRANSACTION READ WRITE, and see default_transaction_read_only."));
     }
     Ok(())
+}
+
+/// Checks that the tables of schema bench can be written; `action` completes "cannot".
+///
+/// # Errors
+/// 25006 on a standby.
+pub fn check_writable(action: &str) -> Result<(), UserError> {
+    if !database::is_standby() {
+        return Ok(());
+    }
+    Err(UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, format!("cannot {action} on a standby"))
+        .hint("Do it on the primary, from which the standby receives it."))
 }
 
 /// Checks the database's encoding: scripts and messages are passed between processes as UTF-8.

@@ -205,11 +205,11 @@ pub fn names() -> Result<Vec<String>, UserError> {
     Ok(fetch::<Vec<String>>(sql, &[])?.unwrap_or_default())
 }
 
-/// Whether a parameter is server-wide and changes at a reload of the configuration files.
-pub fn is_reloadable(name: &str) -> bool {
-    let sql = "SELECT context FROM pg_settings \
-               WHERE lower(name) = lower($1)";
-    matches!(fetch::<String>(sql, &[name.into()]), Ok(Some(context)) if context == "sighup")
+/// Returns when a parameter can be set, as in pg_settings; `None` of an unknown one.
+pub fn setting_context(name: &str) -> Option<String> {
+    fetch::<String>("SELECT context FROM pg_settings WHERE lower(name) = lower($1)", &[name.into()])
+        .ok()
+        .flatten()
 }
 
 /// Checks a value as a reload of the configuration files would, without changing anything.

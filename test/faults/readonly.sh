@@ -75,7 +75,10 @@ if as_pg pg_basebackup -D "$standby/data" -R -c fast --no-sync 2>"$work/baseback
     cluster_resume || exit
     calls 'on a standby' 'SELECT 1'
     try "SELECT bench.run('pk_select', transactions => 10)"
-    like "$OUT" 'HINT:.*primary' 'on a standby: the hint names the primary'
+    like "$OUT" 'HINT:.*primary, with the standby as its target' 'on a standby: the hint names the primary and targets'
+    for call in "bench.create_workload('w', 'SELECT 1')" "bench.delete_run($RUN)" "bench.allow('nobody_there')"; do
+        refused "${call%%(*} on a standby" "SELECT $call"
+    done
     eventually 10 "SELECT count(*) > 0 FROM bench.runs WHERE run_id = $RUN AND finished_at IS NOT NULL"
     try "SELECT 'status ' || status FROM bench.runs WHERE run_id = $RUN" "SELECT count(*) FROM bench.progress" \
         "SELECT bench.wait($RUN)" "SELECT bench.stop($RUN)" "SELECT bench.percentile($RUN, 0.5) > 0" \

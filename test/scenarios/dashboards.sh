@@ -30,6 +30,10 @@ is "$(sql "SELECT DISTINCT kind FROM bench.events WHERE run_id = $run AND kind =
 sql "SELECT bench.start('steps', secs => 600)" >/dev/null
 sampling "$run" 1
 
+# Whose figures are of both arms together, and no row of the exporter's.
+sql "SELECT * FROM bench.duel('steps', '{}', '{}', clients => 2, secs => 0.3)" >/dev/null 2>&1
+is "$(sql "SELECT count(*) FROM bench.duels WHERE workload = 'steps'")" 1 'there is a duel of the workload'
+
 export PGUSER=reader
 number=0
 while IFS='|' read -r kind title format columns query; do

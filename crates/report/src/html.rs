@@ -20,6 +20,9 @@ const STYLE: &str = include_str!("html/style.css");
 /// How long a workload's name may be in the title: a mix is named by all of its scripts.
 const NAME: usize = 120;
 
+/// How long the description of what was compared may be.
+const SIDE: usize = 300;
+
 /// How long the reason of a failure may be.
 const OUTCOME: usize = 2_000;
 
@@ -27,18 +30,18 @@ const OUTCOME: usize = 2_000;
 pub fn render(report: &Report) -> String {
     let mut page = String::new();
     write_head(&mut page, report);
-    let charts = (report.charts)();
-    write_contents(&mut page, report, &charts);
-    let mut charts = charts.iter();
+    let all_charts = (report.charts)();
+    let mut charts = all_charts.iter();
+    // The picture of the answer before what is said of it, so that a telephone's first screens have it; where there is room,
+    // beside.
+    let first = charts.next();
+    page += if first.is_some() { "<div class=\"plots lead\">\n" } else { "<div>\n" };
+    first.into_iter().for_each(|chart| write_chart(&mut page, chart));
     if let Some(findings) = report.findings {
-        // Throughput over time before what is said of it, so that a telephone's first screens have it; where there is room,
-        // beside.
-        let first = charts.next();
-        page += if first.is_some() { "<div class=\"plots lead\">\n" } else { "<div>\n" };
-        first.into_iter().for_each(|chart| write_chart(&mut page, chart));
         write_findings(&mut page, findings);
-        page += "</div>\n";
     }
+    page += "</div>\n";
+    write_contents(&mut page, report, &all_charts);
     if let Some(note) = report.charts_note {
         page += &format!("<p class=\"note\">{note}</p>\n");
     }
@@ -83,6 +86,9 @@ fn write_head(page: &mut String, report: &Report) {
         escaped(&name),
         escaped(&shortened(&report.subtitle, OUTCOME))
     );
+    if !report.compared.is_empty() {
+        write_facts(page, "facts compared", &report.compared, SIDE);
+    }
     if let Some(outcome) = &report.outcome {
         *page += &format!("<p class=\"outcome\">{}</p>\n", escaped(&shortened(outcome, OUTCOME)));
     }
@@ -214,6 +220,17 @@ fn write_chart(page: &mut String, chart: &Chart) {
     *page += &format!("<figcaption>{}</figcaption></figure>\n", chart.caption);
 }
 
+/// Names with their values, each of at most so many characters.
+fn write_facts(page: &mut String, class: &str, facts: &[(String, String)], longest: usize) {
+    *page += &format!("<dl class=\"{class}\">\n");
+    for (name, value) in facts {
+        // No line ends between a number and its percent sign.
+        let value = value.replace(" %", "\u{a0}%");
+        *page += &format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(&shortened(&value, longest)));
+    }
+    *page += "</dl>\n";
+}
+
 /// A section of facts or of a table.
 pub fn write_section(page: &mut String, section: &Section) {
     *page += &format!("<section id=\"{}\"><h2>{}</h2>\n", section.id, section.title);
@@ -222,14 +239,7 @@ pub fn write_section(page: &mut String, section: &Section) {
     }
     match &section.body {
         Body::Facts(facts) => {
-            *page += "<dl class=\"facts\">\n";
-            for (name, value) in facts {
-                // No line ends between a number and its percent sign.
-                let value = value.replace(" %", "\u{a0}%");
-                *page +=
-                    &format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(&shortened(&value, CELL)));
-            }
-            *page += "</dl>\n";
+            write_facts(page, "facts", facts, CELL);
         }
         Body::Plans(plans) => write_table(page, &table_of_sides(plans), &[]),
         Body::Table(table) | Body::Sentences { table, .. } | Body::Wide { whole: table, .. } => {

@@ -20,6 +20,12 @@ pub fn render(report: &Report) -> String {
     let shown = |text: &str| escaped(&shortened(text, CELL));
     let Report { subject, workload, subtitle, .. } = report;
     let mut text = format!("# {subject}: {}\n\n{}\n\n", shown(workload), shown(subtitle));
+    for (side, description) in &report.compared {
+        text += &format!("- **{}** {}\n", shown(side), shown(description));
+    }
+    if !report.compared.is_empty() {
+        text += "\n";
+    }
     if let Some(outcome) = &report.outcome {
         text += &format!("**Status** {}\n\n", shown(outcome));
     }

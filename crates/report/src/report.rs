@@ -13,6 +13,8 @@ pub struct Report<'a> {
     pub status: &'a str,
     /// What it was, in one line.
     pub subtitle: String,
+    /// What was compared: the name of each side, and what it is. Empty where nothing was.
+    pub compared: Vec<(String, String)>,
     /// How it ended, where that is not as it should.
     pub outcome: Option<String>,
     /// What it comes to, where it comes to something.

@@ -199,7 +199,7 @@ impl Table {
 }
 
 /// Figures of a finding, of which four digits say enough where they are not whole. Lists are for programs: the
-/// sentence tells what is in them.
+/// sentence tells what is in them. What does not hold is no figure.
 pub fn figures(finding: &Finding) -> impl Iterator<Item = (&String, String)> {
     let shown = |value: &Value| match value.as_f64() {
         Some(number) if !value.is_i64() && !value.is_u64() => number::significant(number),
@@ -208,7 +208,7 @@ pub fn figures(finding: &Finding) -> impl Iterator<Item = (&String, String)> {
     let single = finding
         .figures
         .iter()
-        .filter(|(_, value)| !value.is_array() && !value.is_object() && !value.is_null());
+        .filter(|(_, value)| !value.is_array() && !value.is_object() && !value.is_null() && **value != false);
     single.map(move |(name, value)| (name, shown(value)))
 }
 

@@ -71,6 +71,25 @@ pub(crate) fn other_answers(lines: &[StatementLine]) -> String {
     format!("Command {} of {} {faster}answers differently{others}. ", first.command, first.workload)
 }
 
+/// How many statements are named.
+const NAMED: usize = 3;
+
+/// The statements that are slower or fail more often, by their beginnings; `None` without any.
+pub fn slower(lines: &[StatementLine]) -> Option<String> {
+    let is_worse = |line: &&StatementLine| matches!(line.verdict.as_str(), "slower" | "fails");
+    let worse: Vec<&StatementLine> = lines.iter().filter(is_worse).collect();
+    let named = worse.iter().take(NAMED).map(|line| {
+        let text = cut(&one_line(&line.statement), NAME);
+        let times =
+            finite(line.ratio).map_or(String::new(), |ratio| format!(", {} times", fixed(Some(ratio), 2)));
+        format!("{text} ({}{times})", line.verdict)
+    });
+    let listed = named.collect::<Vec<_>>().join("; ");
+    let more =
+        if worse.len() > NAMED { format!("; and {} more", worse.len() - NAMED) } else { String::new() };
+    (!worse.is_empty()).then(|| format!("{listed}{more}."))
+}
+
 /// The statements of both sides.
 pub(crate) fn section(lines: &[StatementLine]) -> Section {
     let effect = |line: &StatementLine| finite(line.effect).map(|of| fixed(Some(of * 100.0), 2) + " %");

@@ -11,10 +11,23 @@ use crate::section::{Body, ColumnKind, Section, StatementPlans, Table};
 
 /// Writes the report.
 pub fn render(report: &Report) -> String {
-    let mut lines: Vec<String> = report.opening.iter().flat_map(|line| hanging("", line)).collect();
+    let opening = || report.opening.iter().flat_map(|line| hanging("", line));
+    let compared = report.compared.iter();
+    let mut lines: Vec<String> = compared
+        .flat_map(|(side, description)| hanging(&format!("{}: ", defused(&one_line(side))), description))
+        .collect();
+    // Where nothing is compared, the text begins as pgbench ends.
+    let is_comparison = !lines.is_empty();
+    if !is_comparison {
+        lines.extend(opening());
+    }
     if let Some(conclusion) = &report.conclusion {
         lines.extend(hanging("", &conclusion.sentence));
         lines.extend(conclusion.remarks.iter().flat_map(|remark| hanging("", remark)));
+    }
+    if is_comparison {
+        lines.push(String::new());
+        lines.extend(opening());
     }
     lines.extend(report.sparkline.iter().cloned());
     if let Some(findings) = report.findings {
@@ -43,6 +56,8 @@ fn write_findings(lines: &mut Vec<String>, findings: &[Finding]) {
 const GAP: usize = 2;
 /// A text is not cut to less than this.
 const NARROWEST: usize = 12;
+/// A name in the first column that is not longer is not cut.
+const LONGEST_NAME: usize = 16;
 /// Blanks before the first column.
 const INDENT: usize = 2;
 
@@ -127,21 +142,23 @@ fn natural_widths(rows: &[Vec<String>]) -> Vec<usize> {
 fn fitted(table: &Table, natural: &[usize]) -> Option<Vec<usize>> {
     let room = WIDTH.checked_sub(INDENT + GAP * natural.len().saturating_sub(1))?;
     let mut widths = natural.to_vec();
+    let least = |column: usize| {
+        // What a row is of comes first: without its whole name the row says nothing.
+        let name_width = if column == 0 { natural[0].min(LONGEST_NAME) } else { 0 };
+        NARROWEST.max(width(&table.columns[column].0)).max(name_width)
+    };
     while widths.iter().sum::<usize>() > room {
         // The widest text gives way, down to the next widest one.
         let texts = || {
             (0..widths.len())
                 .filter(|column| !matches!(table.columns[*column].1, ColumnKind::Number | ColumnKind::Run))
+                .filter(|column| widths[*column] > least(*column))
         };
         let widest = texts().max_by_key(|column| widths[*column])?;
         let next = texts().filter(|column| *column != widest).map(|column| widths[column]).max().unwrap_or(0);
         let excess = widths.iter().sum::<usize>() - room;
-        let least = NARROWEST.max(width(&table.columns[widest].0));
-        if widths[widest] <= least {
-            return None;
-        }
         let wanted = widths[widest].saturating_sub(excess).max(next.min(widths[widest] - 1));
-        widths[widest] = wanted.max(least);
+        widths[widest] = wanted.max(least(widest));
     }
     Some(widths)
 }
@@ -258,5 +275,19 @@ mod tests {
     fn nothing_of_nothing() {
         assert_eq!(sparkline_of_tps(&Samples::default()), None);
         assert_eq!(block(0.0, 0.0), '▁');
+    }
+
+    #[test]
+    fn a_long_remark_does_not_shorten_the_names_of_rows() {
+        let rows = ["latency_p50_ms", "server_cpu_us"];
+        let table = Table::of(&rows)
+            .text("metric", |name| *name)
+            .number("a", |_| "123,456.789")
+            .number("b", |_| "123,456.789")
+            .text("advice", |_| "measure for 1,234 s or more, ".repeat(20))
+            .table();
+        let lines = table_lines(&table);
+        assert!(lines[1].starts_with("  latency_p50_ms  ") && lines[1].ends_with('…'), "{lines:?}");
+        assert!(lines.iter().all(|line| width(line) <= WIDTH), "{lines:?}");
     }
 }

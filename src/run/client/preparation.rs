@@ -225,8 +225,7 @@ pub fn names(text: &str) -> BTreeSet<(String, String)> {
     while let Some(first) = rest.chars().next() {
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
         let (name, after) = if let Some(quoted) = rest.strip_prefix('"') {
-            let end = quoted.find('"').unwrap_or(quoted.len());
-            (quoted[..end].to_owned(), quoted.get(end + 1..).unwrap_or_default())
+            until_quote(quoted)
         } else if is_part(first) {
             let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
             (rest[..end].to_lowercase(), &rest[end..])
@@ -246,14 +245,28 @@ pub fn names(text: &str) -> BTreeSet<(String, String)> {
     names
 }
 
+/// Splits a text behind the quotation mark that ends a name; two of them are one of the name's.
+fn until_quote(text: &str) -> (String, &str) {
+    let (mut name, mut rest) = (String::new(), text);
+    while let Some((part, after)) = rest.split_once('"') {
+        name += part;
+        match after.strip_prefix('"') {
+            Some(after) => rest = after,
+            None => return (name, after),
+        }
+        name.push('"');
+    }
+    (name + rest, "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::names;
 
     #[test]
     fn names_are_found_with_their_schemas() {
-        let all = names("INSERT INTO Shop.\"Orders\" SELECT * FROM items -- é");
-        for (schema, name) in [("shop", "Orders"), ("", "items")] {
+        let all = names("INSERT INTO Shop.\"Orders\" SELECT * FROM items, \"a \"\"b\"\"\" -- é");
+        for (schema, name) in [("shop", "Orders"), ("", "items"), ("", "a \"b\"")] {
             assert!(all.contains(&(schema.to_owned(), name.to_owned())), "{all:?}");
         }
     }

@@ -190,9 +190,16 @@ fn with_hint(name: &str, error: UserError) -> UserError {
             let names = guc::names().unwrap_or_default();
             words::perhaps(name, names.iter().map(String::as_str))
         }
-        sqlstate::CANT_CHANGE_RUNTIME_PARAM if guc::is_reloadable(name) => Some(format!(
-            "It belongs to the whole server: a superuser's sweep can set it, with variants => '{{\"…\": {{\"system\": {{\"{name}\": …}}}}}}'."
-        )),
+        sqlstate::CANT_CHANGE_RUNTIME_PARAM => {
+            let group = match guc::setting_context(name).as_deref() {
+                Some("sighup") => Some("system"),
+                Some("postmaster") => Some("restart"),
+                _ => None,
+            };
+            group.map(|group| format!(
+                "It belongs to the whole server: a superuser's sweep can set it, with variants => '{{\"…\": {{\"{group}\": {{\"{name}\": …}}}}}}'."
+            ))
+        }
         _ => None,
     };
     match hint {

@@ -21,6 +21,10 @@ CREATE FUNCTION bench_internal.change_rights(command text, role name, what text[
 DECLARE
     changed text;
 BEGIN
+    IF pg_is_in_recovery() THEN
+        RAISE read_only_sql_transaction USING MESSAGE = 'cannot change privileges on a standby',
+            HINT = 'Do it on the primary, from which the standby receives it.';
+    END IF;
     FOREACH changed IN ARRAY what LOOP
         IF (changed IN ('run', 'capture', 'schedule', 'targets')) IS NOT TRUE THEN
             RAISE invalid_parameter_value USING MESSAGE = format('unrecognized right: %s', coalesce(quote_ident(changed), 'NULL')),

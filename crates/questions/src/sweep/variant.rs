@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bench_base::error::UserError;
+use bench_base::error::{UserError, sqlstate};
 use bench_model::spec::{check_count, check_text, object};
 use bench_results::experiment::{AppliedSql, Variant};
 use serde_json::{Map, Value};
@@ -86,6 +86,9 @@ pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
     }
 }
 
+/// Keys that arms of a duel have and variants have not.
+const OF_DUELS: [&str; 6] = ["hide_indexes", "plan_advice", "results", "role_settings", "script", "workload"];
+
 /// A variant by its name and what it changes.
 pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
     const EXAMPLE: &str = "For example: variants => '{\"off\": {\"synchronous_commit\": \"off\"}, \"on\": {\"synchronous_commit\": \"on\"}}'.";
@@ -97,6 +100,11 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
     };
     let mut variant = Variant { name, ..Variant::default() };
     for (key, value) in changes {
+        if OF_DUELS.contains(&key.as_str()) {
+            let message = format!("variants cannot differ in \"{key}\"");
+            return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                .hint("Arms of a duel can: SELECT * FROM bench.duel(…) with the same a and b."));
+        }
         let Value::Object(group) = value else {
             if ARGUMENTS.contains(&key.as_str()) {
                 check_argument(&variant.name, &key, &value)?;

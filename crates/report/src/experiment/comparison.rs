@@ -39,7 +39,8 @@ pub fn remarks(experiment: &Experiment, sides: &ComparedSides) -> Vec<String> {
         .then(|| "The runs did not all run the same script: see what differs.".to_owned());
     let statements = statements::sentence(&sides.statements, sides.margin);
     let round_trip = round_trip_sentence(experiment);
-    other.into_iter().chain(statements).chain(round_trip).chain(sides.advice.clone()).collect()
+    let slower = statements::slower(&sides.statements);
+    other.into_iter().chain(statements).chain(slower).chain(round_trip).chain(sides.advice.clone()).collect()
 }
 
 /// The workloads of both sides.
@@ -51,9 +52,13 @@ pub fn workloads(document: &ExperimentDocument) -> String {
     names.join(", ") + more
 }
 
-/// The comparison in one line.
-pub fn subtitle(document: &ExperimentDocument, sides: &ComparedSides) -> String {
-    let [baseline, candidate] = [BASELINE, CANDIDATE].map(|side| {
+/// How many differences say what a side is.
+const TRAITS: usize = 4;
+
+/// The sides by their runs and by what differs between them.
+pub fn compared(document: &ExperimentDocument, sides: &ComparedSides) -> Vec<(String, String)> {
+    let value = |of: &Option<String>| cut(&one_line(of.as_deref().unwrap_or("default")), NAME);
+    let described = |side: &str| {
         let runs = document.runs.iter().filter(|run| run.variant == side);
         let ids: Vec<i64> = runs.filter_map(|run| run.run_id).collect();
         let runs = match ids.as_slice() {
@@ -61,11 +66,21 @@ pub fn subtitle(document: &ExperimentDocument, sides: &ComparedSides) -> String 
             [first, .., last] => format!("{} runs ({first} to {last})", ids.len()),
             [] => "no run".to_owned(),
         };
-        format!("{side}: {runs}")
-    });
-    let paired = if sides.paired { ", in pairs" } else { "" };
+        let traits = sides.differences.iter().take(TRAITS).map(|of| {
+            let text = if side == BASELINE { &of.baseline } else { &of.candidate };
+            format!("{} {}", cut(&one_line(&of.what), NAME), value(text))
+        });
+        let described = std::iter::once(runs).chain(traits).collect::<Vec<_>>().join("; ");
+        (side.to_owned(), described)
+    };
+    vec![described(BASELINE), described(CANDIDATE)]
+}
+
+/// The comparison in one line.
+pub fn subtitle(document: &ExperimentDocument, sides: &ComparedSides) -> String {
+    let paired = if sides.paired { "runs in pairs" } else { "runs" };
     let left_out = document.unreplayed.as_ref().map_or(String::new(), |of| format!("{}; ", unreplayed(of)));
-    format!("{left_out}{baseline}; {candidate}{paired}")
+    format!("{left_out}{} {paired}", document.runs.len())
 }
 
 /// TPS of both sides, and how far they are apart.
@@ -157,17 +172,21 @@ const OF_CANDIDATE: Ink = RED;
 /// The charts that there is something to draw in.
 pub fn charts(experiment: &Experiment, sides: &ComparedSides) -> Vec<Chart> {
     let latencies = [(BASELINE, &*sides.baseline_latencies), (CANDIDATE, &*sides.candidate_latencies)];
-    let charts =
-        [forest_chart(sides), throughput_chart(experiment), of_sides("plot-distribution", latencies)];
+    let charts = [
+        forest_chart(sides),
+        forest::of_statements(&sides.statements, sides.margin),
+        throughput_chart(experiment),
+        of_sides("plot-distribution", latencies),
+    ];
     charts.into_iter().flatten().collect()
 }
 
 /// The ratio of each metric with its interval, and the margin around 1; `None` without any ratio.
-fn forest_chart<'a>(sides: &'a ComparedSides) -> Option<Chart> {
-    let row = |line: &'a ComparisonLine| ForestRow {
+fn forest_chart(sides: &ComparedSides) -> Option<Chart> {
+    let row = |line: &ComparisonLine| ForestRow {
         name: metric(line),
         ratio: [line.ratio, line.ratio_low, line.ratio_high],
-        verdict: &line.verdict,
+        verdict: line.verdict.clone(),
     };
     let rows: Vec<ForestRow> = sides.metrics.iter().map(row).collect();
     let (plot, legend) = forest::forest(&rows, sides.margin)?;

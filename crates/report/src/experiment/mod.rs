@@ -6,11 +6,12 @@
 
 mod capacity;
 mod comparison;
+mod ranking;
 mod rehearsal;
 pub mod results;
 mod screen;
 mod setup;
-mod sides;
+pub(crate) mod sides;
 mod sweep_charts;
 mod tables;
 #[cfg(test)]
@@ -27,7 +28,6 @@ use crate::formats::{Format, schema_of, write};
 use crate::plot::chart::Chart;
 use crate::report::{Conclusion, HeadlineFigure, Report};
 use crate::run::machine::{environment, settings};
-use crate::sanitize::cut;
 use crate::section::Section;
 use crate::statements;
 
@@ -35,9 +35,6 @@ pub use crate::experiment::capacity::capacity_sentence as answer_sentence;
 pub use crate::experiment::rehearsal::rehearsal_junit;
 pub use crate::experiment::results::{Experiment, RungResult, VariantScalability, results, scalability};
 pub use crate::experiment::sides::{Collected, ComparedSides, PlanDifference, WaitDifference};
-
-/// How many columns the headline has for a variant's name.
-const NAME: usize = 24;
 
 /// Writes the report of an experiment.
 pub fn render(experiment: &Experiment, format: Format) -> String {
@@ -56,8 +53,9 @@ fn report(experiment: &Experiment) -> Report<'_> {
         workload: sweep.setup.workload.clone(),
         status: &sweep.status,
         subtitle: setup::subtitle(document),
+        compared: compared(document),
         outcome: setup::outcome(sweep),
-        conclusion: conclusion(document),
+        conclusion: conclusion(experiment),
         opening: setup::opening_lines(document),
         closing: Vec::new(),
         headline: Vec::new(),
@@ -78,6 +76,7 @@ fn report(experiment: &Experiment) -> Report<'_> {
         workload: comparison::workloads(document),
         opening: vec![subtitle.clone()],
         subtitle,
+        compared: comparison::compared(document, sides),
         conclusion: Some(Conclusion {
             verdict: sides.verdict.clone(),
             sentence: sides.conclusion.clone(),
@@ -88,21 +87,48 @@ fn report(experiment: &Experiment) -> Report<'_> {
     }
 }
 
-/// What was asked for, where the sweep is a search, a screen or a judgement on indexes.
-fn conclusion(document: &ExperimentDocument) -> Option<Conclusion> {
+/// What was compared: settings, indexes or variants.
+fn compared(document: &ExperimentDocument) -> Vec<(String, String)> {
+    if document.screen.is_empty() && document.indexes.is_empty() {
+        setup::compared(document)
+    } else {
+        screen::compared(document)
+    }
+}
+
+/// What was asked for, or which variant is the fastest.
+fn conclusion(experiment: &Experiment) -> Option<Conclusion> {
+    let document = &experiment.document;
     if !document.rehearsals.is_empty() {
         let mut answers = rehearsal::answers(document).into_iter();
         let verdict = rehearsal::verdict(document).to_owned();
         return Some(Conclusion { verdict, sentence: answers.next()?, remarks: answers.collect() });
     }
-    let indexes = (!document.indexes.is_empty()).then(|| index_sentence(&document.indexes));
+    let indexes = (!document.indexes.is_empty()).then(|| as_sentence(&index_sentence(&document.indexes)));
+    let screen = screen_sentence(&document.screen).map(|text| as_sentence(&text));
     let answers = document.capacities.iter().map(capacity::capacity_sentence);
-    let mut sentences = answers.chain(screen_sentence(&document.screen)).chain(indexes);
+    let ranking = if is_of_variants(document) { ranking::sentence(experiment) } else { None };
+    let mut sentences = answers.chain(screen).chain(indexes).chain(ranking);
     Some(Conclusion {
         verdict: if document.capacities.is_empty() { "" } else { "sustained" }.to_owned(),
         sentence: sentences.next()?,
         remarks: sentences.collect(),
     })
+}
+
+/// The words of a NOTICE as a sentence.
+fn as_sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(characters).chain(['.']).collect()
+}
+
+/// Whether the sweep compares variants or numbers of clients, and is no search, screen or judgement on indexes.
+fn is_of_variants(document: &ExperimentDocument) -> bool {
+    document.sweep.search.is_none()
+        && document.screen.is_empty()
+        && document.indexes.is_empty()
+        && document.rehearsals.is_empty()
 }
 
 /// The answer of a search, or the fastest of all; and how far the sweep came.
@@ -120,22 +146,19 @@ fn headline(experiment: &Experiment) -> Vec<HeadlineFigure> {
             HeadlineFigure::new("operating rate", operating, "tps").in_large(),
             HeadlineFigure::new("limited by", limited_by.to_owned(), ""),
         ]
+    } else if !is_of_variants(document) {
+        screen::headline(document)
     } else {
         let variants = variants(document);
         let peaks = variants.iter().filter_map(|variant| peak(&experiment.results, variant));
         let best = peaks.reduce(|best, next| if next.tps_avg > best.tps_avg { next } else { best });
         let clients = best.map_or(MISSING.to_owned(), |best| best.clients.to_string());
         let at_clients = if rungs(document).len() > 1 { "at clients" } else { "clients" };
-        let variant = best.map_or(MISSING.to_owned(), |best| cut(&setup::label(&best.variant), NAME));
         let highest = tps(best.and_then(|best| best.tps_avg));
-        let mut figures = vec![
+        vec![
             HeadlineFigure::new("highest throughput", highest, "tps").in_large(),
             HeadlineFigure::new(at_clients, clients, ""),
-        ];
-        if variants.len() > 1 {
-            figures.push(HeadlineFigure::new("variant", variant, ""));
-        }
-        figures
+        ]
     };
     let (completed, all) =
         (document.runs.iter().filter(|run| run.is_completed()).count(), document.runs.len());
@@ -206,9 +229,14 @@ pub fn charts(experiment: &Experiment) -> Vec<Chart> {
     if !experiment.document.rehearsals.is_empty() {
         return rehearsal::chart(&experiment.document).into_iter().collect();
     }
-    let Some(layout) = Layout::of(experiment) else { return Vec::new() };
-    [sweep_charts::throughput(experiment, &layout), sweep_charts::latency_chart(&layout)]
-        .into_iter()
-        .flatten()
-        .collect()
+    if !experiment.document.indexes.is_empty() {
+        return screen::index_chart(&experiment.document.indexes).into_iter().collect();
+    }
+    let charts = match Layout::of(experiment) {
+        Some(layout) => {
+            vec![sweep_charts::throughput(experiment, &layout), sweep_charts::latency_chart(&layout)]
+        }
+        None => vec![sweep_charts::by_variant(experiment)],
+    };
+    charts.into_iter().flatten().collect()
 }

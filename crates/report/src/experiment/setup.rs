@@ -125,6 +125,22 @@ pub fn variant_changes(document: &ExperimentDocument) -> Section {
     section
 }
 
+/// How many variants are named at the top, and how much is shown of what each changes.
+const NAMED: usize = 4;
+const CHANGE: usize = 120;
+
+/// The first variants with what they change; nothing where there are no variants.
+pub fn compared(document: &ExperimentDocument) -> Vec<(String, String)> {
+    let named = document.sweep.setup.variants.iter().filter(|variant| !variant.name.is_empty());
+    let line = |variant: &Variant| (label(&variant.name), cut(&changes(variant), CHANGE));
+    let mut lines: Vec<_> = named.clone().take(NAMED).map(line).collect();
+    let more = named.count().saturating_sub(NAMED);
+    if more > 0 {
+        lines.push(("…".to_owned(), format!("{} more", counted(more as u64, "variant"))));
+    }
+    lines
+}
+
 /// A variant's name, longer than elsewhere.
 fn name(variant: &Variant) -> String {
     shortened(&given(&one_line(&variant.name)).unwrap_or_else(|| label("")), LONG_NAME)

@@ -234,7 +234,7 @@ pub fn metric(line: &ComparisonLine) -> String {
 }
 
 /// The ratio from which on a figure is so many times another one: percentages of hundreds are hard to read.
-const TIMES: f64 = 3.0;
+pub(crate) const TIMES: f64 = 3.0;
 
 /// How far a ratio is from 1, in percent with its sign, or how many times it is.
 pub fn change(ratio: f64) -> String {

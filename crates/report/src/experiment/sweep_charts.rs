@@ -1,26 +1,19 @@
-//! The charts of a sweep: throughput, with the law fitted to it, and latency, along numbers of clients or variants, with a
-//! curve for each variant.
+//! The charts of a sweep: throughput, with the law fitted to it, and latency, along numbers of clients, with a curve for each
+//! variant; or a bar for each variant.
 
 use bench_base::number::{finite, tps};
 use bench_base::sentence::counted;
 use bench_stats::scalability::FitVerdict;
 
+use crate::experiment::ranking::{figure, is_by_latency};
 use crate::experiment::results::{Experiment, RangeOf, RungResult, VariantScalability, rungs, variants};
 use crate::experiment::setup::label;
 use crate::plot::axis::Axis;
 use crate::plot::chart::{CURVES, Chart, Hover, Ink, Legend, Panel, Plot, Point, Shape};
 use crate::section::latency;
 
-/// What the curves are drawn along.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Along {
-    Clients,
-    Variants,
-}
-
 /// The x axis and what lies on it.
 pub struct Layout<'a> {
-    pub along: Along,
     pub x: Axis,
     pub curves: Vec<VariantCurve<'a>>,
     /// A sentence on the variants that are not drawn.
@@ -44,17 +37,12 @@ impl<'a> Layout<'a> {
         let mut rungs = rungs(&experiment.document);
         rungs.sort_unstable();
         let variants = variants(&experiment.document);
-        let along = match (rungs.len(), variants.len()) {
-            (2.., 1..) => Along::Clients,
-            (1, 2..) => Along::Variants,
-            _ => return None,
-        };
+        if rungs.len() < 2 {
+            return None;
+        }
         let drawn = variants.len().min(CURVES.len());
-        let curves = variants.iter().zip(CURVES).enumerate().map(|(index, (variant, ink))| {
-            let place = |result: &RungResult| match along {
-                Along::Clients => f64::from(result.clients),
-                Along::Variants => (index + 1) as f64,
-            };
+        let curves = variants.iter().zip(CURVES).map(|(variant, ink)| {
+            let place = |result: &RungResult| f64::from(result.clients);
             let of_variant = experiment.results.iter().filter(|result| result.variant == *variant);
             let mut results: Vec<_> = of_variant.map(|result| (place(result), result)).collect();
             results.sort_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -64,23 +52,16 @@ impl<'a> Layout<'a> {
             0 => String::new(),
             _ => format!(" The first {drawn} of {} variants.", variants.len()),
         };
-        let x = match along {
-            Along::Clients => Axis::of_clients(&rungs),
-            Along::Variants => Axis::of_numbered(drawn),
-        };
-        Some(Layout { along, x, curves: curves.collect(), omitted })
+        let x = Axis::of_clients(&rungs);
+        Some(Layout { x, curves: curves.collect(), omitted })
     }
 
     /// What the colours are; nothing where there are no variants.
     pub fn legend(&self) -> Legend {
-        let name = |(index, curve): (usize, &VariantCurve)| match self.along {
-            Along::Clients => (curve.ink, label(curve.variant)),
-            Along::Variants => (curve.ink, format!("{} {}", index + 1, label(curve.variant))),
-        };
         if self.curves.iter().all(|curve| curve.variant.is_empty()) {
             return Vec::new();
         }
-        self.curves.iter().enumerate().map(name).collect()
+        self.curves.iter().map(|curve| (curve.ink, label(curve.variant))).collect()
     }
 
     /// The known values of a figure, curve by curve.
@@ -111,21 +92,7 @@ impl<'a> Layout<'a> {
 
     /// The plot of a panel.
     pub fn plot(&self, panel: Panel, hover: Vec<Hover>) -> Plot {
-        let is_upright = self.along == Along::Clients;
-        Plot { x: self.x.clone(), is_upright, panels: vec![panel], hover }
-    }
-
-    /// One of two titles.
-    pub fn title(&self, by_clients: &'static str, by_variant: &'static str) -> &'static str {
-        match self.along {
-            Along::Clients => by_clients,
-            Along::Variants => by_variant,
-        }
-    }
-
-    /// The title's end.
-    pub fn along(&self) -> &'static str {
-        self.title("by number of clients", "by variant")
+        Plot { x: self.x.clone(), is_upright: true, panels: vec![panel], hover }
     }
 }
 
@@ -140,8 +107,11 @@ impl VariantCurve<'_> {
 /// In how many steps the law is drawn.
 const STEPS: u32 = 120;
 
-/// Half the width of a bar, on an axis where they are 1 apart.
-const HALF_BAR: f64 = 0.3;
+/// How many variants are drawn: the page has the others in its table.
+const DRAWN: usize = 40;
+/// Half the height of a bar, of a row, and how far its middle is below its name.
+const HALF_BAR: f64 = 0.13;
+const BAR: f64 = 0.2;
 
 /// The chart; `None` without any completed run.
 pub fn throughput(experiment: &Experiment, layout: &Layout) -> Option<Chart> {
@@ -159,19 +129,10 @@ pub fn throughput(experiment: &Experiment, layout: &Layout) -> Option<Chart> {
         tps_of(|result| result.figures.tps_min).chain(means()).filter(|tps| *tps > 0.0).reduce(f64::min);
     let logarithmic = least.filter(|_| differ_tenfold(layout)).map(|least| Axis::of_rates(least, high));
     let y = logarithmic.clone().unwrap_or_else(|| Axis::from_zero(high * 1.05, 6));
-    let shapes: Vec<Shape> = curves
-        .iter()
-        .zip(&laws)
-        .flat_map(|(curve, law)| match layout.along {
-            Along::Clients => shapes_of_curve(&y, curve, law),
-            Along::Variants => shapes_of_bar(&y, curve),
-        })
-        .collect();
+    let shapes: Vec<Shape> =
+        curves.iter().zip(&laws).flat_map(|(curve, law)| shapes_of_curve(&y, curve, law)).collect();
     let hover = layout.hover(|result| result.tps_avg.filter(|tps| y.has(*tps)), hover_text);
-    let range_of = match experiment.results.first()?.range_of {
-        RangeOf::Runs => "Mean tps of the runs, with a line from the lowest to the highest.",
-        RangeOf::Intervals => "Tps of the runs, with a line from the lowest to the highest interval.",
-    };
+    let range_of = range_caption(experiment);
     let law = if laws.iter().any(|law| !law.is_empty()) {
         " Dashed: the universal scalability law, where it fits."
     } else {
@@ -180,8 +141,8 @@ pub fn throughput(experiment: &Experiment, layout: &Layout) -> Option<Chart> {
     let axis = if logarithmic.is_some() { " The axis is logarithmic." } else { "" };
     Some(Chart {
         id: "plot-throughput",
-        title: layout.title("Throughput by number of clients, tps", "Throughput by variant, tps"),
-        label: format!("Throughput {}, at most {} tps", layout.along(), tps(Some(best))),
+        title: "Throughput by number of clients, tps",
+        label: format!("Throughput by number of clients, at most {} tps", tps(Some(best))),
         caption: format!("{range_of}{law}{axis}{}", layout.omitted),
         legend: layout.legend(),
         plot: layout.plot(Panel::new(y).with(shapes), hover),
@@ -201,8 +162,7 @@ fn hover_text(result: &RungResult, mean: f64) -> String {
 fn differ_tenfold(layout: &Layout) -> bool {
     let points = layout.curves.iter().flat_map(|curve| curve.points(|result| result.tps_avg));
     let means: Vec<Point> = points.filter(|(_, tps)| *tps > 0.0).collect();
-    let beside = |one: f64, other: f64| layout.along == Along::Variants || one == other;
-    means.iter().any(|(x, tps)| means.iter().any(|(other, most)| beside(*x, *other) && *most >= 10.0 * tps))
+    means.iter().any(|(x, tps)| means.iter().any(|(other, most)| x == other && *most >= 10.0 * tps))
 }
 
 /// The law's curve within the rungs, where it describes them.
@@ -231,15 +191,6 @@ fn shapes_of_curve(y: &Axis, curve: &VariantCurve, law: &[Point]) -> Vec<Shape> 
     shapes
 }
 
-/// A bar from the axis to the mean, with a stroke for the range.
-fn shapes_of_bar(y: &Axis, curve: &VariantCurve) -> Vec<Shape> {
-    let means = curve.points(|result| result.tps_avg).into_iter().filter(|(_, tps)| y.has(*tps));
-    let floor = y.value_at(0.0);
-    let bars =
-        means.map(|(x, tps)| curve.ink.rectangle((x - HALF_BAR, tps), (x + HALF_BAR, floor)).faint(0.6));
-    bars.chain(ranges(y, curve)).collect()
-}
-
 /// From the least to the greatest at each place.
 fn ranges(y: &Axis, curve: &VariantCurve) -> impl Iterator<Item = Shape> {
     curve.results.iter().filter_map(|(x, result)| {
@@ -249,6 +200,66 @@ fn ranges(y: &Axis, curve: &VariantCurve) -> impl Iterator<Item = Shape> {
         );
         Some(curve.ink.line(vec![(*x, least), (*x, most)], 4))
     })
+}
+
+/// A bar for each variant with its name, the best first; `None` without two variants that have figures.
+pub fn by_variant(experiment: &Experiment) -> Option<Chart> {
+    let document = &experiment.document;
+    let by_latency = is_by_latency(document);
+    let known = experiment.results.iter().filter_map(|result| Some((figure(document, result)?, result)));
+    let mut rows: Vec<(f64, &RungResult)> = known.collect();
+    rows.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    if by_latency {
+        rows.reverse();
+    }
+    let all = rows.len();
+    rows.truncate(DRAWN);
+    if rows.len() < 2 {
+        return None;
+    }
+    // The last row is the lowest.
+    rows.reverse();
+    let shown = |value: f64| if by_latency { latency(value) } else { format!("{} tps", tps(Some(value))) };
+    let range = |result: &RungResult| {
+        if by_latency { None } else { result.figures.tps_min.zip(result.figures.tps_max) }
+    };
+    let ends = rows.iter().map(|(value, result)| range(result).map_or(*value, |(_, most)| most.max(*value)));
+    let x = Axis::from_zero(ends.fold(0.0, f64::max) * 1.05, 6);
+    let name =
+        |(value, result): &(f64, &RungResult)| format!("{}: {}", label(&result.variant), shown(*value));
+    let y = Axis::of_names(rows.iter().map(name));
+    let [ink, ..] = CURVES;
+    let bars = (1..).map(|place| f64::from(place) - BAR).zip(&rows).flat_map(|(at, (value, result))| {
+        let bar = ink.rectangle((0.0, at + HALF_BAR), (*value, at - HALF_BAR)).faint(0.6);
+        let stroke = range(result).map(|(least, most)| ink.line(vec![(least, at), (most, at)], 4));
+        [Some(bar), stroke].into_iter().flatten().collect::<Vec<_>>()
+    });
+    let hover = (1..).map(|place| f64::from(place) - BAR).zip(&rows).map(|(at, (value, result))| {
+        let text = if by_latency { shown(*value) } else { hover_text(result, *value) };
+        Hover::Around((*value, at), format!("{}\n{text}", label(&result.variant)))
+    });
+    let (hover, panel) = (hover.collect(), Panel::new(y).with(bars.collect::<Vec<_>>()));
+    let (title, what) = match by_latency {
+        true => ("Mean latency by variant, ms", "Mean latency of the runs, the lowest first."),
+        false => ("Throughput by variant, tps", range_caption(experiment)),
+    };
+    let omitted = if all > DRAWN { format!(" The first {DRAWN} of {all} variants.") } else { String::new() };
+    Some(Chart {
+        id: "plot-variants",
+        title,
+        label: format!("{} variants side by side", rows.len()),
+        caption: format!("{what}{omitted}"),
+        legend: Vec::new(),
+        plot: Plot { x, is_upright: true, panels: vec![panel], hover },
+    })
+}
+
+/// What means and ranges of throughput are.
+fn range_caption(experiment: &Experiment) -> &'static str {
+    match experiment.results.first().map(|result| result.range_of) {
+        Some(RangeOf::Intervals) => "Tps of the runs, with a line from the lowest to the highest interval.",
+        _ => "Mean tps of the runs, with a line from the lowest to the highest.",
+    }
 }
 
 const AVERAGE: RungFigure = |result| result.figures.latency_avg_ms.filter(|ms| *ms > 0.0);
@@ -271,8 +282,8 @@ pub fn latency_chart(layout: &Layout) -> Option<Chart> {
     hover.extend(layout.hover(P99, |_, ms| format!("p99 {}", latency(ms))));
     Some(Chart {
         id: "plot-latency",
-        title: layout.title("Latency by number of clients", "Latency by variant"),
-        label: format!("Latency {}, at most {}", layout.along(), latency(high)),
+        title: "Latency by number of clients",
+        label: format!("Latency by number of clients, at most {}", latency(high)),
         caption: format!(
             "Filled: 99th percentile; hollow: average; means over the runs, on a logarithmic axis.{}",
             layout.omitted

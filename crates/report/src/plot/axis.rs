@@ -18,6 +18,8 @@ const LEAST: f64 = 1e-300;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     Linear,
+    /// Names at 1, 2, 3 …, each written over its place.
+    Names,
     Logarithmic,
     /// Shares of all transactions on HdrHistogram's scale, the logarithm of 1/(1 − p).
     Percentiles,
@@ -27,7 +29,7 @@ impl Scale {
     /// Where a value lies.
     fn scaled(self, value: f64) -> f64 {
         match self {
-            Scale::Linear => value,
+            Scale::Linear | Scale::Names => value,
             Scale::Logarithmic => value.log10(),
             Scale::Percentiles => -(1.0 - value).log10(),
         }
@@ -161,15 +163,24 @@ impl Axis {
         Axis { scale: Scale::Logarithmic, low: from, high: to, ticks }
     }
 
-    /// Things side by side at 1, 2, 3 …, each with its number.
-    pub fn of_numbered(count: usize) -> Axis {
-        Axis::of_names((1..=count).map(|number| number.to_string()))
-    }
-
     /// Names at 1, 2, 3 …
     pub fn of_names(names: impl IntoIterator<Item = String>) -> Axis {
         let ticks: Vec<_> = (1..).map(f64::from).zip(names).collect();
-        Axis::linear(0.5, ticks.len().max(1) as f64 + 0.5, ticks)
+        Axis { scale: Scale::Names, low: 0.5, high: ticks.len().max(1) as f64 + 0.5, ticks }
+    }
+
+    /// From a value of at most 0 to one of at least 0, with at most about `count` round ticks.
+    pub fn around_zero(low: f64, high: f64, count: usize) -> Axis {
+        let known = |end: f64| if end.is_finite() { end } else { 0.0 };
+        let (low, high) = (known(low).min(0.0), known(high).max(0.0));
+        let (low, high) = if high - low >= LEAST { (low, high) } else { (0.0, 1.0) };
+        let step = nice_step((high - low) / count as f64, &[1.0, 2.0, 5.0, 10.0]);
+        let steps = (low / step).ceil() as i64..=(high / step).floor() as i64;
+        let ticks = steps.map(|i| i as f64 * step).map(|value| {
+            let sign = if value < 0.0 { "\u{2212}" } else { "" };
+            (value, format!("{sign}{}", compact(value.abs(), high.max(-low))))
+        });
+        Axis::linear(low, high, ticks.collect())
     }
 
     /// Whether a value has a place: 0 has none on a logarithmic axis.
@@ -194,7 +205,7 @@ impl Axis {
     pub fn value_at(&self, share: f64) -> f64 {
         let value = self.low + (self.high - self.low) * share;
         match self.scale {
-            Scale::Linear => value,
+            Scale::Linear | Scale::Names => value,
             Scale::Logarithmic => 10f64.powf(value),
             Scale::Percentiles => 1.0 - 10f64.powf(-value),
         }
@@ -270,7 +281,7 @@ mod tests {
         let rungs = [16, 32, 64, 72, 86, 96, 128, 192, 256];
         let named = ["0", "16", "32", "64", "", "86", "", "128", "192", "256"];
         assert_eq!(labels(&Axis::of_clients(&rungs)), named, "as many as there is room for");
-        assert_eq!(labels(&Axis::of_numbered(2)), ["1", "2"]);
+        assert_eq!(labels(&Axis::around_zero(-5.0, 12.0, 5)), ["\u{2212}5", "0", "5", "10"]);
         assert_eq!(labels(&Axis::of_ratios(0.98, 1.061)), ["0.98", "1", "1.02", "1.04", "1.06"]);
         assert_eq!(labels(&Axis::of_ratios(0.3, 1.2)), ["0.5", "1"]);
         assert_eq!(labels(&Axis::of_ratios(0.001, 1.2)), ["0.001", "0.01", "0.1", "1"]);
@@ -280,7 +291,8 @@ mod tests {
     #[test]
     fn axes_of_the_least_and_the_greatest_have_an_end() {
         for value in [0.0, 5e-324, 1e-310, 1e-300, 1e300, f64::MAX, f64::INFINITY, f64::NAN, -1.0] {
-            for axis in [Axis::from_zero(value, 6), Axis::of_time(value)] {
+            for axis in [Axis::from_zero(value, 6), Axis::of_time(value), Axis::around_zero(-value, value, 6)]
+            {
                 assert!(axis.low < axis.high && (1..=17).contains(&axis.ticks.len()), "{value}: {axis:?}");
             }
             for (low, high) in [(value, value), (0.0, value), (value, 1.0)] {
@@ -313,7 +325,8 @@ mod tests {
                 Axis::of_rates(value, value * 10f64.powf(ratio)),
                 Axis::of_percentiles(count),
                 Axis::of_clients(&[count as u32 / 2, u32::MAX - 1]),
-                Axis::of_numbered((count % 9) as usize + 1),
+                Axis::of_names((0..count % 9).map(|number| number.to_string()).chain([String::new()])),
+                Axis::around_zero(-value, value * ratio, 5),
                 Axis::of_ratios(1.0 - ratio / 9.0, 1.0 + ratio / 100.0),
                 Axis::of_ratios(1.0 / value, value),
             ];

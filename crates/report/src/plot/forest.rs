@@ -1,22 +1,23 @@
 //! Two arms or sides against each other: ratios with their intervals, one under the other, and the latencies of a duel.
 
 use bench_base::number::{finite, fixed};
-use bench_results::{Document, Duel, DuelBatch, Samples};
+use bench_results::{Document, Duel, DuelBatch, Samples, StatementLine};
 
 use crate::plot::axis::Axis;
 use crate::plot::chart::{BLUE, Chart, GREEN, GREY, Hover, INDIGO, Ink, Legend, Panel, Plot, RED};
 use crate::plot::latency::of_sides;
 use crate::plot::marks::Marks;
 use crate::plot::times::{Curve, Times, axis_from_zero, legend, values};
+use crate::sanitize::{cut, one_line};
 use crate::section::latency;
 
 /// A ratio.
-pub struct ForestRow<'a> {
+pub struct ForestRow {
     /// What it is of.
     pub name: String,
     /// Its value and the ends of its interval.
     pub ratio: [Option<f64>; 3],
-    pub verdict: &'a str,
+    pub verdict: String,
 }
 
 /// The colours of verdicts.
@@ -28,8 +29,12 @@ fn ink(verdict: &str) -> Ink {
     VERDICTS.iter().find(|(name, _)| *name == verdict).map_or(GREY, |(_, ink)| *ink)
 }
 
-/// The rows from above, and the margin around 1; with what the colours are. `None` without any ratio.
+/// How many rows are drawn: a mix of many scripts has more, which are in the tables.
+const ROWS: usize = 40;
+
+/// The first rows from above, and the margin around 1; with what the colours are. `None` without any ratio.
 pub fn forest(given: &[ForestRow], margin: f64) -> Option<(Plot, Legend)> {
+    let given = &given[..given.len().min(ROWS)];
     let positive = |ratio: Option<f64>| finite(ratio).filter(|ratio| *ratio > 0.0);
     let margin = [(1.0 - margin).max(0.1), 1.0 + margin];
     let known = || given.iter().flat_map(|row| row.ratio).filter_map(positive).chain(margin);
@@ -44,10 +49,10 @@ pub fn forest(given: &[ForestRow], margin: f64) -> Option<(Plot, Legend)> {
     for (place, row) in (1..).map(f64::from).zip(given.iter().rev()) {
         let [ratio, low, high] = row.ratio.map(positive);
         shapes.extend(
-            low.zip(high).map(|(low, high)| ink(row.verdict).line(vec![(low, place), (high, place)], 6)),
+            low.zip(high).map(|(low, high)| ink(&row.verdict).line(vec![(low, place), (high, place)], 6)),
         );
         let Some(ratio) = ratio else { continue };
-        shapes.push(ink(row.verdict).dot((ratio, place), 10));
+        shapes.push(ink(&row.verdict).dot((ratio, place), 10));
         let [value, low, high] = row.ratio.map(|value| fixed(value, 3));
         let text = format!("{} {value} [{low}, {high}]: {}", row.name, row.verdict);
         hover.push(Hover::Around((ratio, place), text));
@@ -57,6 +62,38 @@ pub fn forest(given: &[ForestRow], margin: f64) -> Option<(Plot, Legend)> {
     let legend = legend.map(|(verdict, ink)| (*ink, (*verdict).to_owned())).collect();
     let plot = Plot { x, is_upright: true, panels: vec![Panel::new(y).with(shapes)], hover };
     (!plot.hover.is_empty()).then_some((plot, legend))
+}
+
+/// How many statements are drawn: the table has them all.
+const STATEMENTS: usize = 12;
+/// How many columns of a statement are drawn.
+const NAME: usize = 60;
+
+/// The ratios of the statements that add most to a transaction or save most of it; `None` without two of them.
+pub fn of_statements(lines: &[StatementLine], margin: f64) -> Option<Chart> {
+    let size = |line: &StatementLine| line.effect.or(line.effect_us).unwrap_or_default().abs();
+    let mut lines: Vec<&StatementLine> =
+        lines.iter().filter(|line| line.is_sql() && line.ratio.is_some()).collect();
+    lines.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    lines.truncate(STATEMENTS);
+    let row = |line: &&StatementLine| ForestRow {
+        name: cut(&one_line(&line.statement), NAME),
+        ratio: [line.ratio, line.ratio_low, line.ratio_high],
+        verdict: line.verdict.clone(),
+    };
+    let rows: Vec<ForestRow> = lines.iter().map(row).collect();
+    let (plot, legend) = (rows.len() > 1).then(|| forest(&rows, margin)).flatten()?;
+    Some(Chart {
+        id: "plot-statements",
+        title: "Statements, ratio of mean latencies",
+        label: "Ratios of the statements' mean latencies with their intervals".to_owned(),
+        caption: format!(
+            "The latency of each statement on the second side / on the first, with intervals that hold together: to the \
+             right of 1 it is slower. Shaded: the margin. At most {STATEMENTS}, those with the greatest effect first."
+        ),
+        legend,
+        plot,
+    })
 }
 
 /// Mean latencies of both, batch by batch; `None` of another run.

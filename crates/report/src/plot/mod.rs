@@ -17,8 +17,11 @@ use crate::plot::chart::Chart;
 
 /// The charts of a run that there is something to draw in, in the order of a page.
 pub fn charts(document: &Document) -> Vec<Chart> {
+    let duel = document.duel.as_ref();
     let charts = [
-        throughput::throughput(document),
+        duel.and_then(|duel| forest::of_statements(&duel.statements, duel.margin)),
+        // Of a duel it would be that of both arms together.
+        if duel.is_some() { None } else { throughput::throughput(document) },
         forest::over_time(document),
         forest::latencies(document),
         throughput::by_node(document),

@@ -3,12 +3,16 @@
 //! All charts have one size and the same margins, so that the time axes of a page line up. Lengths are in half pixels
 //! of a chart of 640 × 300.
 
-use crate::plot::axis::Axis;
+use crate::plot::axis::{Axis, Scale};
 use crate::plot::chart::{AXIS, Chart, Form, GRID, Hover, Ink, Panel, Plot, Point, Shape, TEXT};
 use crate::sanitize::escaped;
 
 const WIDTH: i32 = 1_280;
 const HEIGHT: i32 = 600;
+/// The height of a row with a name over it.
+const ROW: i32 = 76;
+/// Room left of an axis whose names are over its rows.
+const LEFT_OF_NAMES: i32 = 16;
 /// Room for numbers left of the axis. The page shows them greater on a phone: there is room for those.
 const LEFT: i32 = 152;
 /// Half of the last number under the axis.
@@ -27,13 +31,16 @@ const AROUND: i32 = 16;
 /// The chart without its title, legend and caption: the page around it can wrap those.
 pub fn svg(chart: &Chart) -> String {
     let Plot { x, is_upright, panels, hover } = &chart.plot;
+    let height = height(panels);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\" \
          font-family=\"sans-serif\" font-size=\"{TEXT_SIZE}\">\n",
         escaped(&chart.label)
     );
-    let frames: Vec<Frame> =
-        (0..).zip(panels).map(|(index, panel)| Frame::of(x, panel, index, panels.len() as i32)).collect();
+    let frames: Vec<Frame> = (0..)
+        .zip(panels)
+        .map(|(index, panel)| Frame::of(x, panel, height, index, panels.len() as i32))
+        .collect();
     for (panel, frame) in panels.iter().zip(&frames) {
         frame.draw_axes(&mut svg, *is_upright);
         if let Some(title) = panel.title {
@@ -46,7 +53,7 @@ pub fn svg(chart: &Chart) -> String {
         let Some(frame) = frames.first() else { break };
         let ((left, top), (right, bottom), text) = match hover {
             Hover::Span([from, to], text) => {
-                ((frame.across(*from), TOP), (frame.across(*to), HEIGHT - BOTTOM), text)
+                ((frame.across(*from), TOP), (frame.across(*to), height - BOTTOM), text)
             }
             Hover::Around(at, text) => {
                 let (x, y) = frame.place(*at);
@@ -63,10 +70,19 @@ pub fn svg(chart: &Chart) -> String {
     svg + "</g>\n</svg>\n"
 }
 
+/// The height of a chart: rows with names have room for them.
+fn height(panels: &[Panel]) -> i32 {
+    match panels {
+        [Panel { y, .. }] if y.scale == Scale::Names => TOP + BOTTOM + ROW * y.ticks.len().max(1) as i32,
+        _ => HEIGHT,
+    }
+}
+
 /// Where a panel lies.
 struct Frame<'a> {
     x: &'a Axis,
     y: &'a Axis,
+    left: i32,
     top: i32,
     bottom: i32,
     /// Whether the numbers of the x axis are under it.
@@ -75,15 +91,16 @@ struct Frame<'a> {
 
 impl Frame<'_> {
     /// The frame of one of several panels, which are alike in height.
-    fn of<'a>(x: &'a Axis, panel: &'a Panel, index: i32, panels: i32) -> Frame<'a> {
+    fn of<'a>(x: &'a Axis, panel: &'a Panel, height: i32, index: i32, panels: i32) -> Frame<'a> {
         let is_last = index + 1 == panels;
-        let top = HEIGHT * index / panels + TOP + if panel.title.is_some() { TITLE } else { 0 };
-        let bottom = HEIGHT * (index + 1) / panels - if is_last { BOTTOM } else { 0 };
-        Frame { x, y: &panel.y, top, bottom: bottom - 1, is_last }
+        let left = if panel.y.scale == Scale::Names { LEFT_OF_NAMES } else { LEFT };
+        let top = height * index / panels + TOP + if panel.title.is_some() { TITLE } else { 0 };
+        let bottom = height * (index + 1) / panels - if is_last { BOTTOM } else { 0 };
+        Frame { x, y: &panel.y, left, top, bottom: bottom - 1, is_last }
     }
 
     fn across(&self, value: f64) -> i32 {
-        self.x.place(value, LEFT, WIDTH - RIGHT - 1)
+        self.x.place(value, self.left, WIDTH - RIGHT - 1)
     }
 
     fn up(&self, value: f64) -> i32 {
@@ -96,8 +113,8 @@ impl Frame<'_> {
 
     /// The grid, and the axes with their numbers.
     fn draw_axes(&self, svg: &mut String, is_upright: bool) {
-        let Frame { x, y, top, bottom, is_last } = *self;
-        let (left, right) = (LEFT, WIDTH - RIGHT - 1);
+        let Frame { x, y, left, top, bottom, is_last } = *self;
+        let right = WIDTH - RIGHT - 1;
         let across: Vec<_> =
             x.ticks.iter().map(|(value, name)| (x.place_scaled(*value, left, right), name)).collect();
         let up: Vec<_> =
@@ -108,6 +125,10 @@ impl Frame<'_> {
         up.iter().for_each(|(at, _)| write_line(svg, GRID, (left, *at), (right, *at)));
         write_line(svg, AXIS, (left - 1, top), (left - 1, bottom));
         for (at, name) in up {
+            if y.scale == Scale::Names {
+                write_text(svg, TEXT, (left + TICK, at), "start", "-1ex", name);
+                continue;
+            }
             write_line(svg, AXIS, (left - 1 - TICK, at), (left - 1, at));
             write_text(svg, TEXT, (left - 2 * TICK, at), "end", "0.5ex", name);
         }

@@ -3,9 +3,19 @@
 use bench_base::number;
 use bench_base::number::{MISSING, finite};
 use bench_results::{Document, Duel, StatementLine};
+use serde_json::Value;
 
+use crate::experiment::sides;
+use crate::report::HeadlineFigure;
 use crate::run::transactions;
-use crate::section::{Section, Table, latency, or_missing};
+use crate::sanitize::{one_line, width};
+use crate::section::{Section, Table, latency, or_missing, pairs};
+
+/// The names of the arms.
+const ARMS: [&str; 2] = ["a", "b"];
+
+/// An arm that takes more columns to describe is only named in a sentence.
+const NAME: usize = 40;
 
 /// A statement that makes so much of the whole difference is named with it.
 const MOST_OF_IT: f64 = 0.5;
@@ -15,23 +25,57 @@ pub fn duel_sentence(duel: &Duel) -> Option<String> {
     let line = duel.metric("latency_avg_ms")?;
     let (a, b) = (finite(line.baseline)?, finite(line.candidate)?);
     let difference = signed(b - a);
+    let name = arm_name(duel);
     let Some([ratio, low, high]) = of_line(line.ratio, line.ratio_low, line.ratio_high) else {
         return Some(format!(
-            "b takes {difference} of {}; too few transactions for an interval.",
+            "{name} takes {difference} of {}; too few transactions for an interval.",
             latency(a)
         ));
     };
-    let interval = format!("({} %, {} to {})", percentage(ratio), percentage(low), percentage(high));
+    let interval = match ratio >= sides::TIMES {
+        true => format!("({}, {} to {})", sides::change(ratio), sides::change(low), sides::change(high)),
+        false => format!("({} %, {} to {})", percentage(ratio), percentage(low), percentage(high)),
+    };
     Some(match line.verdict.as_str() {
         "same" => {
             format!("Both arms take the same time: {}, {interval}, within {}.", latency(a), margin(duel))
         }
         "faster" | "slower" => {
             let part = main_part(&duel.statements, b - a);
-            format!("b takes {difference} {interval} of {}{part}.", latency(a))
+            format!("{name} takes {difference} {interval} of {}{part}.", latency(a))
         }
-        _ => format!("Not decided: b takes {difference} {interval} of {}.", latency(a)),
+        _ => format!("Not decided: {name} takes {difference} {interval} of {}.", latency(a)),
     })
+}
+
+/// Arm b with what it is, where that is short: `b (target = new)`.
+fn arm_name(duel: &Duel) -> String {
+    match describe_arm(&duel.b).map(|arm| one_line(&arm)).filter(|arm| width(arm) <= NAME) {
+        Some(arm) => format!("b ({arm})"),
+        None => "b".to_owned(),
+    }
+}
+
+/// What an arm is given; `None` of an empty one.
+fn describe_arm(arm: &Value) -> Option<String> {
+    arm.as_object().and_then(pairs)
+}
+
+/// The arms by their names, and the statements that are slower.
+pub fn compared(document: &Document) -> Vec<(String, String)> {
+    let Some(duel) = &document.duel else { return Vec::new() };
+    let arms = [&duel.a, &duel.b].into_iter().zip(ARMS).enumerate();
+    let described = arms.map(|(place, (arm, name))| {
+        let given = describe_arm(arm).unwrap_or_else(|| "as the run".to_owned());
+        let version = duel.versions.as_ref().map(|versions| short_version(&versions[place]));
+        (name.to_owned(), [Some(given), version].into_iter().flatten().collect::<Vec<_>>().join(", "))
+    });
+    described.collect()
+}
+
+/// The beginning of what `version()` returns, as `PostgreSQL 18.1`.
+fn short_version(version: &str) -> String {
+    version.split(" on ").next().unwrap_or_default().to_owned()
 }
 
 fn of_line(ratio: Option<f64>, low: Option<f64>, high: Option<f64>) -> Option<[f64; 3]> {
@@ -105,18 +149,10 @@ pub fn metrics(document: &Document) -> Section {
         .with_note_if(document.duel.as_ref().map(note))
 }
 
-/// What the arms are, and how sure the metrics.
+/// How sure the metrics are.
 fn note(duel: &Duel) -> String {
-    let on = |arm: usize| match &duel.versions {
-        Some(versions) => format!(" on {}", versions[arm].split(" on ").next().unwrap_or_default()),
-        None => String::new(),
-    };
     format!(
-        "Per transaction. Arm a: {}{}; arm b: {}{}. Intervals hold with {} confidence; within {} is the same.",
-        duel.a,
-        on(0),
-        duel.b,
-        on(1),
+        "Per transaction. Intervals hold with {} confidence; within {} is the same.",
         number::percent(Some(duel.confidence)),
         margin(duel)
     )
@@ -155,6 +191,16 @@ pub fn statements(document: &Document) -> Section {
     )
 }
 
+/// The latency of each arm and how far they are apart.
+pub fn headline(duel: &Duel) -> Vec<HeadlineFigure> {
+    let Some(line) = duel.metric("latency_avg_ms") else { return Vec::new() };
+    let (values, unit) = number::in_one_unit(&[line.baseline, line.candidate]);
+    let named = ["latency of a", "latency of b"].into_iter().zip(values);
+    let change = finite(line.ratio).map_or(MISSING.to_owned(), sides::change);
+    let change = HeadlineFigure::new("change in latency", change, "").in_large();
+    [change].into_iter().chain(named.map(|(name, value)| HeadlineFigure::new(name, value, unit))).collect()
+}
+
 /// What both arms waited for.
 pub fn waits(document: &Document) -> Section {
     let [a_ms, b_ms] = document.duel.as_ref().map_or([None; 2], |duel| duel.latencies_ms());
@@ -171,6 +217,8 @@ pub fn waits(document: &Document) -> Section {
 
 #[cfg(test)]
 mod tests {
+    use bench_results::ComparisonLine;
+
     use super::*;
 
     #[test]
@@ -188,5 +236,34 @@ mod tests {
             main_part(&[command(1, "SELECT 1;", 1.5), select], 0.0215),
             "; 20.0 µs of that in command 2 of w"
         );
+    }
+
+    #[test]
+    fn arms_are_named_before_the_verdict() {
+        let line = ComparisonLine {
+            metric: "latency_avg_ms".to_owned(),
+            baseline: Some(1.0),
+            candidate: Some(5.0),
+            ratio: Some(5.0),
+            ratio_low: Some(4.0),
+            ratio_high: Some(6.0),
+            verdict: "slower".to_owned(),
+            ..ComparisonLine::default()
+        };
+        let duel = Duel {
+            a: serde_json::json!({}),
+            b: serde_json::json!({"target": "new <b>"}),
+            versions: Some(["PostgreSQL 17.1 on x".to_owned(), "PostgreSQL 18.1 on x".to_owned()]),
+            metrics: vec![line],
+            ..Duel::default()
+        };
+        let document = Document { duel: Some(duel), ..Document::default() };
+        let text = crate::render(&document, crate::Format::Text);
+        let begin = "a: as the run, PostgreSQL 17.1\nb: target = new < b>, PostgreSQL 18.1\n\
+                     b (target = new < b>) takes 4.00 ms more (5.0 times, 4.0 times to 6.0 times) of 1.00 ms.\n";
+        assert!(text.starts_with(begin), "{text}");
+        let page = crate::render(&document, crate::Format::Html);
+        assert!(page.contains("<dt>b</dt><dd>target = new &lt;b&gt;, PostgreSQL 18.1</dd>"), "{page}");
+        assert!(!page.contains("<dt>throughput</dt>"), "both arms have one together");
     }
 }

@@ -38,6 +38,7 @@ fn report(document: &Document) -> Report<'_> {
         workload: run.workload.clone(),
         status: &run.status,
         subtitle: headline::subtitle(document),
+        compared: duel::compared(document),
         outcome,
         conclusion: conclusion(document),
         opening: unreplayed.into_iter().chain(closing.clone()).chain(status).collect(),
@@ -60,18 +61,28 @@ fn report(document: &Document) -> Report<'_> {
 fn headline(document: &Document) -> Vec<HeadlineFigure> {
     let summary = &document.summary;
     let open_loop = headline::OpenLoop::of(document);
+    let counted =
+        |name, part: u64, unit: String| HeadlineFigure::new(name, count(part), unit).bad_if(part > 0);
+    if let Some(duel) = &document.duel {
+        // Throughput and percentiles of a duel are those of both arms together.
+        let mut figures = duel::headline(duel);
+        figures.push(HeadlineFigure::new("transactions", count(summary.transactions), ""));
+        figures.push(counted("failed", summary.failed, String::new()));
+        return figures;
+    }
     let achieved = if open_loop.is_some() { "achieved" } else { "throughput" };
     let mut figures = vec![HeadlineFigure::new(achieved, number::tps(summary.tps), "tps").in_large()];
     if let Some(open_loop) = &open_loop {
         figures.push(HeadlineFigure::new("offered", number::tps(Some(open_loop.rate)), "tps"));
+        // Latency counts from when a transaction was due, so that lag is part of it.
+        let (lag, unit) = number::short_ms(summary.lag_avg_ms);
+        figures.push(HeadlineFigure::new("schedule lag", lag, unit));
     }
     let latencies = [summary.latency_avg_ms, summary.latency_p95_ms, summary.latency_p99_ms];
     let (latencies, unit) = number::in_one_unit(&latencies);
     let named = ["latency average", "p95", "p99"].into_iter().zip(latencies);
     figures.extend(named.map(|(name, value)| HeadlineFigure::new(name, value, unit)));
     figures.push(HeadlineFigure::new("transactions", count(summary.transactions), ""));
-    let counted =
-        |name, part: u64, unit: String| HeadlineFigure::new(name, count(part), unit).bad_if(part > 0);
     figures.push(counted("failed", summary.failed, String::new()));
     if let Some(open_loop) = &open_loop {
         let has_limit = document.run.latency_limit.is_some();
@@ -92,8 +103,12 @@ fn conclusion(document: &Document) -> Option<Conclusion> {
     let verdict = duel.metric("latency_avg_ms").map(|line| line.verdict.clone()).unwrap_or_default();
     let lines = statements_of_duel(duel);
     let counted = if lines.len() > 1 { statements::verdicts(&lines, duel.margin) } else { None };
-    let sentence = statements::other_answers(&lines) + &duel_sentence(duel)?;
-    Some(Conclusion { verdict, sentence, remarks: counted.into_iter().collect() })
+    let named = if lines.len() > 1 { statements::slower(&lines) } else { None };
+    Some(Conclusion {
+        verdict,
+        sentence: statements::other_answers(&lines) + &duel_sentence(duel)?,
+        remarks: counted.into_iter().chain(named).collect(),
+    })
 }
 
 /// All sections that have something to say.
@@ -101,7 +116,6 @@ pub fn sections(document: &Document) -> Vec<Section> {
     let all = [
         duel::metrics(document),
         duel::statements(document),
-        duel::waits(document),
         transactions::latency(document),
         transactions::fidelity(document),
         transactions::orders(document),
@@ -109,7 +123,8 @@ pub fn sections(document: &Document) -> Vec<Section> {
         transactions::processor_time(document),
         headline::open_loop(document),
         machine::nodes(document),
-        transactions::waits(document),
+        // Of a duel they would be those of both arms together.
+        if document.duel.is_some() { duel::waits(document) } else { transactions::waits(document) },
         machine::server(document),
         transactions::statements(document),
         transactions::plans(document),

@@ -184,18 +184,17 @@ fn count(page: &str, element: &str) -> usize {
 
 #[test]
 fn what_is_known_is_plotted() {
-    for (document, circles, bars) in [
+    for (document, circles) in [
         // A dot for each mean, two for each latency.
-        (small(), 6 + 12, 0),
-        (ladder(), 9 + 18, 0),
-        (by_setting(), 6, 3),
+        (small(), 6 + 12),
+        (ladder(), 9 + 18),
     ] {
         let page = render(&document, Format::Html);
         assert_eq!(plot_ids(&page), ["plot-throughput", "plot-latency"]);
         // Over each mean and each latency there is an area with its value.
         let titled = page.matches("<title>").count() - 1;
-        assert_eq!(count(&page, "circle") + bars, titled);
-        assert_eq!((count(&page, "circle"), count(&page, "rect") - titled), (circles, bars));
+        assert_eq!(count(&page, "circle"), titled);
+        assert_eq!((count(&page, "circle"), count(&page, "rect") - titled), (circles, 0));
     }
 }
 
@@ -230,15 +229,19 @@ fn what_is_not_known_is_not_plotted() {
 }
 
 #[test]
-fn more_variants_than_colors_are_told() {
+fn variants_are_bars_with_their_names_and_the_first_are_drawn() {
     let mut document = by_setting();
-    for index in 0..9 {
+    let page = render(&document, Format::Html);
+    assert_eq!(plot_ids(&page), ["plot-variants"]);
+    assert!(page.contains(">off: 40,000 tps</text>"), "{page}");
+    assert_eq!(count(&page, "rect"), 3 * 2);
+    for index in 0..50 {
         document.runs.push(example::run(1, &format!("more{index}"), 64, 1_000.0));
     }
     let page = render(&document, Format::Html);
-    assert!(page.contains("The first 8 of 12 variants."));
-    assert_eq!(count(&page, "rect"), 8 * 2 + 2 * 8);
-    assert!(page.contains("<td>more8</td>"));
+    assert!(page.contains("The first 40 of 53 variants."));
+    assert_eq!(count(&page, "rect"), 40 * 2);
+    assert!(page.contains("<td>more49</td>"));
 }
 
 #[test]
@@ -264,10 +267,6 @@ fn findings_lead_to_their_runs() {
 fn variants_ten_times_apart_have_a_logarithmic_axis() {
     let is_logarithmic =
         |document: &ExperimentDocument| render(document, Format::Html).contains("The axis is logarithmic.");
-    let mut document = by_setting();
-    assert!(!is_logarithmic(&document));
-    document.runs[2].tps = Some(3_900.0);
-    assert!(is_logarithmic(&document));
     // A ladder that rises tenfold has no variants that differ.
     assert!(!is_logarithmic(&ladder()) && !is_logarithmic(&small()));
     let mut rungs = small();
@@ -513,4 +512,24 @@ fn experiment_files() {
             std::fs::write(Path::new(&directory).join(file), text).unwrap();
         }
     }
+}
+
+#[test]
+fn a_sweep_says_which_variant_is_the_fastest_and_what_is_not_decided() {
+    let mut document = by_setting();
+    let single = render(&document, Format::Markdown);
+    assert!(single.contains("Not decided which is the fastest. off: highest throughput"), "{single}");
+    assert!(single.contains("One run of each is no evidence"), "{single}");
+    let repeated = document.runs.clone();
+    document.sweep.setup.rounds = 3;
+    for (round, factor) in [(2, 1.001), (3, 0.999)] {
+        document.runs.extend(repeated.iter().map(|run| ExperimentRun {
+            round,
+            tps: run.tps.map(|tps| tps * factor),
+            ..run.clone()
+        }));
+    }
+    let decided = render(&document, Format::Markdown);
+    assert!(decided.contains("**off: highest throughput, 40,000 tps; faster than "), "{decided}");
+    assert!(!decided.contains("ot decided"), "{decided}");
 }
