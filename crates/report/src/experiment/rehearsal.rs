@@ -3,14 +3,14 @@
 use bench_base::number::{MISSING, bytes, count, fixed, ms, tps};
 use bench_questions::rehearsal::sentences;
 use bench_results::experiment::ExperimentDocument;
-use bench_results::rehearsal::{QueuedSession, RehearsalLine};
+use bench_results::rehearsal::{ChangedPlan, PhaseErrors, QueuedSession, RehearsalLine};
 
 use crate::junit::{Case, Outcome, suite};
 use crate::plot::axis::Axis;
 use crate::plot::chart::{BLUE, Chart, GREY, Panel, Plot, WINE};
 use crate::report::HeadlineFigure;
 use crate::sanitize::{one_line, shortened};
-use crate::section::{Plan, Section, Table};
+use crate::section::{Plan, Section, Table, or_missing};
 
 /// The most waits for locks that the report lists.
 const WAITS: usize = 40;
@@ -18,14 +18,16 @@ const WAITS: usize = 40;
 /// The most bytes of a statement in a cell.
 const STATEMENT: usize = 200;
 
-/// Returns the answers as sentences, that on the change first.
+/// Returns the answers as sentences: the verdict on the change first.
 pub fn answers(document: &ExperimentDocument) -> Vec<String> {
-    let several = document.rehearsals.len() > 1;
-    let answer = |line: &RehearsalLine| {
-        let sentence = sentences(line).join(" ");
-        if several { format!("{}: {sentence}", line.variant) } else { sentence }
-    };
-    document.rehearsals.iter().map(answer).collect()
+    let mut answers = Vec::new();
+    for line in &document.rehearsals {
+        let mut sentences = sentences(line).into_iter();
+        let verdict = sentences.next().unwrap_or_default();
+        answers.push(if answers.is_empty() { verdict } else { format!("{}: {verdict}", line.variant) });
+        answers.extend(sentences);
+    }
+    answers
 }
 
 /// Returns the verdict on the change as one of the words that reports colour.
@@ -49,52 +51,70 @@ pub fn headline(document: &ExperimentDocument) -> Vec<HeadlineFigure> {
     ]
 }
 
-/// A row for each way to make the change.
-pub fn figures(document: &ExperimentDocument) -> Section {
-    let optional = |value: Option<f64>, decimals: usize| fixed(value, decimals);
-    let waited = |line: &RehearsalLine| match (line.waited, line.transactions) {
+/// A name, and what it is of a way to make the change.
+type Figure = (&'static str, fn(&RehearsalLine) -> String);
+
+const FIGURES: [Figure; 18] = [
+    ("verdict", |line| or_missing(&line.verdict).to_owned()),
+    ("longest wait", |line| format!("{} ms", ms(line.longest_wait_ms))),
+    ("longest wait before", |line| format!("{} ms", ms(line.quiet_longest_ms))),
+    ("transactions that waited too long", waited),
+    ("without a commit", |line| secs(line.secs_without_commit)),
+    ("throughput before", |line| format!("{} tps", tps(line.tps_before))),
+    ("throughput during the change", |line| format!("{} tps", tps(line.tps_during))),
+    ("throughput after", |line| format!("{} tps", tps(line.tps_after))),
+    ("back after", |line| secs(line.back_secs)),
+    ("change took", |line| secs(line.change_secs)),
+    ("tries", |line| line.tries.map_or(MISSING.to_owned(), |tries| tries.to_string())),
+    ("strongest lock", lock),
+    ("WAL", |line| bytes(line.wal_bytes.map(|bytes| bytes as f64))),
+    ("new files", |line| bytes(line.made_bytes.map(|bytes| bytes as f64))),
+    ("least disk free", |line| bytes(line.least_disk_free_bytes.map(|bytes| bytes as f64))),
+    ("replay lag", |line| {
+        line.replay_lag_ms.map_or(MISSING.to_owned(), |lag| format!("{} ms", ms(Some(lag))))
+    }),
+    ("failed", failed),
+    ("statements", |line| shortened(&one_line(&line.statements), STATEMENT)),
+];
+
+fn secs(secs: Option<f64>) -> String {
+    secs.map_or(MISSING.to_owned(), |secs| format!("{} s", fixed(Some(secs), 3)))
+}
+
+fn waited(line: &RehearsalLine) -> String {
+    match (line.waited, line.transactions) {
         (Some(waited), Some(all)) => format!("{} of {}", count(waited), count(all)),
         _ => MISSING.to_owned(),
+    }
+}
+
+fn failed(line: &RehearsalLine) -> String {
+    let errors = line.failed.iter().filter(|errors| errors.during + errors.after > 0);
+    let text = |errors: &PhaseErrors| {
+        format!(
+            "{}: {} before, {} during, {} after",
+            errors.sqlstate, errors.before, errors.during, errors.after
+        )
     };
-    let failed = |line: &RehearsalLine| {
-        let errors = line.failed.iter().filter(|errors| errors.during + errors.after > 0);
-        let texts: Vec<String> = errors
-            .map(|errors| {
-                format!(
-                    "{}: {} before, {} during, {} after",
-                    errors.sqlstate, errors.before, errors.during, errors.after
-                )
-            })
-            .collect();
-        texts.join("; ")
-    };
-    let lock = |line: &RehearsalLine| match (&line.lock_mode, &line.locked) {
+    let texts: Vec<String> = errors.map(text).collect();
+    if texts.is_empty() { "none".to_owned() } else { texts.join("; ") }
+}
+
+fn lock(line: &RehearsalLine) -> String {
+    match (&line.lock_mode, &line.locked) {
         (Some(mode), Some(locked)) => format!("{mode} on {}", one_line(locked)),
-        _ => String::new(),
-    };
-    let table = Table::of(&document.rehearsals)
-        .text("variant", |line| &line.variant)
-        .text("verdict", |line| line.verdict.as_deref().unwrap_or(MISSING))
-        .number("longest ms", |line| ms(line.longest_wait_ms))
-        .number("before ms", |line| ms(line.quiet_longest_ms))
-        .text("waited", waited)
-        .number("without commit s", |line| optional(line.secs_without_commit, 2))
-        .number("tps before", |line| tps(line.tps_before))
-        .number("during", |line| tps(line.tps_during))
-        .number("after", |line| tps(line.tps_after))
-        .number("back after s", |line| optional(line.back_secs, 2))
-        .number("tries", |line| line.tries.map_or(MISSING.to_owned(), |tries| tries.to_string()))
-        .text("strongest lock", lock)
-        .number("WAL", |line| bytes(line.wal_bytes.map(|bytes| bytes as f64)))
-        .number("new files", |line| bytes(line.made_bytes.map(|bytes| bytes as f64)))
-        .number("least disk free", |line| bytes(line.least_disk_free_bytes.map(|bytes| bytes as f64)))
-        .number("replay lag ms", |line| ms(line.replay_lag_ms))
-        .text("failed", failed)
-        .text("statements", |line| shortened(&one_line(&line.statements), STATEMENT))
-        .table();
-    Section::of_table("rehearsal", "The change under load", table.without_idle(&["replay lag ms", "new files"])).with_note(
-        "Latencies count from when a transaction was due, so that waiting to be started is part of them. Waited: transactions \
-         since the change began that took longer than wait_limit.",
+        _ => MISSING.to_owned(),
+    }
+}
+
+/// A row for each figure, a column for each way to make the change.
+pub fn figures(document: &ExperimentDocument) -> Section {
+    let mut table = Table::of(&FIGURES).text("figure", |(name, _)| name);
+    for line in &document.rehearsals {
+        table = table.text(&line.variant, |(_, figure)| figure(line));
+    }
+    Section::of_table("rehearsal", "The change under load", table.table()).with_note(
+        "Latencies count from when a transaction was due, so that waiting to be started is part of them.",
     )
 }
 
@@ -127,7 +147,7 @@ pub fn plans(document: &ExperimentDocument) -> Section {
     let table = Table::of(changed.iter().copied())
         .text("statement", |plan| shortened(&one_line(&plan.statement), STATEMENT))
         .table();
-    let plan = |plan: &&bench_results::rehearsal::ChangedPlan| {
+    let plan = |plan: &&ChangedPlan| {
         Some(Plan { title: String::new(), plan: format!("before:\n{}\nafter:\n{}", plan.before, plan.after) })
     };
     Section {
@@ -192,4 +212,58 @@ pub fn rehearsal_junit(document: &ExperimentDocument) -> String {
     };
     let cases: Vec<Case> = document.rehearsals.iter().map(case).collect();
     suite("bench.rehearse", &cases)
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_results::experiment::{ExperimentRun, RunSamples, SweepChange};
+    use bench_results::rehearsal::Rehearsal;
+
+    use super::*;
+
+    fn document() -> ExperimentDocument {
+        let line = |variant: &str, verdict: &str| RehearsalLine {
+            variant: variant.to_owned(),
+            verdict: Some(verdict.to_owned()),
+            statements: "DROP TABLE \"<b>\"".to_owned(),
+            ..RehearsalLine::default()
+        };
+        let wait = QueuedSession { pid: 5, blocked_by: vec![3, 4], ..QueuedSession::default() };
+        let rehearsal =
+            Rehearsal { run_id: 7, change_end: 1.0, queue: vec![wait; WAITS + 2], ..Rehearsal::default() };
+        let samples = RunSamples { elapsed: vec![Some(1.0), Some(2.0)], tps: vec![Some(10.0), None] };
+        ExperimentDocument {
+            rehearsals: vec![line("change", "fails: 23505"), line("alternative", "safe")],
+            changes: vec![SweepChange { rehearsal: Some(rehearsal), ..SweepChange::default() }],
+            runs: vec![ExperimentRun { run_id: Some(7), samples, ..ExperimentRun::default() }],
+            ..ExperimentDocument::default()
+        }
+    }
+
+    #[test]
+    fn the_verdict_on_the_change_comes_first() {
+        let answers = answers(&document());
+        assert!(
+            answers[0].starts_with("FAILS: 23505 (0 of 0 transactions waited over 0 ms; none failed)."),
+            "{answers:?}"
+        );
+        assert!(answers.iter().any(|answer| answer.starts_with("alternative: SAFE (")), "{answers:?}");
+        assert_eq!(verdict(&document()), "slower");
+    }
+
+    #[test]
+    fn each_way_has_a_column_and_long_queues_are_cut() {
+        let Section { body: crate::section::Body::Table(table), .. } = figures(&document()) else { panic!() };
+        assert_eq!((table.columns.len(), table.rows.len()), (3, FIGURES.len()));
+        let queue = queue(&document());
+        assert_eq!(queue.note.as_deref(), Some("2 more are in bench.rehearsal_queue."));
+        assert!(chart(&document()).is_some());
+    }
+
+    #[test]
+    fn each_way_is_a_test_of_junit() {
+        let junit = rehearsal_junit(&document());
+        assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
+        assert!(junit.contains("&lt;b&gt;"), "{junit}");
+    }
 }
