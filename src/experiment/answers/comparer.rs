@@ -8,7 +8,7 @@ use bench_model::client::Program;
 use bench_model::spec::{ARMS, ScriptSpec};
 use bench_questions::answers::{
     Answer, Comparison, Example, Execution, Kind, RecallSample, ShownRow, StatementAnswers, compare,
-    other_collations, overlap,
+    other_collations, overlap, reads_clock,
 };
 use bench_script::{Sql, Value, Variables};
 
@@ -343,6 +343,11 @@ impl<D: Driver> Comparer<'_, D> {
         };
         let execution = match compared {
             _ if !is_stable || is_retryable(&a) || is_retryable(&b) => Execution::Unstable,
+            Some(Comparison::Differs(_))
+                if self.driver.has_own_sessions() && reads_clock(&self.answers[index].statement) =>
+            {
+                Execution::Unstable
+            }
             Some(comparison) => Execution::Compared(comparison),
             None => Execution::Failed(
                 [(&a, pair[0]), (&b, pair[1])]

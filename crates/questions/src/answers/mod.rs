@@ -11,7 +11,7 @@ mod tests;
 use sha2::{Digest, Sha256};
 
 pub use compare::{Comparison, Difference, Kind, ShownRow, compare};
-pub use outline::{Limit, Outline, StatementKind, other_collations};
+pub use outline::{Limit, Outline, StatementKind, other_collations, reads_clock};
 pub use recall::{Recall, RecallSample, overlap, pick, recall};
 pub use shape::{Column, Shape};
 pub use summary::{Example, Execution, StatementAnswers, Verdict, sentence};

@@ -119,6 +119,26 @@ impl Outline {
     }
 }
 
+/// Words that stand for the begin of the transaction or for the time of day.
+const CLOCK: [&str; 11] = [
+    "now",
+    "current_timestamp",
+    "current_date",
+    "current_time",
+    "localtimestamp",
+    "localtime",
+    "transaction_timestamp",
+    "statement_timestamp",
+    "clock_timestamp",
+    "timeofday",
+    "age",
+];
+
+/// Whether a statement's text reads the clock, so that two transactions that begin at different moments may answer differently.
+pub fn reads_clock(text: &str) -> bool {
+    parts(text).iter().any(|(_, word)| CLOCK.contains(&word.as_str()))
+}
+
 /// Returns the collations that two statements name, in their order, if nothing else distinguishes the statements.
 pub fn other_collations(a: &str, b: &str) -> Option<[String; 2]> {
     let divided = |text: &str| -> (Vec<String>, String) {

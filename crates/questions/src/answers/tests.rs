@@ -318,6 +318,13 @@ fn texts_tell_limits() {
 }
 
 #[test]
+fn statements_that_read_the_clock_are_known() {
+    assert!(reads_clock("SELECT * FROM t WHERE at > NOW() - interval '1 day'"));
+    assert!(reads_clock("SELECT CURRENT_DATE"));
+    assert!(!reads_clock("SELECT 'now()', \"now\" FROM known /* now() */"));
+}
+
+#[test]
 fn collations_may_be_the_only_difference() {
     let named = |a: &str, b: &str| Some([a.to_owned(), b.to_owned()]);
     let collations = |a: &str, b: &str| other_collations(a, b);
