@@ -145,8 +145,10 @@ fn verdict(
         .tps_before
         .zip(line.tps_after)
         .filter(|(before, after)| rehearsal.back.is_none() && after < before);
-    // Where nobody waited for a lock, the backlog is that of a workload that became slower.
-    let is_overload = slowed.is_some() && rehearsal.most_queued == 0;
+    // If nobody waited so long for a lock, the backlog is that of a workload that became slower.
+    let lock_waits = rehearsal.queue.iter().filter(|wait| wait.session == "client");
+    let longest_lock_wait = lock_waits.map(|wait| wait.end - wait.begin).fold(0.0, f64::max);
+    let is_overload = slowed.is_some() && longest_lock_wait < plan.wait_limit_secs;
     if !is_overload && longest_ms > plan.wait_limit_secs * 1e3 && longest_ms > TIMES_QUIET * quiet_ms {
         return blocks;
     }

@@ -1,5 +1,5 @@
 use bench_results::experiment::{AppliedSql, SweepChange};
-use bench_results::rehearsal::{ChangedPlan, PhaseErrors, Rehearsal, RehearsalPlan};
+use bench_results::rehearsal::{ChangedPlan, PhaseErrors, QueuedSession, Rehearsal, RehearsalPlan};
 use bench_results::{Document, Samples};
 
 use super::*;
@@ -52,6 +52,11 @@ fn rehearsal() -> Rehearsal {
         tries: 1,
         ..Rehearsal::default()
     }
+}
+
+/// A client's wait for a lock.
+fn queued(secs: f64) -> QueuedSession {
+    QueuedSession { session: "client".to_owned(), begin: 2.0, end: 2.0 + secs, ..QueuedSession::default() }
 }
 
 fn answer_of(plan: &RehearsalPlan, rehearsal: Rehearsal, document: &Document) -> RehearsalLine {
@@ -111,7 +116,7 @@ fn document_with_quiet(quiet: &[Row], document: &Document) -> Document {
 fn a_transaction_that_ends_after_the_last_interval_counts() {
     let mut document = quiet_change_after([(0.0, 0.0, 0.0); 2], (0.0, 0.0, 0.0));
     document.summary.latency_max_ms = Some(5990.0);
-    let line = answer_of(&PLAN, Rehearsal { back: None, most_queued: 1, ..rehearsal() }, &document);
+    let line = answer_of(&PLAN, Rehearsal { back: None, queue: vec![queued(2.0)], ..rehearsal() }, &document);
     assert_eq!(line.longest_wait_ms, Some(5990.0));
     assert_eq!(line.verdict.as_deref(), Some("blocks clients for 5.99 s"));
 }
@@ -146,7 +151,12 @@ fn a_slower_workload_is_told_by_throughput_or_latency() {
     let overloaded = quiet_change_after([(50.0, 9.0, 1.0); 2], (5.0, 3000.0, 2000.0));
     let not_back = Rehearsal { back: None, ..rehearsal() };
     assert_eq!(verdict_of(not_back.clone(), &overloaded), "slows afterwards: −90 %");
-    assert_eq!(verdict_of(Rehearsal { most_queued: 1, ..not_back }, &overloaded), "blocks clients for 3 s");
+    let briefly = Rehearsal { queue: vec![queued(0.05)], ..not_back.clone() };
+    assert_eq!(verdict_of(briefly, &overloaded), "slows afterwards: −90 %");
+    assert_eq!(
+        verdict_of(Rehearsal { queue: vec![queued(2.0)], ..not_back }, &overloaded),
+        "blocks clients for 3 s"
+    );
     let slow = quiet_change_after([(50.0, 9.0, 1.0); 2], (5.0, 300.0, 200.0));
     assert_eq!(verdict_of(Rehearsal { back: None, ..rehearsal() }, &slow), "slows afterwards: −90 %");
     let late = quiet_change_after([(50.0, 9.0, 1.0); 2], (50.0, 20.0, 5.0));
