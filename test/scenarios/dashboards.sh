@@ -27,7 +27,7 @@ sql 'VACUUM bench_data.pk'
 status_is "$RUN" completed 'the run with an event'
 run=$RUN
 is "$(sql "SELECT DISTINCT kind FROM bench.events WHERE run_id = $run AND kind = 'vacuum'")" vacuum 'has the event'
-sql "SELECT bench.start('steps', secs => 600)" >/dev/null
+under_way=$(sql "SELECT bench.start('steps', secs => 600)" 2>/dev/null)
 sampling "$run" 1
 
 # Whose figures are of both arms together, and no row of the exporter's.
@@ -107,6 +107,6 @@ else
 fi
 
 export PGUSER=postgres
-sql "SELECT bench.stop(max(run_id)) FROM bench.runs" >/dev/null
+sql "SELECT bench.stop($under_way)" >/dev/null
 nothing_left 'at the end' 20
 done_testing
