@@ -17,7 +17,7 @@ use super::hand;
 use super::parameters::{self, Restarts, State};
 use super::rehearse::{Course, LOOK_MS as COURSE_LOOK_MS, dropped_columns};
 use super::stops::{
-    LOOK_MS, await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled,
+    LOOK_MS, await_end, await_launched, await_launched_until, interruptibly, stop_error, stop_if_canceled,
 };
 use crate::driver::session::Session;
 use crate::error::internal;
@@ -516,7 +516,13 @@ impl<'a> RunningSweep<'a> {
         });
         let record = course.finish(&launched.segment, run);
         let failure = changes.failure()?;
-        result?;
+        if let Err(error) = result {
+            if plan.undo == Undo::Reload {
+                // Even if the sweep is stopped.
+                self.state.reload(variant, &|launched| await_end(header, launched))?;
+            }
+            return Err(error);
+        }
         changes.revert_rehearsed()?;
         if plan.undo == Undo::Reload {
             self.state.reload(variant, &|launched| await_launched(header, launched))?;

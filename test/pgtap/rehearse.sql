@@ -2,7 +2,7 @@
 \pset fieldsep '\n'
 SET client_min_messages = error;
 \ir ../lib/pgtap.sql
-SELECT plan(29);
+SELECT plan(32);
 
 CREATE ROLE reh_app LOGIN;
 SELECT lives_ok($$SELECT bench.allow('reh_app')$$, 'a role may run');
@@ -76,6 +76,12 @@ SELECT throws_ok($$SELECT bench.rehearse('reh_writes', '{"apply": "SELECT 1"}', 
     '0A000',
     'a change cannot be rehearsed on a target');
 SELECT throws_ok($$SELECT * FROM bench.rehearse_results(-1)$$, '42704');
+SELECT throws_ok($$SELECT bench.rehearse('reh_writes', '{"apply": "SELECT 1"}', undo => 'reload')$$, '22023',
+    'the workload has no fixture to be loaded anew');
+SELECT bench.load('pk', 1000, options => '{"schema": "reh_app"}') \g /dev/null
+SELECT is(concat(verdict, error), 'safe', 'a change that is undone by a load') FROM bench.rehearse('pk_select',
+    '{"apply": "DELETE FROM reh_app.pk"}', undo => 'reload', clients => 2, rate => 50, quiet_secs => 1);
+SELECT is(count(*), 1000::bigint, 'the rows are back') FROM reh_app.pk;
 
 RESET ROLE;
 DROP OWNED BY reh_app CASCADE;

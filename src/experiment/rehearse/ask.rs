@@ -3,13 +3,14 @@
 use bench_base::error::{UserError, sqlstate};
 use bench_base::words::{Word, hint};
 use bench_model::cluster::Nodes;
-use bench_model::spec::{RunArguments, check_text, required};
+use bench_model::spec::{Before, RunArguments, check_text, required};
 use bench_questions::rehearsal::{ALTERNATIVE, Better, CHANGE, CLOSED_LOOP, better};
 use bench_questions::sweep::{Asked, Question, variant_of};
 use bench_results::experiment::{AppliedSql, Variant};
 use bench_results::rehearsal::{RehearsalPlan, Undo};
 use serde_json::{Value, json};
 
+use crate::experiment::parameters::fixtures_of;
 use crate::server::known_change::known_statement;
 use crate::store;
 
@@ -48,8 +49,9 @@ pub struct RehearsalArguments {
 /// 22023 for values out of range, a change that cannot be undone, and arguments that the rehearsal sets itself; 0A000 for a target
 /// and for several nodes; 55006 while another rehearsal is under way in this database.
 pub fn ask(arguments: RehearsalArguments, run: RunArguments) -> Result<(Asked, RunArguments), UserError> {
-    let run = run_arguments(run)?;
     let undo = undo_of(required("undo", arguments.undo)?)?;
+    let run = run_arguments(run)?;
+    let run = if undo == Undo::Reload { with_reload(run)? } else { run };
     let variant = change_of(arguments.change, undo)?;
     let better = better_of(&variant)?;
     let plan = RehearsalPlan {
@@ -159,6 +161,17 @@ fn nothing_to_undo() -> UserError {
     UserError::invalid("change has no statements that revert it").hint(format!(
         "{EXAMPLE} Or undo => 'reload', which loads the workload's fixture anew, or undo => 'none', which leaves the change."
     ))
+}
+
+/// Returns the arguments of runs that load their fixtures anew before they begin, as after a crash nothing else undoes the change.
+fn with_reload(run: RunArguments) -> Result<RunArguments, UserError> {
+    if fixtures_of(RunArguments { clients: Some(1), ..run.clone() })?.is_empty() {
+        return Err(UserError::invalid("the workload has no fixture to be loaded anew")
+            .hint("Give the change statements that revert it, or use undo => 'none', which leaves it."));
+    }
+    let mut steps = run.before.as_deref().map_or(Ok(Vec::new()), Before::parse)?;
+    steps.push(Before::Reload);
+    Ok(RunArguments { before: Some(Before::text(&steps)), ..run })
 }
 
 /// Returns the arguments of the runs.
