@@ -80,7 +80,7 @@ SELECT results_eq(format('SELECT a_plan, b_plan FROM bench.duel_statements(%s)
     $$ VALUES (E'generic plan:\nIndex Scan using pk_pkey on pk\n  Index Cond: (id = $1)',
         E'generic plan:\nSeq Scan on pk\n  Filter: (id = $1)') $$, 'with the generic plans of both targets');
 SELECT alike(bench.report(:run_id, 'markdown'),
-    format('%%on PostgreSQL %s%%on PostgreSQL %1$s%%', current_setting('server_version')),
+    format('%%_a, PostgreSQL %s%%_b, PostgreSQL %1$s%%', current_setting('server_version')),
     'the report has the version of each');
 
 SELECT results_eq('SELECT DISTINCT arm, work_mem FROM seen', $$ VALUES ('a', '2MB') $$, 'arm a works on its target');

@@ -53,7 +53,7 @@ SELECT is(count(*), 0::bigint, 'a wider margin takes in all')
 FROM bench.screen_results(:screen, margin => 0.9)
 WHERE verdict <> 'same';
 SELECT matches(bench.sweep_report(:screen),
-    E'of 4 settings 2 matter for tps: [^;]*; [12]\\s+(makes?\\s+no\\s+difference|not\\s+decided)',
+    E'Of 4 settings 2 matter for tps: [^;]*; [12]\\s+(makes?\\s+no\\s+difference|not\\s+decided)',
     'the report begins with the answer');
 SELECT matches(bench.sweep_report(:screen, 'html'), 'plot-screen', 'and has a plot');
 SELECT is(jsonb_array_length(bench.sweep_report(:screen, 'json')::jsonb -> 'screen'), 4, 'and JSON has it');

@@ -85,7 +85,7 @@ sql "SELECT bench.verify_report($run, 'markdown')" >"$work/markdown"
 like "$(sed -n 3p "$work/markdown")" 'not replayed: [0-9,]+ statements? with [0-9.]+ % of the captured time' \
     'the first line has what is not replayed'
 version() { "$1" --version | cut -d ' ' -f 2; }
-like "$(cat "$work/markdown")" "on PostgreSQL $(version "$older").*on PostgreSQL $(version "$PG_CONFIG")" \
+like "$(cat "$work/markdown")" "old, PostgreSQL $(version "$older").*new, PostgreSQL $(version "$PG_CONFIG")" \
     'both versions are told'
 is "$(sql "SELECT a_plan LIKE '%items_kind%', b_plan LIKE '%Seq Scan%' FROM bench.duel_statements($run)
     WHERE statement LIKE '%kind IN%'")" 't|t' 'with its plans on both'
