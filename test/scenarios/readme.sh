@@ -18,7 +18,7 @@ examples() { python3 test/lib/documents.py script "$@"; } # KIND FOLDER FILE…
 
 # Shorter, for they are run here and not looked at. A run of a minute is stopped.
 shorter() { sed -E \
-    "s/([( ])secs => (1|2|4|10)\b/\1secs => 0.1/g; s/quiet_secs => 2/quiet_secs => 1/; /bench.run/s/secs => 60\b/secs => 3/
+    "s/secs => (1|2|4|10)\b/secs => 0.1/g; s/quiet_secs => 0.1/quiet_secs => 1/; /bench.run/s/secs => 60\b/secs => 3/
         s/warmup => 2/warmup => 0/; s/rounds => [35]/rounds => 2/; s/\('pk', 1000000?/('pk', 20000/"; }
 
 # A document's database, or where its files go.
